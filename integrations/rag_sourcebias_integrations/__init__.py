@@ -1,0 +1,1 @@
+"""Adapters for the retrieval frameworks, one package per framework."""

@@ -1,0 +1,112 @@
+"""Does your retriever favour some sources or writing styles for reasons other than relevance?
+
+The data model (``Run``, ``Qrels``, ``TagTable``, …) and the verbs (``audit_source``,
+``measure_source_bias``) are here; the rest lives in the sub-packages. Importing this package
+imports numpy and nothing else; names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rag_sourcebias._version import __version__
+
+if TYPE_CHECKING:
+    from rag_sourcebias.audit import audit_source, measure_source_bias
+    from rag_sourcebias.errors import SourceBiasError
+    from rag_sourcebias.inference import relative_delta_interval
+    from rag_sourcebias.io import (
+        load_dataset,
+        load_sample,
+        read_beir,
+        read_qrels,
+        read_report_json,
+        read_run,
+        read_tags,
+    )
+    from rag_sourcebias.measures import relative_delta, source_scores
+    from rag_sourcebias.report import write_report
+    from rag_sourcebias.types import (
+        AuditConfig,
+        Corpus,
+        Dataset,
+        DocTags,
+        Interval,
+        Qrels,
+        Query,
+        RankedList,
+        Run,
+        SkewReport,
+        TagTable,
+    )
+
+_HOME = {
+    "audit": ("audit_source", "measure_source_bias"),
+    "errors": ("SourceBiasError",),
+    "inference": ("relative_delta_interval",),
+    "io": (
+        "load_dataset",
+        "load_sample",
+        "read_beir",
+        "read_qrels",
+        "read_report_json",
+        "read_run",
+        "read_tags",
+    ),
+    "measures": ("relative_delta", "source_scores"),
+    "report": ("write_report",),
+    "types": (
+        "AuditConfig",
+        "Corpus",
+        "Dataset",
+        "DocTags",
+        "Interval",
+        "Qrels",
+        "Query",
+        "RankedList",
+        "Run",
+        "SkewReport",
+        "TagTable",
+    ),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "AuditConfig",
+    "Corpus",
+    "Dataset",
+    "DocTags",
+    "Interval",
+    "Qrels",
+    "Query",
+    "RankedList",
+    "Run",
+    "SkewReport",
+    "SourceBiasError",
+    "TagTable",
+    "__version__",
+    "audit_source",
+    "load_dataset",
+    "load_sample",
+    "measure_source_bias",
+    "read_beir",
+    "read_qrels",
+    "read_report_json",
+    "read_run",
+    "read_tags",
+    "relative_delta",
+    "relative_delta_interval",
+    "source_scores",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
+    if name in _WHERE:
+        return getattr(import_module(f"rag_sourcebias.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'rag_sourcebias' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

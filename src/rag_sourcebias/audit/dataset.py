@@ -1,0 +1,173 @@
+"""The verb: retrieve with given retrievers, then measure source bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rag_sourcebias.audit.cells import sole_corpus_checks
+from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
+from rag_sourcebias.audit.system import measure_system
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
+from rag_sourcebias.protocols import ApproximateRetriever, RetrieverSpec
+from rag_sourcebias.types.dataset import Dataset
+from rag_sourcebias.types.documents import Corpus, Query
+from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.reports import AuditConfig, SkewReport, SoleCorpusCheck, SystemSkew
+
+__all__ = ["audit_source"]
+
+
+def audit_source(
+    dataset: Dataset,
+    retrievers: Sequence[RetrieverSpec],
+    *,
+    config: AuditConfig | None = None,
+    depth: int = 100,
+    sole_corpus: bool = True,
+    length_matched: bool = True,
+    on_stage: Callable[[str], None] | None = None,
+) -> SkewReport:
+    """Retrieve from the mixed corpus with every retriever and measure source bias.
+
+    Parameters
+    ----------
+    retrievers : sequence of RetrieverSpec
+        Names must differ.
+    depth : int
+        Documents retrieved per query; at least the largest cutoff.
+    sole_corpus : bool
+        Also retrieve from the corpus of each source alone ([K] Table 2).
+    length_matched : bool
+        Also retrieve from a corpus whose pairs are cut to equal length (METHODS §1.5); needs
+        paired documents.
+    on_stage : callable, optional
+        Told what begins, for progress display.
+
+    Returns
+    -------
+    SkewReport
+        A retriever with an approximate index has a second entry, variant ``"exact"``, when exact
+        search with the same vectors returns something else.
+    """
+    config = config or AuditConfig()
+    if depth < max(config.cutoffs):
+        raise DataError(
+            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
+            "least that many documents"
+        )
+    names = [spec.name for spec in retrievers]
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"give one or more retrievers with different names, got {names}")
+    paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
+    work = _Work(dataset, config, depth, on_stage or (lambda _: None))
+    systems: list[SystemSkew] = []
+    for spec in retrievers:
+        systems += work.mixed(spec, with_sole_corpus=sole_corpus)
+        if length_matched and paired:
+            systems.append(work.length_matched(spec))
+    data = summarise_dataset(dataset)
+    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
+    return assemble(systems, data, config, warnings=warnings)
+
+
+class _Work:
+    """One audit in progress."""
+
+    def __init__(
+        self, dataset: Dataset, config: AuditConfig, depth: int, on_stage: Callable[[str], None]
+    ) -> None:
+        self.dataset = dataset
+        self.config = config
+        self.depth = depth
+        self.on_stage = on_stage
+
+    def mixed(self, spec: RetrieverSpec, *, with_sole_corpus: bool) -> list[SystemSkew]:
+        corpus = self.dataset.corpus
+        self.on_stage(f"{spec.name}: indexing {len(corpus):,} documents")
+        retriever = spec.build(corpus)
+        self.on_stage(f"{spec.name}: retrieving for {len(self.dataset.queries):,} queries")
+        run = self._named(retriever.retrieve(self.dataset.queries, self.depth), spec)
+        checks = self._sole_corpus(spec) if with_sole_corpus else ()
+        notes: list[str] = []
+        exact: SystemSkew | None = None
+        if isinstance(retriever, ApproximateRetriever):
+            self.on_stage(f"{spec.name}: exact search for comparison")
+            full = self._named(retriever.exact().retrieve(self.dataset.queries, self.depth), spec)
+            agreement = _agreement(run, full, max(self.config.cutoffs))
+            note = (
+                f"the approximate index returned {agreement:.1%} of the exact top "
+                f"{max(self.config.cutoffs)}"
+            )
+            notes.append(note)
+            if agreement < 1:
+                exact = measure_system(
+                    full,
+                    self.dataset.qrels,
+                    corpus.tags,
+                    self.config,
+                    corpus=corpus,
+                    settings=spec.settings,
+                    variant="exact",
+                )
+        self.on_stage(f"{spec.name}: measuring")
+        system = measure_system(
+            run,
+            self.dataset.qrels,
+            corpus.tags,
+            self.config,
+            corpus=corpus,
+            settings=spec.settings,
+            sole_corpus=checks,
+            notes=notes,
+        )
+        return [system] if exact is None else [system, exact]
+
+    def length_matched(self, spec: RetrieverSpec) -> SystemSkew:
+        self.on_stage(f"{spec.name}: pairs cut to equal length")
+        corpus = match_lengths(self.dataset.corpus)
+        run = self._named(spec.build(corpus).retrieve(self.dataset.queries, self.depth), spec)
+        return measure_system(
+            run,
+            self.dataset.qrels,
+            corpus.tags,
+            self.config,
+            corpus=corpus,
+            settings=spec.settings,
+            variant="length-matched",
+        )
+
+    def _sole_corpus(self, spec: RetrieverSpec) -> tuple[SoleCorpusCheck, ...]:
+        corpus, qrels = self.dataset.corpus, self.dataset.qrels
+        codes = source_codes_for(qrels.doc_ids, corpus.tags)[qrels.doc_codes]
+        alone = {}
+        for code, source in enumerate(corpus.tags.sources):
+            self.on_stage(f"{spec.name}: {source} documents alone")
+            run = self._search(spec, corpus.of_source(source))
+            alone[source] = score_run(
+                run,
+                qrels.take(codes == code),
+                measures=self.config.measures,
+                cutoffs=self.config.cutoffs,
+                ties=self.config.ties,
+                gain=self.config.gain,
+            )
+        return sole_corpus_checks(alone, self.config)
+
+    def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
+        queries: Sequence[Query] = self.dataset.queries
+        return spec.build(corpus).retrieve(queries, self.depth)
+
+    @staticmethod
+    def _named(run: Run, spec: RetrieverSpec) -> Run:
+        return replace(run, name=spec.name)
+
+
+def _agreement(run: Run, exact: Run, k: int) -> float:
+    """Share of the exact top-k documents that the run's top k holds, over all queries."""
+    found = {(r.query_id, d) for r in run.top(k) for d in r.doc_ids}
+    wanted = [(r.query_id, d) for r in exact.top(k) for d in r.doc_ids]
+    return sum(pair in found for pair in wanted) / max(len(wanted), 1)

@@ -1,0 +1,37 @@
+"""What a report must state about the software and machine behind its numbers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from rag_sourcebias._version import __version__
+
+__all__ = ["environment"]
+
+# Only what was imported can have influenced the numbers.
+_PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "bm25s": "bm25s",
+    "Stemmer": "PyStemmer",
+    "torch": "torch",
+    "transformers": "transformers",
+    "sentence_transformers": "sentence-transformers",
+    "chromadb": "chromadb",
+}
+
+
+def environment() -> dict[str, str]:
+    """Versions of the packages in use, and the machine."""
+    found = {"rag-sourcebias": __version__, "python": platform.python_version()}
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                found[package] = "unknown"
+    found["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return found

@@ -1,0 +1,246 @@
+"""Everything that can be said about one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.audit.cells import others, skew_cells
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean, win_rate_at
+from rag_sourcebias.measures import (
+    TwinRanks,
+    awrf,
+    exposure,
+    overlap,
+    source_codes_for,
+    source_scores,
+    twin_ranks,
+    word_counts,
+)
+from rag_sourcebias.types.documents import Corpus, TagTable
+from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.types.reports import (
+    AuditConfig,
+    ExposureShare,
+    SoleCorpusCheck,
+    SystemSkew,
+    TwinSkew,
+)
+
+__all__ = ["Variant", "measure_system"]
+
+Variant = Literal["mixed", "exact", "length-matched"]
+
+
+def measure_system(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    corpus: Corpus | None = None,
+    settings: Mapping[str, str] | None = None,
+    variant: Variant = "mixed",
+    sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+    notes: Sequence[str] = (),
+) -> SystemSkew:
+    """Measure one run on the mixed corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus, optional
+        Texts, for length and overlap; its tag table must be ``tags``.
+    """
+    if config.baseline_source not in tags.sources:
+        raise DataError(
+            f"no document has the baseline source {config.baseline_source!r}; sources are "
+            f"{list(tags.sources)}"
+        )
+    if len(tags.sources) < 2:
+        raise DataError(
+            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
+        )
+    scores = source_scores(
+        run,
+        qrels,
+        tags,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+    return SystemSkew(
+        name=run.name,
+        settings=dict(settings or {}),
+        variant=variant,
+        scores=scores,
+        cells=skew_cells(scores, config),
+        twins=tuple(
+            twin
+            for other in others(scores, config.baseline_source)
+            if (twin := _twins(run, qrels, tags, config, corpus=corpus, other=other)) is not None
+        ),
+        exposure=_exposure(run, tags, config),
+        sole_corpus=sole_corpus,
+        awrf=_awrf(run, tags),
+        n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
+        n_duplicates=run.n_duplicates,
+        n_empty=_empty(run, qrels),
+        notes=(*notes, *_run_notes(run, qrels, config)),
+    )
+
+
+def _empty(run: Run, qrels: Qrels) -> int:
+    sizes = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
+    return sum(sizes.get(query, 0) == 0 for query in qrels.query_ids)
+
+
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
+    notes = []
+    judged = set(qrels.query_ids)
+    unjudged = sum(query not in judged for query in run.query_ids)
+    if unjudged:
+        notes.append(f"{unjudged} queries of the run have no judgments and are left out")
+    if run.scores is not None and len(run):
+        top = max(config.cutoffs)
+        inside = (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
+        tied = (run.scores[1:] == run.scores[:-1]) & inside
+        share = len(np.unique(run.query_codes[1:][tied])) / max(len(run.query_ids), 1)
+        if share > 0:
+            how = "averaged over" if config.ties == "expected" else "broken by document id"
+            notes.append(
+                f"{share:.0%} of queries have tied scores by rank {top + 1}; ties are {how}"
+            )
+    return notes
+
+
+def _attempt(compute: Callable[[], Interval], notes: list[str], what: str) -> Interval | None:
+    """Compute an interval, or note why there is none."""
+    try:
+        return compute()
+    except InsufficientDataError as error:
+        notes.append(f"{what}: {error}")
+        return None
+
+
+def _twins(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    corpus: Corpus | None,
+    other: str,
+) -> TwinSkew | None:
+    found = twin_ranks(
+        run, qrels, tags, baseline=config.baseline_source, other=other, ties=config.ties
+    )
+    if not len(found.query) and not found.n_unseen:
+        return None
+    level = config.confidence_level
+    notes: list[str] = []
+    log_ratio, kept = _pair_texts(found, corpus)
+    both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
+    gap = (found.other_score - found.baseline_score)[both]
+    return TwinSkew(
+        baseline=config.baseline_source,
+        other=other,
+        n_pairs=len(found.query),
+        n_unseen=found.n_unseen,
+        win_rate=_attempt(
+            lambda: clustered_mean(
+                found.above, found.query, confidence_level=level, bounds=(0.0, 1.0)
+            ),
+            notes,
+            "win rate",
+        ),
+        margin=_attempt(
+            lambda: clustered_standardised_mean(gap, found.query[both], confidence_level=level),
+            notes,
+            "score margin",
+        ),
+        win_rate_equal_length=None
+        if corpus is None
+        else _attempt(
+            lambda: win_rate_at(
+                found.above,
+                np.column_stack((log_ratio, kept)),
+                found.query,
+                at=np.array([0.0, float(kept.mean()) if len(kept) else 0.0]),
+                confidence_level=level,
+            ),
+            notes,
+            "win rate at equal length",
+        ),
+        query_index=found.query,
+        other_above=found.above,
+        baseline_rank=found.baseline_rank,
+        other_rank=found.other_rank,
+        log_length_ratio=log_ratio,
+        overlap=kept,
+        notes=tuple(notes),
+    )
+
+
+def _pair_texts(
+    found: TwinRanks, corpus: Corpus | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Ln length ratio and word overlap of each pair; empty without texts."""
+    if corpus is None:
+        return np.empty(0), np.empty(0)
+    # A pair judged for many queries is compared once.
+    pairs, where = np.unique(
+        np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
+    )
+    base = [corpus.texts[row] for row in pairs[0]]
+    other = [corpus.texts[row] for row in pairs[1]]
+    ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
+    kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
+    where = where.ravel()
+    return ratio[where], kept[where]
+
+
+def _exposure(run: Run, tags: TagTable, config: AuditConfig) -> tuple[ExposureShare, ...]:
+    counts = tags.counts()
+    n_docs = max(len(tags), 1)
+    rows = []
+    for browsing in config.browsing:
+        found = exposure(run, tags, browsing=browsing)
+        for source, shares in zip(found.sources, found.shares, strict=True):
+            corpus_share = counts.get(source, 0) / n_docs
+            if not len(shares) or (source == "" and not shares.any() and not corpus_share):
+                continue
+            rows.append(
+                ExposureShare(
+                    source=source,
+                    browsing=browsing,
+                    share=float(shares.mean()),
+                    corpus_share=corpus_share,
+                    difference=_attempt(
+                        partial(
+                            clustered_mean,
+                            shares - corpus_share,
+                            found.query_index,
+                            confidence_level=config.confidence_level,
+                        ),
+                        [],
+                        "exposure",
+                    ),
+                )
+            )
+    return tuple(rows)
+
+
+def _awrf(run: Run, tags: TagTable) -> float | None:
+    found = exposure(run, tags, browsing="dcg")
+    if not len(found.query_index):
+        return None
+    target = {name: count / len(tags) for name, count in tags.counts().items()}
+    return float(awrf(found, target).mean())

@@ -1,0 +1,5 @@
+"""The command line: one module per command group."""
+
+from rag_sourcebias.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,78 @@
+"""The application, and what every command does about errors and interruption."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.logging import RichHandler
+
+from rag_sourcebias._version import __version__
+from rag_sourcebias.cli import audit, datasets, report
+from rag_sourcebias.cli.console import err
+from rag_sourcebias.errors import SourceBiasError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="rag-sourcebias",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="""Does your retriever favour some sources for reasons other than relevance?
+
+    Try it on the bundled sample:
+
+        rag-sourcebias audit source --sample --retriever bm25 --report report
+
+    Then on your own data: a BEIR folder with one corpus/<source>.jsonl per source, or a TREC run
+    with qrels and a tags file.
+    """,
+)
+app.add_typer(audit.app, name="audit")
+app.add_typer(report.app, name="report")
+app.command("datasets")(datasets.datasets)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"rag-sourcebias {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(  # noqa: ARG001 - eager option
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Show what is logged."),
+) -> None:
+    level = logging.INFO if verbose else logging.WARNING
+    handler = RichHandler(console=err, show_path=False, show_time=False)
+    logger = logging.getLogger("rag_sourcebias")
+    logger.setLevel(level)
+    logger.handlers = [handler]
+
+
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    try:
+        app(standalone_mode=False)
+    except SourceBiasError as error:
+        err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        err.print(
+            "\ninterrupted: no report was written; what was encoded and scored is cached, so the "
+            "same command goes on where it stopped",
+            soft_wrap=True,
+        )
+        sys.exit(130)
+    except Exception as error:
+        # Only usage errors of the command line itself carry a renderer and an exit code.
+        if not (hasattr(error, "show") and hasattr(error, "exit_code")):
+            raise
+        error.show()
+        sys.exit(error.exit_code)

@@ -1,0 +1,26 @@
+"""How sure one can be: intervals, tests, corrections."""
+
+from rag_sourcebias.inference.clusters import clustered_mean, clustered_standardised_mean
+from rag_sourcebias.inference.logit import win_rate_at
+from rag_sourcebias.inference.multiplicity import adjust_p_values
+from rag_sourcebias.inference.noisy_tags import DetectorQuality, correct_relative_delta
+from rag_sourcebias.inference.ratio import queries_needed, relative_delta_interval
+from rag_sourcebias.inference.resampling import (
+    bootstrap_means,
+    bootstrap_relative_delta,
+    sign_flip_test,
+)
+
+__all__ = [
+    "DetectorQuality",
+    "adjust_p_values",
+    "bootstrap_means",
+    "bootstrap_relative_delta",
+    "clustered_mean",
+    "clustered_standardised_mean",
+    "correct_relative_delta",
+    "queries_needed",
+    "relative_delta_interval",
+    "sign_flip_test",
+    "win_rate_at",
+]

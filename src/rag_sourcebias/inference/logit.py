@@ -1,0 +1,109 @@
+"""Win rate of twins at equal length, by logistic regression (METHODS §1.5)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = ["win_rate_at"]
+
+FloatArray = npt.NDArray[np.float64]
+_MAX_STEPS = 50
+_MAX_COEFFICIENT = 15.0  # on standardised covariates: beyond it the classes are separated
+
+
+def win_rate_at(
+    wins: FloatArray,
+    covariates: FloatArray,
+    clusters: npt.NDArray[np.integer[Any]],
+    *,
+    at: FloatArray,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """P(win) at chosen covariate values, with a cluster-robust interval.
+
+    Fits logit P(win) = b₀ + b · (covariates − at) and reports the intercept on the probability
+    scale.
+
+    Parameters
+    ----------
+    wins : float64 array of shape (n,)
+        1 won, 0 lost, 0.5 tied (quasi-likelihood).
+    covariates : float64 array of shape (n, p)
+    clusters : integer array of shape (n,)
+    at : float64 array of shape (p,)
+
+    Raises
+    ------
+    InsufficientDataError
+        If there are too few clusters for the covariates, or the outcome is separated.
+    """
+    check_level(confidence_level)
+    n, p = covariates.shape
+    if wins.shape != (n,) or clusters.shape != (n,) or at.shape != (p,):
+        raise DataError("wins, covariates, clusters and at disagree in shape")
+    _, code = np.unique(clusters, return_inverse=True)
+    g = int(code.max(initial=-1)) + 1
+    needed = 10 * (p + 1)
+    if g < needed:
+        raise InsufficientDataError(
+            f"adjusting for {p} covariate(s) needs at least {needed} queries with pairs, there "
+            f"are {g}",
+            n=g,
+            n_needed=needed,
+        )
+    scale = covariates.std(axis=0)
+    used = scale > 1e-12
+    design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
+    beta, fitted, bread = _fit(wins, design)
+    scores = design * (wins - fitted)[:, None]
+    sums = np.zeros((g, design.shape[1]))
+    np.add.at(sums, code, scores)
+    variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
+    width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
+    return Interval(
+        estimate=_expit(beta[0]),
+        lower=_expit(beta[0] - width),
+        upper=_expit(beta[0] + width),
+        confidence_level=confidence_level,
+        method="logistic regression, cluster-robust",
+        n_labeled=g,
+        assumptions=(
+            "queries are a random sample",
+            "log odds of winning are linear in the covariates",
+        ),
+    )
+
+
+def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Newton's method; returns coefficients, fitted probabilities and the inverse information."""
+    beta: FloatArray = np.zeros(design.shape[1])
+    for _ in range(_MAX_STEPS):
+        fitted = 1 / (1 + np.exp(-np.clip(design @ beta, -40, 40)))
+        weight = fitted * (1 - fitted)
+        information = (design * weight[:, None]).T @ design
+        if np.linalg.cond(information) > 1e12:
+            break
+        bread: FloatArray = np.linalg.inv(information).astype(np.float64)
+        step = bread @ (design.T @ (wins - fitted))
+        beta = beta + step
+        if np.max(np.abs(beta)) > _MAX_COEFFICIENT:
+            break
+        if np.max(np.abs(step)) < 1e-10:
+            return beta, fitted, bread
+    raise InsufficientDataError(
+        "the covariates separate wins from losses completely (or are collinear), so a win rate "
+        "at equal length cannot be estimated from these pairs",
+        n=len(wins),
+    )
+
+
+def _expit(value: float) -> float:
+    return 1 / (1 + math.exp(-value))

@@ -1,0 +1,135 @@
+"""Join a run with qrels once; every measure is then a sum over the relevant entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.relevance import Qrels
+
+__all__ = ["Hits", "Ties", "join", "rank_span", "trec_order"]
+
+Ties = Literal["expected", "trec"]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hits:
+    """Relevant entries of a run, in the order of the run.
+
+    A hit stands somewhere on the ranks ``start + 1 … stop``: one rank when its score is unique,
+    the whole tie block otherwise.
+
+    Parameters
+    ----------
+    query : int64 array of shape (h,)
+        Index into ``qrels.query_ids``.
+    doc : int64 array of shape (h,)
+        Index into ``qrels.doc_ids``.
+    grade : int64 array of shape (h,)
+        At least 1.
+    start, stop : int64 arrays of shape (h,)
+    """
+
+    query: IntArray
+    doc: IntArray
+    grade: IntArray
+    start: IntArray
+    stop: IntArray
+
+
+def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
+    """Find the relevant entries of a run.
+
+    Parameters
+    ----------
+    ties : {"expected", "trec"}
+        ``"expected"``: equal neighbouring scores share their ranks (McSherry & Najork 2008).
+        ``"trec"``: score descending, then document id descending, as trec_eval does.
+    """
+    if ties == "trec":
+        run = trec_order(run)
+    relevant = np.flatnonzero(qrels.grades > 0)
+    n_docs = max(len(qrels.doc_ids), 1)
+    wanted = qrels.query_codes[relevant].astype(np.int64) * n_docs + qrels.doc_codes[relevant]
+    order = np.argsort(wanted, kind="stable")
+    wanted, grades = wanted[order], qrels.grades[relevant][order]
+    relevant_doc = np.zeros(n_docs, dtype=bool)
+    relevant_doc[qrels.doc_codes[relevant]] = True
+
+    query_map = _codes(run.query_ids, qrels.query_ids)
+    doc_map = _codes(run.doc_ids, qrels.doc_ids)
+    doc_map[doc_map >= 0] = np.where(relevant_doc[doc_map[doc_map >= 0]], doc_map[doc_map >= 0], -1)
+    # Entries that are relevant to some query at all: usually few, so the search stays small.
+    entries = np.flatnonzero(doc_map[run.doc_codes] >= 0)
+    query = query_map[run.query_codes[entries]]
+    key = query * n_docs + doc_map[run.doc_codes[entries]]
+    key[query < 0] = -1
+    place = np.searchsorted(wanted, key)
+    place[place == len(wanted)] = 0
+    found = wanted[place] == key if len(wanted) else np.zeros(len(key), dtype=bool)
+    entries, place = entries[found], place[found]
+    start, stop = rank_span(run, entries, ties=ties)
+    return Hits(
+        query=wanted[place] // n_docs if len(wanted) else place,
+        doc=wanted[place] % n_docs if len(wanted) else place,
+        grade=grades[place].astype(np.int64),
+        start=start,
+        stop=stop,
+    )
+
+
+def _codes(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+    if names == vocabulary:
+        return np.arange(len(names), dtype=np.int64)
+    get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
+    return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
+
+
+def rank_span(
+    run: Run, entries: npt.NDArray[np.integer[Any]], *, ties: Ties
+) -> tuple[IntArray, IntArray]:
+    """Return the ranks before and through which each entry's tie block reaches.
+
+    ``start`` counts the entries ranked above the block, ``stop - start`` is its size.
+    """
+    first = run.offsets[run.query_codes[entries]]
+    if run.scores is None or ties == "trec" or not len(entries):
+        start = entries - first
+        return start, start + 1
+    opens = np.ones(len(run), dtype=bool)
+    np.not_equal(run.scores[1:], run.scores[:-1], out=opens[1:])
+    opens[run.offsets[:-1][np.diff(run.offsets) > 0]] = True
+    bounds = np.append(np.flatnonzero(opens), len(run))
+    block = np.searchsorted(bounds, entries, side="right") - 1
+    return bounds[block] - first, bounds[block + 1] - first
+
+
+def trec_order(run: Run) -> Run:
+    """Reorder a run as trec_eval does: score descending, then document id descending."""
+    if run.scores is None:
+        return run
+    step = np.diff(run.scores)
+    inside = np.ones(len(run), dtype=bool)
+    inside[run.offsets[:-1][np.diff(run.offsets) > 0]] = False
+    if not np.any(step[inside[1:]] >= 0):
+        return run
+    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
+    by_id = sorted(range(len(run.doc_ids)), key=run.doc_ids.__getitem__, reverse=True)
+    place = np.empty(len(by_id), dtype=np.int64)
+    place[by_id] = np.arange(len(by_id))
+    order = np.lexsort((place[run.doc_codes], -run.scores, run.query_codes))
+    return Run(
+        query_ids=run.query_ids,
+        offsets=run.offsets,
+        doc_codes=run.doc_codes[order],
+        doc_ids=run.doc_ids,
+        scores=run.scores[order],
+        name=run.name,
+        n_duplicates=run.n_duplicates,
+    )

@@ -1,0 +1,251 @@
+"""NDCG, MAP, MRR, P and Recall per query and per group of documents, tie-aware.
+
+With ``ties="expected"`` a measure is its mean over all orders of tied documents (McSherry &
+Najork, ECIR 2008), so it does not depend on document ids. With ``ties="trec"`` the values are
+trec_eval's. All groups are scored in one pass over the relevant entries of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures.judged import Hits, Ties, join
+from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.types.reports import SourceScores
+
+__all__ = ["MEASURES", "Gain", "group_scores", "score_run"]
+
+MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
+Gain = Literal["linear", "exponential"]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def score_run(
+    run: Run,
+    qrels: Qrels,
+    *,
+    measures: Sequence[str] = ("NDCG", "MAP"),
+    cutoffs: Sequence[int] = (1, 3, 5),
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> SourceScores:
+    """Score a run per query, all documents taken together.
+
+    Parameters
+    ----------
+    measures : sequence of str
+        Out of ``"NDCG"``, ``"MAP"`` (trec_eval ``map_cut``: divided by all relevant documents),
+        ``"MRR"``, ``"P"``, ``"Recall"``.
+    cutoffs : sequence of int
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+        NDCG gain of grade r: r (trec_eval), or 2^r − 1.
+
+    Returns
+    -------
+    SourceScores
+        One source named ``"all"``; every query of the qrels counts, also one without results.
+
+    Examples
+    --------
+    >>> run = Run.from_dict({"q": {"a": 2.0, "b": 1.0}})
+    >>> qrels = Qrels.from_dict({"q": {"b": 1}})
+    >>> float(score_run(run, qrels, measures=["MRR"], cutoffs=[5]).values[0, 0, 0])
+    0.5
+    """
+    groups = np.zeros(len(qrels.doc_ids), dtype=np.int64)
+    return group_scores(
+        run,
+        qrels,
+        groups,
+        ("all",),
+        measures=measures,
+        cutoffs=cutoffs,
+        ties=ties,
+        gain=gain,
+    )
+
+
+def group_scores(
+    run: Run,
+    qrels: Qrels,
+    groups: IntArray,
+    names: tuple[str, ...],
+    *,
+    measures: Sequence[str] = ("NDCG", "MAP"),
+    cutoffs: Sequence[int] = (1, 3, 5),
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> SourceScores:
+    """Score a run once per group: other groups keep their ranks but are not relevant.
+
+    Parameters
+    ----------
+    groups : int64 array of shape (len(qrels.doc_ids),)
+        Group of each judged document, -1 for none.
+    names : tuple of str
+        Group names; code i of ``groups`` is ``names[i]``.
+    """
+    for measure in measures:
+        if measure not in MEASURES:
+            raise DataError(f"unknown measure {measure!r}; there are {list(MEASURES)}")
+    if not cutoffs or min(cutoffs) < 1:
+        raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
+    hits = join(run, qrels, ties=ties)
+    cells = _Cells.build(hits, qrels, groups, n_groups=len(names))
+    rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
+    shape = (len(rows), len(qrels.query_ids), len(names))
+    return SourceScores(
+        query_ids=qrels.query_ids,
+        sources=names,
+        measures=tuple(f"{measure}@{k}" for measure in measures for k in cutoffs),
+        values=np.ascontiguousarray(np.array(rows).reshape(shape).transpose(0, 2, 1)),
+        n_relevant=np.ascontiguousarray(cells.n_relevant.reshape(shape[1:]).T.astype(np.int32)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Hits sorted by cell, a cell being one (query, group); arrays have one entry per hit.
+
+    ``tied`` counts the hits of the same cell in the same tie block, ``before`` those in earlier
+    blocks.
+    """
+
+    n_cells: int
+    cell: IntArray
+    grade: IntArray
+    start: IntArray
+    stop: IntArray
+    tied: IntArray
+    before: IntArray
+    n_relevant: IntArray
+    ideal_cell: IntArray
+    ideal_grade: IntArray
+    ideal_place: IntArray
+
+    @classmethod
+    def build(cls, hits: Hits, qrels: Qrels, groups: IntArray, *, n_groups: int) -> _Cells:
+        n_cells = len(qrels.query_ids) * n_groups
+        group = groups[hits.doc]
+        kept = np.flatnonzero(group >= 0)
+        cell = hits.query[kept] * n_groups + group[kept]
+        order = np.argsort(cell, kind="stable")
+        kept, cell = kept[order], cell[order]
+        start, stop = hits.start[kept], hits.stop[kept]
+        place = np.arange(len(cell))
+        first_of_cell = np.searchsorted(cell, cell)
+        if np.all(stop - start == 1):
+            tied, before = np.ones_like(place), place - first_of_cell
+        else:
+            opens = np.ones(len(cell), dtype=bool)
+            opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
+            bounds = np.append(np.flatnonzero(opens), len(cell))
+            block = np.cumsum(opens) - 1
+            tied = np.diff(bounds)[block]
+            before = bounds[block] - first_of_cell
+        relevant = np.flatnonzero((qrels.grades > 0) & (groups[qrels.doc_codes] >= 0))
+        ideal_cell = (
+            qrels.query_codes[relevant].astype(np.int64) * n_groups
+            + groups[qrels.doc_codes[relevant]]
+        )
+        best = np.lexsort((-qrels.grades[relevant], ideal_cell))
+        ideal_cell = ideal_cell[best]
+        return cls(
+            n_cells=n_cells,
+            cell=cell,
+            grade=hits.grade[kept],
+            start=start,
+            stop=stop,
+            tied=tied,
+            before=before,
+            n_relevant=np.bincount(ideal_cell, minlength=n_cells),
+            ideal_cell=ideal_cell,
+            ideal_grade=qrels.grades[relevant][best].astype(np.int64),
+            ideal_place=np.arange(len(ideal_cell)) - np.searchsorted(ideal_cell, ideal_cell),
+        )
+
+    def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return one value per cell."""
+        if measure == "NDCG":
+            return self._ndcg(k, gain)
+        if measure == "MAP":
+            return self._per_relevant(self._sum(self._precision_terms(k)))
+        if measure == "MRR":
+            return self._reciprocal_rank(k)
+        found = self._sum(self._within(k) / (self.stop - self.start))
+        return found / k if measure == "P" else self._per_relevant(found)
+
+    def _sum(self, weights: FloatArray) -> FloatArray:
+        return _totals(self.cell, weights, self.n_cells)
+
+    def _per_relevant(self, total: FloatArray) -> FloatArray:
+        return np.divide(
+            total, self.n_relevant, out=np.zeros(self.n_cells), where=self.n_relevant > 0
+        )
+
+    def _within(self, k: int) -> IntArray:
+        """Ranks of the tie block that lie within the cutoff."""
+        return np.minimum(self.stop, k) - np.minimum(self.start, k)
+
+    def _ndcg(self, k: int, gain: Gain) -> FloatArray:
+        discount = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
+        weight = (discount[np.minimum(self.stop, k)] - discount[np.minimum(self.start, k)]) / (
+            self.stop - self.start
+        )
+        dcg = self._sum(_gain(self.grade, gain) * weight)
+        top = self.ideal_place < k
+        ideal = np.bincount(
+            self.ideal_cell[top],
+            weights=_gain(self.ideal_grade[top], gain) / np.log2(self.ideal_place[top] + 2),
+            minlength=self.n_cells,
+        )
+        return np.divide(dcg, ideal, out=np.zeros(self.n_cells), where=ideal > 0)
+
+    def _precision_terms(self, k: int) -> FloatArray:
+        """Expected precision at each hit's rank, 0 beyond the cutoff.
+
+        A hit is equally likely on each rank i of its block; on rank i it has, in expectation,
+        ``before + (i - start - 1)(tied - 1)/(size - 1)`` hits above it.
+        """
+        size = self.stop - self.start
+        slope = (self.tied - 1) / np.maximum(size - 1, 1)
+        harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
+        spread = harmonic[np.minimum(self.stop, k)] - harmonic[np.minimum(self.start, k)]
+        at_start = self.before + 1 - (self.start + 1) * slope
+        terms: FloatArray = (at_start * spread + slope * self._within(k)) / size
+        return terms
+
+    def _reciprocal_rank(self, k: int) -> FloatArray:
+        first = np.flatnonzero(self.before == 0)
+        _, one = np.unique(self.cell[first], return_index=True)
+        first = first[one]
+        start, tied = self.start[first], self.tied[first]
+        size = self.stop[first] - start
+        chance = tied / size  # that the first hit stands on rank start + 1
+        value = np.zeros(len(first))
+        for step in range(1, int(np.max(size - tied, initial=0)) + 2):
+            rank = start + step
+            value += np.where(rank <= k, chance / rank, 0.0)
+            chance = np.where(
+                size > step, chance * (size - step - tied + 1) / np.maximum(size - step, 1), 0.0
+            )
+        return _totals(self.cell[first], value, self.n_cells)
+
+
+def _totals(cell: IntArray, weights: FloatArray, n_cells: int) -> FloatArray:
+    return np.bincount(cell, weights=weights, minlength=n_cells).astype(np.float64, copy=False)
+
+
+def _gain(grade: IntArray, gain: Gain) -> FloatArray:
+    if gain == "exponential":
+        return np.exp2(grade) - 1
+    return grade.astype(np.float64)

@@ -1,0 +1,102 @@
+"""The seams: what other code must offer to be plugged in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.types.documents import Corpus, Query
+from rag_sourcebias.types.rankings import Run
+
+__all__ = ["ApproximateRetriever", "Encoder", "Reranker", "Retriever", "RetrieverSpec"]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Texts to vectors, numpy in and out.
+
+    Both methods keep the order of their input and return float32 arrays of shape
+    ``(len(texts), dimension)``. ``fingerprint`` changes whenever the vectors would.
+    """
+
+    name: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model and of every setting that changes its vectors."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state (dtype, maximum length, similarity, …)."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Encode the query side."""
+        ...
+
+    def encode_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Encode the document side."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores of (query, text) pairs; higher is better."""
+
+    name: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model and of every setting that changes its scores."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
+        """Score pairs, in the given order; shape ``(len(pairs),)``."""
+        ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """A retriever over one indexed corpus."""
+
+    name: str
+
+    def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
+        """Return up to ``depth`` documents for each query, in the order of ``queries``."""
+        ...
+
+
+@runtime_checkable
+class ApproximateRetriever(Retriever, Protocol):
+    """A retriever whose index may miss documents that exact search would return."""
+
+    def exact(self) -> Retriever:
+        """Return the same scoring with exact search."""
+        ...
+
+
+@runtime_checkable
+class RetrieverSpec(Protocol):
+    """A recipe that builds a retriever over any corpus, so that an audit can also index the
+    corpus of one source alone.
+    """  # noqa: D205
+
+    name: str
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    def build(self, corpus: Corpus) -> Retriever:
+        """Index a corpus."""
+        ...

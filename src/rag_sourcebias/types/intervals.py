@@ -1,0 +1,79 @@
+"""One confidence interval with everything needed to defend it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+__all__ = ["Interval"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """An estimate with a two-sided confidence interval.
+
+    Parameters
+    ----------
+    estimate, lower, upper : float
+        In the unit of the estimated quantity; ``lower <= estimate <= upper``.
+    confidence_level : float
+        In (0, 1).
+    method : str
+        Name of the method, such as ``"delta"`` or ``"bootstrap"``.
+    target : str
+        What is estimated: ``"population"``, ``"pool"`` or ``"unlabeled"``.
+    n_labeled : int
+        Number of independent units (queries, labelled items) behind it.
+    n_unlabeled : int
+    assumptions : tuple of str
+        What must hold for the stated confidence.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    confidence_level: float
+    method: str
+    target: str = "population"
+    n_labeled: int
+    n_unlabeled: int = 0
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.confidence_level < 1.0:
+            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
+        if any(math.isnan(v) for v in (self.estimate, self.lower, self.upper)):
+            raise DataError(f"an interval may not hold NaN: {self}")
+        if not self.lower <= self.estimate <= self.upper:
+            raise DataError(
+                f"interval [{self.lower}, {self.upper}] does not hold its estimate {self.estimate}"
+            )
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance between the ends."""
+        return (self.upper - self.lower) / 2
+
+    def excludes(self, value: float) -> bool:
+        """Whether ``value`` lies outside the interval."""
+        return not self.lower <= value <= self.upper
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimate:.4g} [{self.lower:.4g}, {self.upper:.4g}] "
+            f"({self.confidence_level:.0%}, {self.method}, n = {self.n_labeled})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Interval:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)

@@ -1,0 +1,178 @@
+"""What an audit found, as data: the report pages are views of these objects.
+
+Every number that a report shows is derived from the per-query arrays stored here, so a reader can
+recompute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.skew import (
+    ExposureShare,
+    SkewCell,
+    SoleCorpusCheck,
+    SourceScores,
+    SystemSkew,
+    TwinSkew,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "AuditConfig",
+    "DataSummary",
+    "ExposureShare",
+    "SkewCell",
+    "SkewReport",
+    "SoleCorpusCheck",
+    "SourceScores",
+    "SystemSkew",
+    "TwinSkew",
+]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditConfig:
+    """Settings of an audit.
+
+    Parameters
+    ----------
+    baseline_source : str
+    cutoffs : tuple of int
+    measures : tuple of str
+        Out of ``"NDCG"``, ``"MAP"``, ``"MRR"``, ``"P"``, ``"Recall"``.
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+        NDCG gain of grade r: r, or 2^r − 1.
+    confidence_level : float
+    interval_method : {"auto", "delta", "bootstrap", "fieller", "exact"}
+    correction : {"holm", "bh", "none"}
+    resamples : int
+        Permutations of the test (and bootstrap resamples when that method is chosen).
+    target_half_width : float
+        Relative Δ points; ``n_needed`` refers to it.
+    browsing : tuple of str
+        Attention models for exposure.
+    seed : int
+    """
+
+    baseline_source: str = "human"
+    cutoffs: tuple[int, ...] = (1, 3, 5)
+    measures: tuple[str, ...] = ("NDCG", "MAP")
+    ties: Literal["expected", "trec"] = "expected"
+    gain: Literal["linear", "exponential"] = "linear"
+    confidence_level: float = 0.95
+    interval_method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = "auto"
+    correction: Literal["holm", "bh", "none"] = "holm"
+    resamples: int = 10_000
+    target_half_width: float = 30.0
+    browsing: tuple[str, ...] = ("top-1", "top-5", "dcg")
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.cutoffs or min(self.cutoffs) < 1:
+            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
+        if self.resamples < 100:
+            raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
+        if self.target_half_width <= 0:
+            raise DataError(f"target_half_width {self.target_half_width} must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSummary:
+    """The data behind a report.
+
+    Parameters
+    ----------
+    documents : mapping of str to int
+        Number of documents per source; ``""`` counts untagged ones.
+    n_pairs : int
+        Groups of documents that are versions of one another across sources.
+    mean_words : mapping of str to float
+        Mean document length in words per source; empty when no texts were given.
+    """
+
+    name: str
+    design: Literal["rewrites", "independent", "unknown"]
+    n_queries: int
+    n_judgments: int
+    documents: Mapping[str, int]
+    n_pairs: int
+    mean_words: Mapping[str, float]
+    license: str = ""
+    attribution: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SkewReport:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    family : str
+        Over which tests p-values are adjusted, in words.
+    n_tests : int
+    environment : mapping of str to str
+        Versions of everything that influenced the numbers, and the machine.
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+        What the reader must know before trusting a number.
+    """
+
+    schema_version: int
+    data: DataSummary
+    config: AuditConfig
+    systems: tuple[SystemSkew, ...]
+    family: str
+    n_tests: int
+    environment: Mapping[str, str]
+    created: str
+    warnings: tuple[str, ...] = ()
+
+    def system(self, name: str, variant: str = "mixed") -> SystemSkew:
+        """Return one system by name."""
+        for system in self.systems:
+            if system.name == name and system.variant == variant:
+                return system
+        raise DataError(
+            f"no system {name!r} ({variant}); there are {[s.name for s in self.systems]}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SkewReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        version = data.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise UnsupportedVersionError(
+                f"report schema version {version!r} cannot be read; "
+                f"this release reads version {SCHEMA_VERSION}"
+            )
+        report = from_plain(cls, data)
+        for system in report.systems:
+            scores = system.scores
+            shape = (len(scores.measures), len(scores.sources), len(scores.query_ids))
+            if scores.values.shape != shape:
+                raise DataError(
+                    f"system {system.name!r}: scores have shape {scores.values.shape}, "
+                    f"expected {shape}"
+                )
+        return report

@@ -1,0 +1,251 @@
+"""What was found for one retriever: scores per source, Relative Δ, twins, exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = [
+    "ExposureShare",
+    "SkewCell",
+    "SoleCorpusCheck",
+    "SourceScores",
+    "SystemSkew",
+    "TwinSkew",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourceScores:
+    """Per-query measures on a mixed run, one target source at a time ([K] §3.1).
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+    sources : tuple of str, length S
+    measures : tuple of str, length M
+        Names such as ``"NDCG@5"``.
+    values : float64 array of shape (M, S, nq)
+        In [0, 1]. A query without relevant documents of a source scores 0 there and counts.
+    n_relevant : int32 array of shape (S, nq)
+        Relevant documents of each source per query.
+    """
+
+    query_ids: tuple[str, ...]
+    sources: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: npt.NDArray[np.float64] = field(repr=False)
+    n_relevant: npt.NDArray[np.int32] = field(repr=False)
+
+    def of(self, measure: str, source: str) -> FloatArray:
+        """Per-query values of one measure for one source, shape (nq,)."""
+        for kind, name, known in (
+            ("measure", measure, self.measures),
+            ("source", source, self.sources),
+        ):
+            if name not in known:
+                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
+        row: FloatArray = self.values[self.measures.index(measure), self.sources.index(source)]
+        return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkewCell:
+    """Relative Δ of one measure between two sources ([K] §3.1, K0.9).
+
+    Parameters
+    ----------
+    measure : str
+        Such as ``"NDCG@1"``.
+    baseline, other : str
+        Sources compared; positive Relative Δ means the baseline ranks higher.
+    mean_baseline, mean_other : float
+        Mean over queries, in [0, 1].
+    relative_delta : float or None
+        Percent, in [-200, 200]; None when both means are 0.
+    interval : Interval or None
+        For ``relative_delta``; None when it was refused, see ``refusal``.
+    refusal : str or None
+        Why there is no interval, and how much data would be enough.
+    p_value, p_adjusted : float or None
+        Paired sign-flip permutation test of equal means; adjusted over the report's family.
+    n_queries : int
+    n_needed : int or None
+        Queries needed for an interval of ± ``AuditConfig.target_half_width``.
+    """
+
+    measure: str
+    baseline: str
+    other: str
+    mean_baseline: float
+    mean_other: float
+    relative_delta: float | None
+    interval: Interval | None
+    refusal: str | None
+    p_value: float | None
+    p_adjusted: float | None
+    n_queries: int
+    n_needed: int | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the adjusted p-value is below 1 − confidence level (0.05 without interval)."""
+        level = 0.95 if self.interval is None else self.interval.confidence_level
+        return self.p_adjusted is not None and self.p_adjusted < 1 - level
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TwinSkew:
+    """Which of two versions of one relevant document ranks higher.
+
+    Arrays have one entry per (query, relevant pair) with both versions in the corpus, of which at
+    least one was retrieved.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Entries of the arrays.
+    n_unseen : int
+        Pairs of which neither version was retrieved (they say nothing and are left out).
+    win_rate : Interval or None
+        P(other above baseline), ties count half, query-clustered, in [0, 1].
+    margin : Interval or None
+        Mean score difference other − baseline in standard deviations of the differences.
+    win_rate_equal_length : Interval or None
+        Win rate at equal length and mean overlap, by logistic regression.
+    query_index : int64 array of shape (n_pairs,)
+        Index into the system's ``scores.query_ids``.
+    other_above : float64 array
+        1, 0, or 0.5 on a tie.
+    baseline_rank, other_rank : float64 array
+        Expected rank; NaN when that version was not retrieved.
+    log_length_ratio, overlap : float64 array
+        ln(words of other / words of baseline), and the share of the baseline's words that the
+        other version keeps ([K] Fig. 3b); empty when no texts were given.
+    notes : tuple of str
+        Why an interval is missing.
+    """
+
+    baseline: str
+    other: str
+    n_pairs: int
+    n_unseen: int
+    win_rate: Interval | None
+    margin: Interval | None
+    win_rate_equal_length: Interval | None
+    query_index: npt.NDArray[np.int64] = field(repr=False)
+    other_above: npt.NDArray[np.float64] = field(repr=False)
+    baseline_rank: npt.NDArray[np.float64] = field(repr=False)
+    other_rank: npt.NDArray[np.float64] = field(repr=False)
+    log_length_ratio: npt.NDArray[np.float64] = field(repr=False)
+    overlap: npt.NDArray[np.float64] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureShare:
+    """Share of attention that one source receives, without judgments.
+
+    Parameters
+    ----------
+    source : str
+        ``""`` stands for untagged documents.
+    browsing : str
+        Attention model, such as ``"dcg"`` or ``"top-5"``.
+    share : float
+        Mean over queries of the source's share of attention, in [0, 1].
+    corpus_share : float
+        Share of the corpus, in [0, 1].
+    difference : Interval or None
+        ``share - corpus_share``.
+    """
+
+    source: str
+    browsing: str
+    share: float
+    corpus_share: float
+    difference: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoleCorpusCheck:
+    """Quality on the corpus of each source alone ([K] Table 2), paired per query.
+
+    A large difference here means the rewrites changed what documents say, so that the mixed
+    result is not source bias alone.
+
+    Parameters
+    ----------
+    difference : Interval or None
+        mean_baseline − mean_other.
+    p_value : float or None
+    """
+
+    measure: str
+    baseline: str
+    other: str
+    mean_baseline: float
+    mean_other: float
+    difference: Interval | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SystemSkew:
+    """Everything found for one retriever or reranker.
+
+    Parameters
+    ----------
+    name : str
+    settings : mapping of str to str
+        What would be needed to repeat the run (k1, dtype, maximum length, index parameters, …).
+    variant : {"mixed", "exact", "length-matched"}
+        ``"mixed"`` as deployed; ``"exact"`` the same encoder with exact search, reported when the
+        approximate index returned something else; ``"length-matched"`` pairs cut to equal length.
+    scores : SourceScores
+    cells : tuple of SkewCell
+    twins : tuple of TwinSkew
+        One per other source that has pairs with the baseline.
+    exposure : tuple of ExposureShare
+    sole_corpus : tuple of SoleCorpusCheck
+    awrf : float or None
+        Attention-weighted rank fairness against corpus shares, in [0, 1], 1 is proportional.
+    n_untagged : int
+        Retrieved entries whose document has no source tag.
+    n_duplicates : int
+        Retrieved entries dropped because the query already held the document.
+    n_empty : int
+        Judged queries that returned nothing (they score 0 and count).
+    notes : tuple of str
+        Facts about this run that a reader must know.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    variant: Literal["mixed", "exact", "length-matched"]
+    scores: SourceScores
+    cells: tuple[SkewCell, ...]
+    twins: tuple[TwinSkew, ...]
+    exposure: tuple[ExposureShare, ...]
+    sole_corpus: tuple[SoleCorpusCheck, ...] = ()
+    awrf: float | None = None
+    n_untagged: int = 0
+    n_duplicates: int = 0
+    n_empty: int = 0
+    notes: tuple[str, ...] = ()
+
+    def cell(self, measure: str, other: str) -> SkewCell:
+        """Return the cell of one measure against one other source."""
+        for cell in self.cells:
+            if cell.measure == measure and cell.other == other:
+                return cell
+        raise DataError(f"{self.name}: no cell for {measure!r} against {other!r}")

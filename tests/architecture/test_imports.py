@@ -1,0 +1,56 @@
+"""The core stays light: what an import must not pull in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "scipy",
+    "torch",
+    "transformers",
+    "sentence_transformers",
+    "chromadb",
+    "bm25s",
+    "matplotlib",
+    "jinja2",
+    "yaml",
+    "typer",
+    "rich",
+    "pandas",
+)
+
+
+def imported_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint('\\n'.join(m.split('.')[0] for m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "rag_sourcebias",
+        "rag_sourcebias.types",
+        "rag_sourcebias.measures",
+        "rag_sourcebias.inference",
+        "rag_sourcebias.io",
+        "rag_sourcebias.audit",
+        "rag_sourcebias.retrieval",
+        "rag_sourcebias.report",
+        "rag_sourcebias.adapters",
+        "rag_sourcebias.neural",
+        "rag_sourcebias_integrations",
+    ],
+)
+def test_import_pulls_in_numpy_only(module: str) -> None:
+    assert imported_by(f"import {module}") & set(HEAVY) == set()
+
+
+def test_every_public_name_of_the_package_resolves_without_heavy_imports() -> None:
+    statement = (
+        "import rag_sourcebias\nfor name in rag_sourcebias.__all__: getattr(rag_sourcebias, name)"
+    )
+    assert imported_by(statement) & set(HEAVY) == set()
