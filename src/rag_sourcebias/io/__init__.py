@@ -1,0 +1,36 @@
+"""Readers and writers: runs, judgments, tags, BEIR folders, reports, named data sets."""
+
+from rag_sourcebias.io.archive import extract_zip
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.beir_corpus import source_of_stem
+from rag_sourcebias.io.beir_write import write_beir
+from rag_sourcebias.io.bundled import load_sample
+from rag_sourcebias.io.cache import cache_dir
+from rag_sourcebias.io.datasets import DatasetInfo, list_datasets, load_dataset
+from rag_sourcebias.io.download import download
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.reports import read_report_json, write_report_json
+from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.tags_write import write_tags
+from rag_sourcebias.io.trec import read_qrels, read_run, write_run
+
+__all__ = [
+    "DatasetInfo",
+    "cache_dir",
+    "download",
+    "extract_zip",
+    "list_datasets",
+    "load_dataset",
+    "load_sample",
+    "read_beir",
+    "read_qrels",
+    "read_report_json",
+    "read_run",
+    "read_tags",
+    "source_of_stem",
+    "write_atomic",
+    "write_beir",
+    "write_report_json",
+    "write_run",
+    "write_tags",
+]

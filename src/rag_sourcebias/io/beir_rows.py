@@ -1,0 +1,74 @@
+"""Rows of BEIR corpus and query files, checked one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.files import read_jsonl
+
+__all__ = ["document_text", "metadata_of", "metadata_text", "read_rows"]
+
+
+def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Stream the ids and rows of a BEIR corpus or query file.
+
+    Yields
+    ------
+    tuple of (str, mapping)
+        ``_id``, a whole number as text, and the row, whose ``text`` is a string and whose
+        ``title`` is a string, None or absent.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or malformed, or an ``_id`` occurs twice.
+    """
+    line_of: dict[str, int] = {}
+    for number, row in read_jsonl(file):
+        where = f"{file}:{number}"
+        row_id = _row_id(row, where)
+        if row_id in line_of:
+            raise DataError(
+                f"{where}: _id {row_id!r} was used already in line {line_of[row_id]}; "
+                "each row needs its own _id"
+            )
+        line_of[row_id] = number
+        if not isinstance(row.get("text"), str):
+            raise DataError(
+                f"{where}: text of _id {row_id!r} must be a string; keys are {list(row)}"
+            )
+        if not isinstance(row.get("title"), str | None):
+            raise DataError(f"{where}: title of _id {row_id!r} must be a string")
+        yield row_id, row
+    if not line_of:
+        raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
+
+
+def _row_id(row: Mapping[str, Any], where: str) -> str:
+    value = row.get("_id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise DataError(f"{where}: _id {value!r} must be a non-empty string; keys are {list(row)}")
+    return value
+
+
+def document_text(row: Mapping[str, Any], *, titles: bool) -> str:
+    """Return the text to index: the title, if wanted, a space, and the text, stripped."""
+    title = (row.get("title") or "") if titles else ""
+    return f"{title} {row['text']}".strip()
+
+
+def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of a row, empty if there is none."""
+    metadata = row.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
+    """Return a metadata value that is a non-empty string, else None."""
+    value = metadata_of(row).get(key)
+    return value if isinstance(value, str) and value.strip() else None

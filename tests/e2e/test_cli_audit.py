@@ -1,0 +1,166 @@
+"""The command line as a user runs it: a subprocess, real files, real output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "rag_sourcebias"]
+
+
+def run(*args: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *args],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | (env or {}),
+    )
+
+
+@pytest.fixture
+def trec(tmp_path: Path) -> Path:
+    """Write 40 queries whose human document ranks first on 30 of them."""
+    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
+    for i in range(40):
+        order = ("h", "l") if i < 30 else ("l", "h")
+        for rank, kind in enumerate(order, start=1):
+            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
+        for kind, source in (("h", "human"), ("l", "llm:tésté")):
+            qrels.append(f"q{i} 0 {kind}{i} 1")
+            tags.append(f"{kind}{i}\t{source}\tp{i}")
+    (tmp_path / "demo.run").write_text("\n".join(runs), encoding="utf-8")
+    (tmp_path / "qrels.txt").write_text("\n".join(qrels), encoding="utf-8")
+    (tmp_path / "tags.tsv").write_text("\n".join(tags), encoding="utf-8")
+    return tmp_path
+
+
+def trec_args() -> tuple[str, ...]:
+    return (
+        *("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv"),
+        *("--report", "out"),
+    )
+
+
+def test_finished_runs_give_the_three_reports(trec: Path) -> None:
+    done = run(*trec_args(), cwd=trec)
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in (trec / "out").iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.md",
+    ]
+    cells = json.loads((trec / "out" / "report.json").read_text(encoding="utf-8"))["systems"][0][
+        "cells"
+    ]
+    first = next(c for c in cells if c["measure"] == "NDCG@1")
+    assert first["relative_delta"] == pytest.approx(100.0)  # (.75 − .25) / .5 · 100
+    assert "+100.0" in done.stdout
+    again = run("report", "show", "out/report.json", "--to", "again", cwd=trec)
+    assert again.returncode == 0, again.stderr
+    assert (trec / "again" / "report.md").read_text(encoding="utf-8") == (
+        trec / "out" / "report.md"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.frameworks
+def test_the_bundled_sample_runs_with_bm25(tmp_path: Path) -> None:
+    done = run(
+        *("audit", "source", "--sample", "--retriever", "bm25", "--cache", "cache"),
+        *("--report", "out", "--cutoffs", "1,5"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "bm25" in html
+    assert "CC BY 4.0" in html
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("audit", "source", "nowhere"), ("nowhere", "does not exist")),
+        (("audit", "source"), ("one data set",)),
+        (("audit", "source", "--sample", "--cutoffs", "1,x"), ("1,x", "whole numbers")),
+        (("audit", "source", "--sample", "--ties", "coin"), ("coin", "expected, trec")),
+        (("audit", "source", "--sample", "--retriever", "bm52"), ("bm52", "bm25")),
+        (("audit", "source", "--sample", "--retriever", "dense"), ("names no model",)),
+        (("audit", "source", "--sample", "--retriever", "bm25:k2=1"), ("k2", "k1")),
+        (("audit", "source", "--sample", "--baseline-source", "hum"), ("hum", "human")),
+        (("audit", "source", "--dataset", "nope"), ("nope", "crowdrag-rewrites")),
+        (("audit", "source", "--run", "a.run"), ("--qrels", "--tags")),
+        (("audit", "source", "--sample", "--measures", "ERR"), ("ERR", "NDCG")),
+        (("audit", "source", "--sample", "--depth", "2"), ("depth 2", "cutoff 5")),
+        (("report", "show", "none.json"), ("none.json",)),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    tmp_path: Path, args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = run(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    text = " ".join(done.stderr.split())
+    for word in words:
+        assert word in text
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    done = run("audit", "source", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for word in ("--retriever", "--baseline-source", "corpus/<source>.jsonl", "Examples"):
+        assert word in done.stdout
+    assert "crowdrag-rewrites" in run("datasets", cwd=tmp_path).stdout
+
+
+@pytest.mark.frameworks
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_interruption_keeps_the_cache_and_writes_no_report(tmp_path: Path) -> None:
+    arguments = [
+        *("audit", "source", "--sample", "--retriever", "dense:all-MiniLM-L6-v2,batch_size=4"),
+        *("--cache", "cache", "--report", "out", "--no-sole-corpus", "--no-length-matched"),
+    ]
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+    ) as process:
+        vectors = tmp_path / "cache" / "vectors.sqlite"
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and count(vectors) < 8:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    kept = count(vectors)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert not (tmp_path / "out").exists()
+    assert kept >= 8
+    again = run(*arguments, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"})
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def count(path: Path) -> int:
+    """Rows of the vector cache, 0 before it exists."""
+    import sqlite3
+
+    if not path.exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import read_tags, write_tags
+from rag_sourcebias.types import DocTags, TagTable
+
+TEXT = (
+    st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)
+    .map(str.strip)
+    .filter(lambda s: s and s.lower() not in ("-", "null"))
+    .filter(lambda s: not s.startswith(("\ufeff", "{")))
+)
+TAGS = st.builds(
+    DocTags,
+    source=st.none() | TEXT,
+    style=st.none() | TEXT,
+    pair_id=st.none() | TEXT,
+    origin=st.sampled_from([None, "declared", "provenance", "detected", "pipeline"]),
+    confidence=st.none() | st.floats(0, 1, width=32),
+)
+
+
+def rows(table):
+    return {doc_id: table.get(doc_id) for doc_id in table.doc_ids}
+
+
+EXPECTED = {
+    "d1": DocTags(source="human", style="news", origin="declared"),
+    "dé 2": DocTags(source="llm:x", pair_id="p, 1", origin="declared"),
+    "d3": DocTags(),
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "doc_id\tsource\tstyle\tpair_id\nd1\thuman\tnews\t\n\ndé 2\tllm:x\t-\tp, 1\nd3\t\t\t\n",
+        "\ufeffstyle\tsource\tdoc_id\tnote\tpair_id\r\nnews\thuman\td1\tx\t-\r\n"
+        "\tllm:x\tdé 2\ty\tp, 1\r\n-\tnull\td3\tz\tNULL\r\n",
+        'doc_id,source,style,pair_id\nd1, human ,news,\n"dé 2",llm:x,,"p, 1"\nd3,-,-,-\n',
+        '{"doc_id": "d1", "source": "human", "style": "news"}\n'
+        '{"doc_id": "dé 2", "source": "llm:x", "pair_id": "p, 1", "extra": [1]}\n'
+        '{"doc_id": "d3", "source": null}\n',
+    ],
+    ids=["tsv", "tsv-crlf-bom-order", "csv", "jsonl"],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_all_forms_say_the_same(tmp_path, text, packed):
+    file = tmp_path / ("tags.gz" if packed else "tags")
+    file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    table = read_tags(file)
+    assert table.doc_ids == ("d1", "dé 2", "d3")
+    assert rows(table) == EXPECTED
+    assert table.counts() == {"human": 1, "llm:x": 1, "": 1}
+
+
+def test_origin_and_confidence(tmp_path):
+    file = tmp_path / "tags.tsv"
+    file.write_text("doc_id\tsource\torigin\tconfidence\na\thuman\tdetected\t0.75\nb\tllm:x\t\t-\n")
+    assert rows(read_tags(file)) == {
+        "a": DocTags(source="human", origin="detected", confidence=0.75),
+        "b": DocTags(source="llm:x"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no tags"),
+        ("doc_id\tsource\n", "holds no tags"),
+        ("id\tlabel\na\thuman\n", r"tags:1: the header lacks doc_id and source; found \['id'"),
+        ("doc_id,style\na,news\n", r"tags:1: the header lacks source"),
+        ("doc_id\tsource\na\n", r"tags:2: expected 2 columns as in the header, found 1"),
+        ("doc_id\tsource\na\thuman\nb\thuman\na\thuman\n", r"tags:4: .*'a' .*already in line 2"),
+        ("doc_id\tsource\n\thuman\n", r"tags:2: doc_id '' must be a non-empty string"),
+        ("doc_id,source,origin\na,human,guess\n", r"tags:2: origin 'guess' is not one of declared"),
+        ("doc_id,source,confidence\na,human,2\n", r"tags:2: confidence 2.0 is outside \[0, 1\]"),
+        ("doc_id,source,confidence\na,human,nan\n", r"tags:2: confidence nan is outside"),
+        ("doc_id,source,confidence\na,human,hi\n", r"tags:2: confidence 'hi' is not a number"),
+        ('doc_id,source\n"a,human\n', r"tags:2: not a CSV record on one line"),
+        ('{"doc_id": "a"}\n', r"tags:1: key 'source' is missing; use null"),
+        ('{"source": "human"}\n', r"tags:1: key 'doc_id' is missing"),
+        ('{"doc_id": 3, "source": "human"}\n', r"tags:1: doc_id 3 must be a non-empty string"),
+        ('{"doc_id": "a", "source": 1}\n', r"tags:1: source 1 must be a string"),
+        ('{"doc_id": "a", "source": "x", "confidence": true}\n', r"tags:1: confidence True is not"),
+        ('{"doc_id": "a", "source": "x"}\nnot json\n', r"tags:2: malformed JSON"),
+    ],
+)
+def test_bad_tags_are_named(tmp_path, text, message):
+    file = tmp_path / "tags"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_tags(file)
+
+
+@given(
+    st.dictionaries(TEXT, TAGS, min_size=1, max_size=6),
+    st.sampled_from(["t.tsv", "t.csv", "t.jsonl", "t.tsv.gz", "t.csv.gz", "t.jsonl.gz"]),
+)
+def test_tags_survive_the_round_trip(tmp_path_factory, items, name):
+    table = TagTable.from_tags(items.items())
+    file = tmp_path_factory.mktemp("tags") / name
+    write_tags(table, file)
+    again = read_tags(file)
+    assert again.doc_ids == table.doc_ids
+    assert rows(again) == rows(table)
+
+
+@pytest.mark.parametrize(
+    ("doc_id", "tags", "name", "message"),
+    [
+        ("a\tb", DocTags(source="human"), "t.tsv", "holds a tab; write the tags as .csv"),
+        ("a\nb", DocTags(source="human"), "t.csv", "holds a line break; write the tags as .jsonl"),
+        (" a", DocTags(source="human"), "t.csv", "outer white space; use .jsonl"),
+        ("a", DocTags(source="human", style="-"), "t.jsonl", "tag '-' would not be read back"),
+        ("a", DocTags(source=" x"), "t.tsv", "tag ' x' would not be read back"),
+        ("a", DocTags(source="human"), "t.parquet", "written as .tsv, .csv or .jsonl"),
+    ],
+)
+def test_what_a_form_cannot_carry_is_refused(tmp_path, doc_id, tags, name, message):
+    table = TagTable.from_tags([(doc_id, tags)])
+    with pytest.raises(DataError, match=message):
+        write_tags(table, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jsonl_carries_any_id(tmp_path):
+    table = TagTable.from_tags([(" a\t\n", DocTags(source="human"))])
+    write_tags(table, tmp_path / "t.jsonl")
+    assert read_tags(tmp_path / "t.jsonl").doc_ids == (" a\t\n",)

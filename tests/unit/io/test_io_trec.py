@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import read_qrels, read_run, write_run
+from rag_sourcebias.types import RankedList, Run
+
+# Any character but ASCII space, control characters, surrogates and the byte-order mark.
+IDS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"),
+    min_size=1,
+    max_size=8,
+)
+SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def as_dict(run):
+    return {r.query_id: list(zip(r.doc_ids, r.scores.tolist(), strict=True)) for r in run}
+
+
+def test_scores_decide_and_ranks_are_ignored(tmp_path):
+    file = tmp_path / "run.txt"
+    file.write_text(
+        "q2 Q0 a 1 0.5 sys\nq1 Q0 b 1 1.0 sys\nq2\tQ0\tc\t2\t2e0\tsys\r\n\nq1 Q0 a 9 1.0 sys\n"
+        "q2  Q0 d 7 0.5 sys"
+    )
+    run = read_run(file)
+    assert as_dict(run) == {
+        "q2": [("c", 2.0), ("a", 0.5), ("d", 0.5)],  # ties keep the order of the file
+        "q1": [("b", 1.0), ("a", 1.0)],
+    }
+    assert run.name == "sys"
+    assert run.scores.dtype == np.float32
+    unsorted = read_run(file, sort_by_score=False, name="mine")
+    assert unsorted.name == "mine"
+    assert [doc for doc, _ in as_dict(unsorted)["q2"]] == ["a", "c", "d"]
+
+
+def test_the_order_is_that_of_trec_eval(tmp_path):
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec_eval")
+    rng = np.random.default_rng(3)
+    scores = rng.permutation(200) / 7
+    file = tmp_path / "run.txt"
+    file.write_text(
+        "".join(f"q Q0 d{i} {i + 1} {s} t\n" for i, s in enumerate(scores)), encoding="utf-8"
+    )
+    run = read_run(file)
+    relevant = {f"d{i}": 1 for i in rng.choice(200, 20, replace=False)}
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": relevant}, {"recip_rank", "P_10"})
+    found = evaluator.evaluate({"q": {f"d{i}": float(s) for i, s in enumerate(scores)}})["q"]
+    hits = [doc in relevant for doc in run.ranked_list(0).doc_ids]
+    assert found["P_10"] == pytest.approx(sum(hits[:10]) / 10)
+    assert found["recip_rank"] == pytest.approx(1 / (hits.index(True) + 1))
+
+
+def test_unicode_ids_gzip_and_bom(tmp_path):
+    file = tmp_path / "run.txt.gz"
+    text = "\ufeffαβγ Q0 文書\u00a01\u3000x 1 1.5 tag\nαβγ Q0 doc@llm:x 2 0.5 tag\n"
+    file.write_bytes(gzip.compress(text.encode()))
+    assert as_dict(read_run(file)) == {"αβγ": [("文書\u00a01\u3000x", 1.5), ("doc@llm:x", 0.5)]}
+
+
+def test_a_document_listed_twice_is_counted(tmp_path):
+    file = tmp_path / "run.txt"
+    file.write_text("q Q0 a 1 1 t\nq Q0 b 2 3 t\nq Q0 a 3 2 t\n")
+    run = read_run(file)
+    assert as_dict(run) == {"q": [("b", 3.0), ("a", 2.0)]}
+    assert run.n_duplicates == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("q Q0 d 1 0.5", r"run\.txt:2: expected 6 columns .*found 5"),
+        ("q Q0 d 1 0.5 t extra", r"run\.txt:2: expected 6 columns .*found 7"),
+        ("q Q0 d 1 nan t", r"run\.txt:2: score 'nan' is not a finite"),
+        ("q Q0 d 1 -inf t", r"run\.txt:2: score '-inf' is not a finite"),
+        ("q Q0 d 1 1e39 t", r"run\.txt:2: score '1e39' is not a finite float32"),
+        ("q Q0 d 1 high t", r"run\.txt:2: score 'high' is not a number"),
+    ],
+)
+def test_a_bad_run_line_is_named(tmp_path, line, message):
+    file = tmp_path / "run.txt"
+    file.write_text(f"q Q0 a 1 1.0 t\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_run(file)
+
+
+def test_empty_and_latin1_runs(tmp_path):
+    file = tmp_path / "run.txt"
+    file.write_text("\n  \n")
+    with pytest.raises(DataError, match=r"run\.txt is empty; expected lines 'query_id Q0"):
+        read_run(file)
+    file.write_bytes(b"q Q0 caf\xe9 1 1.0 t\n")
+    with pytest.raises(DataError, match=r"run\.txt:1: expected UTF-8"):
+        read_run(file)
+
+
+@given(
+    st.dictionaries(
+        IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=6), min_size=1, max_size=4
+    ),
+    IDS,
+    st.sampled_from(["run.txt", "run.gz"]),
+)
+def test_a_run_survives_the_round_trip(tmp_path_factory, mapping, name, file_name):
+    run = Run.from_dict(mapping, name=name)
+    file = tmp_path_factory.mktemp("run") / file_name
+    write_run(run, file)
+    again = read_run(file)
+    assert as_dict(again) == as_dict(run)
+    assert again.query_ids == run.query_ids
+    assert again.name == name
+
+
+def test_a_run_without_scores_keeps_its_order(tmp_path):
+    lists = [
+        RankedList(query_id="q", doc_ids=("c", "a", "b")),
+        RankedList(query_id="r", doc_ids=("a",)),
+    ]
+    write_run(Run.from_lists(lists, name="two words"), tmp_path / "run.txt")
+    again = read_run(tmp_path / "run.txt")
+    assert [r.doc_ids for r in again] == [("c", "a", "b"), ("a",)]
+    assert again.name == "two_words"
+    assert (tmp_path / "run.txt").read_text().startswith("q Q0 c 1 3 two_words\nq Q0 a 2 2 ")
+
+
+@pytest.mark.parametrize("doc_id", ["a b", "a\tb", "a\nb", "ä\nb", "", "\ufeffa"])
+def test_ids_that_the_format_cannot_carry_are_refused(tmp_path, doc_id):
+    run = Run.from_dict({"q": {doc_id: 1.0}})
+    with pytest.raises(DataError, match=r"document id .* cannot be written to a TREC run"):
+        write_run(run, tmp_path / "run.txt")
+    assert not (tmp_path / "run.txt").exists()
+
+
+def test_infinite_scores_are_refused_and_misordered_ones_reported(tmp_path, caplog):
+    with pytest.raises(DataError, match="infinite scores"):
+        write_run(Run.from_dict({"q": {"a": math.inf}}), tmp_path / "run.txt")
+    lists = [RankedList(query_id="q", doc_ids=("a", "b"), scores=np.array([1, 2], np.float32))]
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+        write_run(Run.from_lists(lists, name="odd"), tmp_path / "run.txt")
+    assert "run 'odd' is not ordered by score in 1 place" in caplog.text
+    caplog.clear()
+    two = [
+        RankedList(query_id=q, doc_ids=("a",), scores=np.array([s], np.float32))
+        for q, s in (("q", 1), ("r", 2))
+    ]
+    write_run(Run.from_lists(two), tmp_path / "run.txt")  # a rise between queries is none
+    assert not caplog.text
+
+
+def judged(qrels):
+    return {
+        (qrels.query_ids[q], qrels.doc_ids[d]): int(g)
+        for q, d, g in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n",
+        "q1\t0\td1\t2\r\n\r\nq1\t0\td2\t0\r\nq2\t0\td1\t1",
+        "query-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\t0\r\nq2\td1\t1\r\n",
+        "\ufeffquery-id corpus-id score\nq1 d1 2\nq1 d2 0\nq2 d1 1\n",
+        "q1\td1\t2\nq1\td2\t0\nq2\td1\t1.0\n",
+        "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\nq1 0 d1 2\n",  # the same judgment again
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_qrels_of_both_forms(tmp_path, text, packed):
+    file = tmp_path / ("qrels.gz" if packed else "qrels.txt")
+    file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    qrels = read_qrels(file)
+    assert judged(qrels) == {("q1", "d1"): 2, ("q1", "d2"): 0, ("q2", "d1"): 1}
+    assert len(qrels) == 3
+    assert qrels.n_negative == 0
+
+
+def test_tabs_alone_separate_after_a_header(tmp_path):
+    file = tmp_path / "qrels.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\nq 1\tsome doc\t1\n")
+    assert judged(read_qrels(file)) == {("q 1", "some doc"): 1}
+
+
+def test_negative_grades_are_counted_once(tmp_path):
+    file = tmp_path / "qrels.txt"
+    file.write_text("q 0 a -2\nq 0 b 1\nq 0 a -2\nq 0 c -1\n")
+    qrels = read_qrels(file)
+    assert judged(qrels) == {("q", "a"): 0, ("q", "b"): 1, ("q", "c"): 0}
+    assert qrels.n_negative == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "q 0 a 1\n\nq 0 b 1\nq 0 a 2\n",
+            r"query 'q', document 'a' has grade 1 in line 1 and grade 2 in line 4",
+        ),
+        ("q 0 a 1\nq 0 b\n", r"qrels\.txt:2: expected 4 columns .*found 3"),
+        ("q a 1\nq 0 b 1\n", r"qrels\.txt:2: expected 3 columns .*found 4"),
+        ("only two\n", r"qrels\.txt:1: expected 4 columns .*found 2"),
+        ("q 0 a high\n", r"qrels\.txt:1: grade 'high' is not a whole number"),
+        ("q 0 a 1.5\n", r"qrels\.txt:1: grade '1.5' is not a whole number"),
+        ("q 0 a inf\n", r"qrels\.txt:1: grade 'inf' is not a whole number"),
+        ("q 0 a nan\n", r"qrels\.txt:1: grade 'nan' is not a whole number"),
+        ("q 0 a 99999999999\n", r"qrels\.txt:1: grade '99999999999'"),
+        ("", r"qrels\.txt holds no judgments"),
+        ("query-id\tcorpus-id\tscore\n", r"qrels\.txt holds no judgments"),
+    ],
+)
+def test_bad_qrels_are_named(tmp_path, text, message):
+    file = tmp_path / "qrels.txt"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_qrels(file)
+
+
+@given(
+    st.dictionaries(st.tuples(IDS, IDS), st.integers(-1, 3), min_size=1, max_size=12),
+    st.sampled_from(["{q} 0 {d} {g}\n", "{q}\t{d}\t{g}\r\n"]),
+)
+def test_any_judgments_are_read_back(tmp_path_factory, rows, form):
+    # Without a header a three-column file may not begin with the words of one.
+    file = tmp_path_factory.mktemp("qrels") / "qrels.txt"
+    file.write_bytes(
+        "".join(form.format(q=q, d=d, g=g) for (q, d), g in rows.items()).encode("utf-8")
+    )
+    qrels = read_qrels(file)
+    assert judged(qrels) == {pair: max(grade, 0) for pair, grade in rows.items()}
+    assert qrels.n_negative == sum(grade < 0 for grade in rows.values())
+
+
+@pytest.mark.slow
+def test_a_million_entries_stay_small(tmp_path):
+    pytest.importorskip("resource", reason="no resource module on this platform")
+    file = tmp_path / "run.txt"
+    with file.open("w") as stream:
+        for q in range(1000):
+            stream.writelines(
+                f"query{q} Q0 doc{(q * 331 + i * 7919) % 400_000:07d} {i} {1000 - i} t\n"
+                for i in range(1000)
+            )
+    code = (
+        "import resource, sys\n"
+        "from rag_sourcebias.io import read_run\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "before = peak()\n"
+        "assert len(read_run(sys.argv[1])) == 1_000_000\n"
+        "sys.stdout.write(str(peak() - before))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True
+    )
+    assert float(done.stdout) < 160  # MB
