@@ -1,4 +1,4 @@
-"""Does your retriever favour some sources or writing styles for reasons other than relevance?
+"""Measure whether a retriever favours sources for reasons other than relevance.
 
 The data model (``Run``, ``Qrels``, ``TagTable``, …) and the verbs (``audit_source``,
 ``measure_source_bias``) are here; the rest lives in the sub-packages. Importing this package

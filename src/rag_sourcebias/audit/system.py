@@ -112,11 +112,12 @@ def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
         top = max(config.cutoffs)
         inside = (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
         tied = (run.scores[1:] == run.scores[:-1]) & inside
-        share = len(np.unique(run.query_codes[1:][tied])) / max(len(run.query_ids), 1)
-        if share > 0:
+        n_tied = len(np.unique(run.query_codes[1:][tied]))
+        if n_tied:
             how = "averaged over" if config.ties == "expected" else "broken by document id"
             notes.append(
-                f"{share:.0%} of queries have tied scores by rank {top + 1}; ties are {how}"
+                f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
+                f"ties are {how}"
             )
     return notes
 

@@ -1,0 +1,55 @@
+"""Open a Chroma client: embedded, on disk, or a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias_integrations._require import require
+
+__all__ = ["open_client"]
+
+
+def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb client
+    """Open a client.
+
+    Parameters
+    ----------
+    place : str, Path or None
+        None keeps everything in memory, a path on disk, an ``http(s)://host:port`` URL names a
+        server (``chroma run``).
+
+    Raises
+    ------
+    DataError
+        If the URL is not one, or the server cannot be reached.
+    """
+    chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
+    settings = chromadb.config.Settings(anonymized_telemetry=False)
+    if place is None:
+        return chromadb.EphemeralClient(settings=settings)
+    if not str(place).startswith(("http://", "https://")):
+        Path(place).mkdir(parents=True, exist_ok=True)
+        return chromadb.PersistentClient(path=str(place), settings=settings)
+    url = urlsplit(str(place))
+    try:
+        port = url.port or (443 if url.scheme == "https" else 8000)
+    except ValueError:
+        raise DataError(f"Chroma server {place!r}: the port is not a number") from None
+    try:
+        client = chromadb.HttpClient(
+            host=url.hostname or "localhost",
+            port=port,
+            ssl=url.scheme == "https",
+            settings=settings,
+        )
+        client.heartbeat()
+    except (ValueError, ConnectionError, chromadb.errors.ChromaError) as error:
+        # Chroma wraps connection failures in ValueError.
+        raise DataError(
+            f"Chroma server {place!r} cannot be reached ({error!s:.120}); start one with: "
+            f"chroma run --path <folder> --port {port}"
+        ) from error
+    return client

@@ -1,0 +1,195 @@
+"""A Chroma collection as a retriever, with exact search beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.retrieval import DenseRetriever
+from rag_sourcebias.types import Corpus, Query, RankedList, Run
+from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collection import collection_name, fill_collection
+
+__all__ = ["ChromaRetriever", "ChromaSpec", "chroma_spec"]
+
+Space = Literal["cosine", "ip"]
+_OPTIONS = {"ef_search": "ef_search", "ef_construction": "ef_construction", "m": "max_neighbors"}
+_QUERIES = 256  # queries per request
+
+
+class ChromaSpec:
+    """Index a corpus in a Chroma collection and search it as deployed.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Encodes documents and queries; Chroma only stores and searches vectors.
+    place : str, Path or None
+        None for an embedded collection in memory, a path for one on disk, an ``http://`` URL for
+        a running server.
+    space : {"cosine", "ip"}
+    hnsw : mapping of str to int, optional
+        Index settings (``ef_search``, ``ef_construction``, ``max_neighbors``); Chroma's own
+        defaults otherwise.
+    name : str, optional
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        place: str | Path | None = None,
+        space: Space = "cosine",
+        hnsw: Mapping[str, int] | None = None,
+        prefix: str = "rag-sourcebias",
+        name: str | None = None,
+    ) -> None:
+        self.name = name or f"chroma:{encoder.name}"
+        self._encoder = encoder
+        self._place = place
+        self._space: Space = space
+        self._hnsw = dict(hnsw or {})
+        self._prefix = prefix
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        where = "memory" if self._place is None else "disk"
+        server = str(self._place).startswith(("http://", "https://"))
+        return {
+            **self._encoder.settings,
+            "search": "Chroma HNSW index",
+            "space": self._space,
+            "index": ", ".join(f"{k}={v}" for k, v in self._hnsw.items()) or "Chroma's defaults",
+            "collection": "server" if server else where,
+            "chromadb": version("chromadb"),
+        }
+
+    def build(self, corpus: Corpus) -> ChromaRetriever:
+        """Fill a collection, or go on with one left by an interrupted run."""
+        client = open_client(self._place)
+        identity = (
+            self._encoder.fingerprint,
+            self._space,
+            *(f"{k}={v}" for k, v in sorted(self._hnsw.items())),
+        )
+        vectors = self._encoder.encode_documents(corpus.texts)
+        collection = fill_collection(
+            client,
+            collection_name(self._prefix, corpus, identity),
+            doc_ids=corpus.doc_ids,
+            vectors=vectors,
+            space=self._space,
+            hnsw=self._hnsw,
+        )
+        exact = DenseRetriever(
+            self._encoder,
+            vectors,
+            doc_ids=corpus.doc_ids,
+            name=self.name,
+            similarity="cosine" if self._space == "cosine" else "dot",
+        )
+        return ChromaRetriever(collection, self._encoder, exact=exact, name=self.name)
+
+
+class ChromaRetriever:
+    """Search of one collection.
+
+    Parameters
+    ----------
+    collection : chromadb Collection
+    encoder : Encoder
+        For the query side.
+    exact : DenseRetriever
+        The same vectors with exact search.
+    """
+
+    def __init__(
+        self,
+        collection: Any,  # noqa: ANN401 - a chromadb collection
+        encoder: Encoder,
+        *,
+        exact: DenseRetriever,
+        name: str,
+    ) -> None:
+        self.name = name
+        self._collection = collection
+        self._encoder = encoder
+        self._exact = exact
+
+    def exact(self) -> DenseRetriever:
+        """Return exact search over the same vectors."""
+        return self._exact
+
+    def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
+        """Return up to ``depth`` documents for each query, in the order Chroma gives them.
+
+        Scores are 1 − distance: cosine similarity or inner product, higher is better.
+        """
+        if not queries:
+            return Run.from_lists([], name=self.name)
+        vectors = self._encoder.encode_queries([query.text for query in queries])
+        lists: list[RankedList] = []
+        for start in range(0, len(queries), _QUERIES):
+            lists += self._search(
+                queries[start : start + _QUERIES], vectors[start : start + _QUERIES], depth
+            )
+        return Run.from_lists(lists, name=self.name)
+
+    def _search(
+        self, queries: Sequence[Query], vectors: npt.NDArray[np.float32], depth: int
+    ) -> list[RankedList]:
+        found = self._collection.query(
+            query_embeddings=vectors,
+            n_results=min(depth, max(self._collection.count(), 1)),
+            include=["distances"],
+        )
+        return [
+            RankedList(
+                query_id=query.query_id,
+                doc_ids=tuple(ids),
+                scores=(1 - np.asarray(distances)).astype(np.float32),
+            )
+            for query, ids, distances in zip(queries, found["ids"], found["distances"], strict=True)
+        ]
+
+
+def chroma_spec(encoder: Encoder, **options: str) -> ChromaSpec:
+    """Build a :class:`ChromaSpec` from options on the command line.
+
+    Parameters
+    ----------
+    **options : str
+        ``path`` or ``url``, ``space`` (cosine or ip), ``ef_search``, ``ef_construction``, ``m``.
+    """
+    known = ("path", "url", "space", *_OPTIONS)
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise DataError(
+            f"retriever kind 'chroma' has no option {', '.join(unknown)}; there are "
+            f"{', '.join(known)}"
+        )
+    if "path" in options and "url" in options:
+        raise DataError("a Chroma collection is either on disk (path) or on a server (url)")
+    space = options.get("space", "cosine")
+    if space not in ("cosine", "ip"):
+        raise DataError(f"Chroma space {space!r} is not one of cosine, ip")
+    hnsw = {}
+    for option, setting in _OPTIONS.items():
+        if option in options:
+            if not options[option].isdecimal() or int(options[option]) < 1:
+                raise DataError(f"option {option}={options[option]!r} must be a whole number")
+            hnsw[setting] = int(options[option])
+    return ChromaSpec(
+        encoder,
+        place=options.get("url", options.get("path")),
+        space="ip" if space == "ip" else "cosine",
+        hnsw=hnsw,
+    )
