@@ -15,7 +15,9 @@ import pytest
 COMMAND = [sys.executable, "-m", "rag_sourcebias"]
 
 
-def run(*args: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *args: str, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *args],
         cwd=cwd,

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.retrieval import DenseRetriever
+from rag_sourcebias.retrieval.dense import DenseRetriever
+from rag_sourcebias.retrieval.vectors import Similarity, encode_corpus, query_vectors
 from rag_sourcebias.types import Corpus, Query, RankedList, Run
 from rag_sourcebias_integrations.chroma.client import open_client
 from rag_sourcebias_integrations.chroma.collection import collection_name, fill_collection
@@ -80,22 +81,17 @@ class ChromaSpec:
             self._space,
             *(f"{k}={v}" for k, v in sorted(self._hnsw.items())),
         )
-        vectors = self._encoder.encode_documents(corpus.texts)
+        similarity: Similarity = "cosine" if self._space == "cosine" else "dot"
+        vectors = encode_corpus(self._encoder, corpus, similarity=similarity)
         collection = fill_collection(
             client,
             collection_name(self._prefix, corpus, identity),
             doc_ids=corpus.doc_ids,
-            vectors=vectors,
+            vectors=vectors.per_document,
             space=self._space,
             hnsw=self._hnsw,
         )
-        exact = DenseRetriever(
-            self._encoder,
-            vectors,
-            doc_ids=corpus.doc_ids,
-            name=self.name,
-            similarity="cosine" if self._space == "cosine" else "dot",
-        )
+        exact = DenseRetriever(name=self.name, encoder=self._encoder, vectors=vectors)
         return ChromaRetriever(collection, self._encoder, exact=exact, name=self.name)
 
 
@@ -135,7 +131,7 @@ class ChromaRetriever:
         """
         if not queries:
             return Run.from_lists([], name=self.name)
-        vectors = self._encoder.encode_queries([query.text for query in queries])
+        vectors = query_vectors(self._encoder, queries, similarity=self._exact.vectors.similarity)
         lists: list[RankedList] = []
         for start in range(0, len(queries), _QUERIES):
             lists += self._search(

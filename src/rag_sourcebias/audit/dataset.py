@@ -14,6 +14,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
 from rag_sourcebias.protocols import ApproximateRetriever, RetrieverSpec
+from rag_sourcebias.retrieval import RerankedSpec
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, Query
 from rag_sourcebias.types.rankings import Run
@@ -30,6 +31,7 @@ def audit_source(
     depth: int = 100,
     sole_corpus: bool = True,
     length_matched: bool = True,
+    rerank_controls: bool = False,
     on_stage: Callable[[str], None] | None = None,
 ) -> SkewReport:
     """Retrieve from the mixed corpus with every retriever and measure source bias.
@@ -45,6 +47,9 @@ def audit_source(
     length_matched : bool
         Also retrieve from a corpus whose pairs are cut to equal length (METHODS §1.5); needs
         paired documents.
+    rerank_controls : bool
+        Make these two controls for rerankers too; each costs about one more reranking of all
+        queries.
     on_stage : callable, optional
         Told what begins, for progress display.
 
@@ -67,8 +72,9 @@ def audit_source(
     work = _Work(dataset, config, depth, on_stage or (lambda _: None))
     systems: list[SystemSkew] = []
     for spec in retrievers:
-        systems += work.mixed(spec, with_sole_corpus=sole_corpus)
-        if length_matched and paired:
+        controls = rerank_controls or not isinstance(spec, RerankedSpec)
+        systems += work.mixed(spec, with_sole_corpus=sole_corpus and controls)
+        if length_matched and paired and controls:
             systems.append(work.length_matched(spec))
     data = summarise_dataset(dataset)
     warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)

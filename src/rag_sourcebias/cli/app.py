@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import typer
@@ -57,6 +58,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
+    # Model libraries draw bars of their own while loading, across ours.
+    os.environ.setdefault("TQDM_DISABLE", "1")
     try:
         app(standalone_mode=False)
     except SourceBiasError as error:

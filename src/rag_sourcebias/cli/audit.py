@@ -48,6 +48,7 @@ def source(
     cache: opt.Cache = None,
     sole_corpus: opt.SoleCorpus = True,
     length_matched: opt.LengthMatched = True,
+    rerank_controls: opt.RerankControls = False,
     baseline_source: opt.BaselineSource = "human",
     cutoffs: opt.Cutoffs = "1,3,5",
     measures: opt.Measures = "NDCG,MAP",
@@ -100,6 +101,7 @@ def source(
                 depth=depth,
                 sole_corpus=sole_corpus,
                 length_matched=length_matched,
+                rerank_controls=rerank_controls,
                 on_stage=progress.begin,
             )
     _deliver(found, report)

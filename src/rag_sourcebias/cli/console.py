@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -32,7 +33,7 @@ class Stages:
 
     def begin(self, description: str) -> None:
         """Begin the next stage."""
-        self._progress.console.log(description, highlight=False)
+        self._progress.console.print(f"[dim]·[/] {escape(description)}", highlight=False)
         self._progress.reset(self._task, total=None, description=description)
         self._description = description
 

@@ -83,6 +83,14 @@ LengthMatched = Annotated[
     bool,
     typer.Option(help="Also retrieve with pairs cut to equal length.", rich_help_panel=_STATISTICS),
 ]
+RerankControls = Annotated[
+    bool,
+    typer.Option(
+        "--rerank-controls",
+        help="Make these two controls for rerankers too (slow).",
+        rich_help_panel=_STATISTICS,
+    ),
+]
 BaselineSource = Annotated[
     str,
     typer.Option(help="Source that the others are compared with.", rich_help_panel=_STATISTICS),

@@ -97,7 +97,9 @@ class SpecBuilder:
             if similarity not in ("cosine", "dot"):
                 raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
             return DenseSpec(
-                self._encoder(spec), similarity="dot" if similarity == "dot" else "cosine"
+                self._encoder(spec),
+                name=f"dense:{spec.model}",
+                similarity="dot" if similarity == "dot" else "cosine",
             )
         # Before loading a model, so that an unknown kind fails at once.
         factory = retriever_factory(spec.kind)

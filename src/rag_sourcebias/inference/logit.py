@@ -16,6 +16,9 @@ __all__ = ["win_rate_at"]
 
 FloatArray = npt.NDArray[np.float64]
 _MAX_STEPS = 50
+_MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
+_CONSTANT = 1e-12
+_EXTRAPOLATED = "… also beyond the covariate values seen, where the win rate is extrapolated"
 _MAX_COEFFICIENT = 15.0  # on standardised covariates: beyond it the classes are separated
 
 
@@ -43,7 +46,9 @@ def win_rate_at(
     Raises
     ------
     InsufficientDataError
-        If there are too few clusters for the covariates, or the outcome is separated.
+        If there are too few clusters for the covariates, too few pairs that went one way, the
+        outcome is separated, the clusters do not vary, or a covariate is constant at another
+        value than ``at``.
     """
     check_level(confidence_level)
     n, p = covariates.shape
@@ -59,15 +64,36 @@ def win_rate_at(
             n=g,
             n_needed=needed,
         )
+    events = min(float(wins.sum()), float(n - wins.sum()))
+    if events < _MIN_EVENTS:
+        raise InsufficientDataError(
+            f"{events:g} of {n} pairs went one way; a logistic regression needs at least "
+            f"{_MIN_EVENTS} each way",
+            n=g,
+        )
     scale = covariates.std(axis=0)
-    used = scale > 1e-12
+    used = scale > _CONSTANT
+    if np.any(stuck := ~used & (np.abs(covariates.mean(axis=0) - at) > _CONSTANT)):
+        column = int(np.argmax(stuck))
+        raise InsufficientDataError(
+            f"covariate {column} is {covariates[0, column]:.4g} for every pair, so nothing is "
+            f"known about wins at {at[column]:.4g}",
+            n=g,
+        )
     design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
     beta, fitted, bread = _fit(wins, design)
     scores = design * (wins - fitted)[:, None]
     sums = np.zeros((g, design.shape[1]))
     np.add.at(sums, code, scores)
     variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
+    if variance < _CONSTANT**2:
+        raise InsufficientDataError(
+            f"all {g} queries agree exactly, so nothing is known about how much they vary; an "
+            "interval needs queries that differ",
+            n=g,
+        )
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
+    inside = (covariates.min(axis=0) <= at) & (at <= covariates.max(axis=0))
     return Interval(
         estimate=_expit(beta[0]),
         lower=_expit(beta[0] - width),
@@ -78,6 +104,7 @@ def win_rate_at(
         assumptions=(
             "queries are a random sample",
             "log odds of winning are linear in the covariates",
+            *(() if np.all(inside) else (_EXTRAPOLATED,)),
         ),
     )
 

@@ -84,7 +84,7 @@ def bootstrap_relative_delta(
             n=len(baseline),
         )
     seen = total > 0
-    delta = 200 * (means[seen, 0] - means[seen, 1]) / total[seen]
+    delta = 200 * ((means[seen, 0] - means[seen, 1]) / total[seen])
     tail = (1 - confidence_level) / 2
     lower, upper = np.quantile(delta, [tail, 1 - tail])
     return float(lower), float(upper)

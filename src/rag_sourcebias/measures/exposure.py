@@ -65,9 +65,12 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
 
     Documents of a tie block share its attention equally.
     """
-    sizes = np.diff(run.offsets)
-    depth = int(sizes.max(initial=0))
-    reach = np.concatenate(([0.0], np.cumsum(attention_weights(browsing, depth))))
+    depth = int(np.diff(run.offsets).max(initial=0))
+    return _shares(run, tags, attention_weights(browsing, depth))
+
+
+def _shares(run: Run, tags: TagTable, weights: FloatArray) -> Exposure:
+    reach = np.concatenate(([0.0], np.cumsum(weights)))
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
     attention = (reach[stop] - reach[start]) / (stop - start)
     n_groups = len(tags.sources) + 1
@@ -78,7 +81,7 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
         weights=attention,
         minlength=len(run.query_ids) * n_groups,
     ).reshape(len(run.query_ids), n_groups)
-    answered = np.flatnonzero(sizes > 0)
+    answered = np.flatnonzero(np.diff(run.offsets) > 0)
     shares = total[answered] / total[answered].sum(axis=1, keepdims=True)
     return Exposure(sources=(*tags.sources, ""), shares=shares.T, query_index=answered)
 
@@ -86,14 +89,19 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
 def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -> FloatArray:
     """Per-query ΔNDSR@k: share of discounted rank mass of the baseline minus the other's.
 
-    All documents count, relevant or not. Shape (queries with results,), in [−1, 1].
+    All documents count, relevant or not; a tie block that crosses rank k counts with the part of
+    its attention that lies within k. Shape (queries with results,), in [−1, 1].
     """
-    shares = exposure(run.top(k), tags, browsing="dcg")
+    if k < 1:
+        raise DataError(f"cutoff {k} must be at least 1")
     for name in (baseline, other):
-        if name not in shares.sources:
+        if name not in tags.sources:
             raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
+    weights[k:] = 0.0
+    found = _shares(run, tags, weights)
     difference: FloatArray = (
-        shares.shares[shares.sources.index(baseline)] - shares.shares[shares.sources.index(other)]
+        found.shares[found.sources.index(baseline)] - found.shares[found.sources.index(other)]
     )
     return difference
 
@@ -109,7 +117,11 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
     target : mapping of str to float
         Wanted share per source, summing to 1; missing sources have 0.
     """
+    if strange := sorted(set(target) - set(found.sources)):
+        raise DataError(f"target names {strange}; the exposure has {list(found.sources)}")
     goal = np.array([target.get(name, 0.0) for name in found.sources])
+    if np.any(goal < 0):
+        raise DataError(f"target shares {dict(target)} hold a negative share")
     if not np.isclose(goal.sum(), 1.0):
         raise DataError(f"target shares sum to {goal.sum():.4f}, they must sum to 1")
     middle = (found.shares + goal[:, None]) / 2
@@ -120,4 +132,4 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
         return terms
 
     goals = np.broadcast_to(goal[:, None], middle.shape)
-    return 1 - (divergence(found.shares) + divergence(goals)) / 2
+    return np.clip(1 - (divergence(found.shares) + divergence(goals)) / 2, 0.0, 1.0)

@@ -114,10 +114,10 @@ def trec_order(run: Run) -> Run:
     """Reorder a run as trec_eval does: score descending, then document id descending."""
     if run.scores is None:
         return run
-    step = np.diff(run.scores)
     inside = np.ones(len(run), dtype=bool)
     inside[run.offsets[:-1][np.diff(run.offsets) > 0]] = False
-    if not np.any(step[inside[1:]] >= 0):
+    # Compared, not subtracted: infinite scores have no difference.
+    if not np.any((run.scores[1:] >= run.scores[:-1]) & inside[1:]):
         return run
     # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
     by_id = sorted(range(len(run.doc_ids)), key=run.doc_ids.__getitem__, reverse=True)

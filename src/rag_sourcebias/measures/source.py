@@ -41,7 +41,7 @@ def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
     total = mean_baseline + mean_other
     if total == 0:
         return None
-    return 200.0 * (mean_baseline - mean_other) / total
+    return 200.0 * ((mean_baseline - mean_other) / total)  # in this order never beyond ±200
 
 
 def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:

@@ -42,9 +42,11 @@ def overlap(rewrite: str, original: str) -> float:
 def mean_words(corpus: Corpus) -> dict[str, float]:
     """Mean document length in words per source."""
     counts = word_counts(corpus.texts)
+    codes = corpus.tags.source_codes
     return {
-        source: float(counts[corpus.tags.source_codes == code].mean())
+        source: float(counts[codes == code].mean())
         for code, source in enumerate(corpus.tags.sources)
+        if np.any(codes == code)  # a sub-corpus keeps the names of sources it no longer holds
     }
 
 

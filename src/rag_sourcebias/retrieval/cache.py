@@ -1,9 +1,14 @@
-"""Vectors and scores on disk, so that an interrupted job goes on where it stopped."""
+"""Vectors and scores kept on disk, so that no text is encoded twice.
+
+One SQLite file, readable and writable by several processes at once. Every batch is its own
+transaction: a run that is killed loses the batch it was computing and nothing else.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -12,110 +17,116 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["VectorCache", "fill"]
+__all__ = ["VectorCache"]
 
-FloatArray = npt.NDArray[np.float32]
-_CHUNK = 900  # below SQLite's oldest limit of variables in one statement
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
-)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS vectors (
+    fingerprint TEXT NOT NULL,
+    side TEXT NOT NULL,
+    text BLOB NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (fingerprint, side, text)
+) WITHOUT ROWID
+"""
+_LOOKUP = 500  # keys per SELECT; SQLite's own limit on variables was 999 for long
+_WAIT_SECONDS = 60.0  # for another process that is writing
 
 
 class VectorCache:
-    """float32 vectors by (model fingerprint, side, text) in one SQLite file.
+    """Store of float32 vectors by (fingerprint, side, text).
 
-    Every batch is committed, so a kill loses at most the batch in progress. Several processes may
-    share a file.
+    The text itself is not stored, only its 128-bit BLAKE2b hash. A connection is opened for each
+    call, so one object may be shared between threads and survives a fork.
 
     Parameters
     ----------
-    path : path
-        Created, with its folder, when missing.
+    path : str or Path
+        SQLite file; it and its folder are created on first use.
+
+    Raises
+    ------
+    DataError
+        By every method, if the file is damaged, is not such a cache, or cannot be opened or
+        written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+
+    def get(
+        self, fingerprint: str, side: str, texts: Sequence[str]
+    ) -> list[npt.NDArray[np.float32] | None]:
+        """Return the vector of each text, None where there is none."""
+        if not self.path.exists():
+            return [None] * len(texts)
+        keys = [_key(text) for text in texts]
+        found: dict[bytes, npt.NDArray[np.float32]] = {}
+        with self._connection() as database:
+            for start in range(0, len(keys), _LOOKUP):
+                part = keys[start : start + _LOOKUP]
+                marks = ",".join("?" * len(part))
+                rows = database.execute(
+                    "SELECT text, vector FROM vectors "
+                    f"WHERE fingerprint = ? AND side = ? AND text IN ({marks})",
+                    (fingerprint, side, *part),
+                )
+                for key, vector in rows:
+                    found[key] = self._decoded(vector)
+        return [found.get(key) for key in keys]
+
+    def put(
+        self, fingerprint: str, side: str, texts: Sequence[str], vectors: npt.NDArray[np.float32]
+    ) -> None:
+        """Store one vector per text, in one transaction; an existing one is replaced.
+
+        Parameters
+        ----------
+        vectors : float32 array of shape ``(len(texts), dimension)``
+        """
+        rows = [
+            (fingerprint, side, _key(text), vector.tobytes())
+            for text, vector in zip(texts, np.asarray(vectors, dtype="<f4"), strict=True)
+        ]
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=60)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(_SCHEMA)
-            self._connection.commit()
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise DataError(
-                f"cache {self.path} cannot be used ({error}); delete the file or name another "
-                "cache folder"
+                f"cache folder {self.path.parent} cannot be created ({error}); choose a folder "
+                "that can be written"
             ) from error
+        with self._connection() as database:
+            database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
-    @staticmethod
-    def key(fingerprint: str, side: str, text: str) -> bytes:
-        """Key of one text; texts never enter the file."""
-        digest = blake2b(digest_size=20)
-        for part in (fingerprint, side, text):
-            raw = part.encode("utf-8", "surrogatepass")
-            digest.update(len(raw).to_bytes(8, "little"))
-            digest.update(raw)
-        return digest.digest()
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Open the file, commit when the block ends, roll back when it raises."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = NORMAL")
+                with database:
+                    database.execute(_SCHEMA)
+                    yield database
+        except sqlite3.OperationalError as error:
+            raise DataError(
+                f"cache {self.path} cannot be used ({error}); check that its folder can be "
+                "written, that the disk is not full and that the file is a cache of this library"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
 
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        """Return the stored vectors among ``keys``."""
-        found: dict[bytes, FloatArray] = {}
-        for start in range(0, len(keys), _CHUNK):
-            part = keys[start : start + _CHUNK]
-            marks = ",".join("?" * len(part))
-            rows = self._connection.execute(
-                f"SELECT key, vector FROM vectors WHERE key IN ({marks})",
-                part,
-            )
-            found.update((key, np.frombuffer(raw, dtype="<f4")) for key, raw in rows)
-        return found
+    def _decoded(self, stored: object) -> npt.NDArray[np.float32]:
+        if not isinstance(stored, bytes) or len(stored) % 4:
+            raise self._damaged("a stored vector is cut off")
+        return np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
-    def put(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
-        """Store vectors and commit."""
-        with self._connection:
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                [
-                    (k, np.asarray(v, dtype="<f4").tobytes())
-                    for k, v in zip(keys, vectors, strict=True)
-                ],
-            )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def _damaged(self, reason: str) -> DataError:
+        return DataError(
+            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
+            "filled again"
+        )
 
 
-def fill(
-    cache: VectorCache,
-    keys: Sequence[bytes],
-    compute: Callable[[list[int]], FloatArray],
-    *,
-    order: Sequence[int],
-    batch_size: int,
-    progress: Callable[[int, int], None] | None,
-) -> FloatArray:
-    """Return one row per key, computing and storing only what is missing.
-
-    Parameters
-    ----------
-    compute : callable
-        Positions to rows; called with at most ``batch_size`` positions of distinct keys.
-    order : sequence of int
-        Order in which positions are computed (by length, so that batches are even).
-    """
-    if not keys:
-        return compute([])
-    found = cache.get(keys)
-    wanted = {key: position for position, key in reversed(list(enumerate(keys)))}
-    missing = [p for p in order if keys[p] not in found and wanted[keys[p]] == p]
-    done = len(keys) - len(missing)
-    for start in range(0, len(missing), batch_size):
-        part = missing[start : start + batch_size]
-        rows = compute(part)
-        cache.put([keys[p] for p in part], rows)
-        found.update((keys[p], row) for p, row in zip(part, rows, strict=True))
-        if progress is not None:
-            progress(done + start + len(part), len(keys))
-    return np.stack([found[key] for key in keys])
+def _key(text: str) -> bytes:
+    # Lone surrogates occur in scraped text; they must not make a text impossible to cache.
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Encoders and rerankers behind a cache."""
+"""An encoder and a reranker that compute each text only once, resumably."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder, Reranker
-from rag_sourcebias.retrieval.cache import VectorCache, fill
+from rag_sourcebias.retrieval.cache import VectorCache
 
 __all__ = ["CachedEncoder", "CachedReranker"]
 
@@ -17,14 +18,19 @@ Progress = Callable[[int, int], None]
 
 
 class CachedEncoder:
-    """An encoder that computes each text once, also across processes and restarts.
+    """An encoder that keeps its vectors in a :class:`VectorCache`.
+
+    Each distinct text that is not in the cache is encoded once, in batches of similar length.
+    Every batch is stored as soon as it is there, so that an interrupted run resumes.
 
     Parameters
     ----------
+    encoder : Encoder
+    cache : VectorCache
     batch_size : int
-        Texts encoded between two commits.
+        Texts between two commits.
     progress : callable, optional
-        Told ``(texts done, texts)``.
+        Told ``(done, total)`` of the texts that had to be encoded, after each batch.
     """
 
     def __init__(
@@ -36,44 +42,64 @@ class CachedEncoder:
         progress: Progress | None = None,
     ) -> None:
         self.name = encoder.name
-        self._encoder = encoder
-        self._cache = cache
-        self._batch_size = batch_size
-        self._progress = progress
+        self.encoder = encoder
+        self.cache = cache
+        self.batch_size = _positive(batch_size)
+        self.progress = progress
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the encoder."""
-        return self._encoder.fingerprint
+        """Fingerprint of the encoder."""
+        return self.encoder.fingerprint
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings of the encoder."""
-        return self._encoder.settings
+        return self.encoder.settings
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the query side, shape (len(texts), dimension)."""
-        return self._encode(texts, "query", self._encoder.encode_queries)
+        """Encode the query side."""
+        return self._encode(texts, "query", self.encoder.encode_queries)
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the document side, shape (len(texts), dimension)."""
-        return self._encode(texts, "document", self._encoder.encode_documents)
+        """Encode the document side."""
+        return self._encode(texts, "document", self.encoder.encode_documents)
 
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
     ) -> FloatArray:
-        return fill(
-            self._cache,
-            [self._cache.key(self.fingerprint, side, text) for text in texts],
-            lambda part: encode([texts[p] for p in part]),
-            order=sorted(range(len(texts)), key=lambda p: -len(texts[p])),
-            batch_size=self._batch_size,
-            progress=self._progress,
+        if not texts:
+            return encode(texts)
+        # Longest first: a batch that does not fit in memory fails at once, and the time that is
+        # left is over-estimated rather than under-estimated.
+        distinct = sorted(set(texts), key=lambda text: (-len(text), text))
+        vectors = _through_cache(
+            self.cache,
+            (self.fingerprint, side),
+            distinct,
+            lambda rows: encode([distinct[i] for i in rows]),
+            batch_size=self.batch_size,
+            progress=self.progress,
         )
+        row_of = {text: row for row, text in enumerate(distinct)}
+        return vectors[[row_of[text] for text in texts]]
 
 
 class CachedReranker:
-    """A reranker that scores each (query, text) pair once."""
+    """A reranker that keeps its scores in a :class:`VectorCache`.
+
+    Pairs are computed in the order of their document, so that a reranker that shares work between
+    the queries of one document can do so.
+
+    Parameters
+    ----------
+    reranker : Reranker
+    cache : VectorCache
+    batch_size : int
+        Pairs between two commits.
+    progress : callable, optional
+        Told ``(done, total)`` of the pairs that had to be scored, after each batch.
+    """
 
     def __init__(
         self,
@@ -84,32 +110,80 @@ class CachedReranker:
         progress: Progress | None = None,
     ) -> None:
         self.name = reranker.name
-        self._reranker = reranker
-        self._cache = cache
-        self._batch_size = batch_size
-        self._progress = progress
+        self.reranker = reranker
+        self.cache = cache
+        self.batch_size = _positive(batch_size)
+        self.progress = progress
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the reranker."""
-        return self._reranker.fingerprint
+        """Fingerprint of the reranker."""
+        return self.reranker.fingerprint
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings of the reranker."""
-        return self._reranker.settings
+        return self.reranker.settings
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """Score pairs, in the given order; shape (len(pairs),)."""
+        """Score pairs, in the given order; shape ``(len(pairs),)``."""
         if not pairs:
-            return np.empty(0, dtype=np.float32)
-        rows = fill(
-            self._cache,
-            # The passage is the text, the query part of the side: batches then share passages.
-            [self._cache.key(self.fingerprint, f"pair:{query}", text) for query, text in pairs],
-            lambda part: self._reranker.score([pairs[p] for p in part])[:, None],
-            order=sorted(range(len(pairs)), key=lambda p: (-len(pairs[p][1]), pairs[p][1])),
-            batch_size=self._batch_size,
-            progress=self._progress,
+            return np.empty(0, np.float32)
+        distinct = sorted(set(pairs), key=lambda pair: (-len(pair[1]), pair[1], pair[0]))
+        scores = _through_cache(
+            self.cache,
+            (self.fingerprint, "pair"),
+            [f"{len(query)} {query}{text}" for query, text in distinct],
+            lambda rows: np.reshape(self.reranker.score([distinct[i] for i in rows]), (-1, 1)),
+            batch_size=self.batch_size,
+            progress=self.progress,
+        )[:, 0]
+        row_of = {pair: row for row, pair in enumerate(distinct)}
+        return scores[[row_of[pair] for pair in pairs]]
+
+
+def _through_cache(
+    cache: VectorCache,
+    space: tuple[str, str],
+    keys: Sequence[str],
+    compute: Callable[[Sequence[int]], FloatArray],
+    *,
+    batch_size: int,
+    progress: Progress | None,
+) -> FloatArray:
+    """Return one vector per key: from the cache, or computed in batches that are stored."""
+    vectors = cache.get(*space, keys)
+    missing = [row for row, vector in enumerate(vectors) if vector is None]
+    for start in range(0, len(missing), batch_size):
+        rows = missing[start : start + batch_size]
+        computed = np.asarray(compute(rows), dtype=np.float32)
+        if computed.ndim != 2 or len(computed) != len(rows):
+            raise DataError(
+                f"a model returned shape {computed.shape} for {len(rows)} inputs; expected one "
+                "row each"
+            )
+        # A NaN is not stored: it would outlive the fault that caused it.
+        good = np.asarray(np.isfinite(computed).all(axis=1))
+        cache.put(
+            *space,
+            [keys[r] for r, ok in zip(rows, good.tolist(), strict=True) if ok],
+            computed[good],
         )
-        return rows[:, 0]
+        for row, vector in zip(rows, computed, strict=True):
+            vectors[row] = vector
+        if progress is not None:
+            progress(min(start + batch_size, len(missing)), len(missing))
+    found = [vector for vector in vectors if vector is not None]
+    sizes = {len(vector) for vector in found}
+    if len(sizes) > 1:
+        raise DataError(
+            f"cache {cache.path} holds vectors of different sizes {sorted(sizes)} for one model; "
+            "delete the file, it will be filled again"
+        )
+    return np.stack(found)
+
+
+def _positive(batch_size: int) -> int:
+    if batch_size < 1:
+        raise DataError(f"batch_size must be at least 1, got {batch_size}")
+    return batch_size

@@ -1,163 +1,148 @@
-"""BM25 through bm25s."""
+"""BM25 over a corpus, by bm25s."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.retrieval.topk import run_from_scores
-from rag_sourcebias.types.documents import Corpus, Query
-from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.protocols import Retriever
+from rag_sourcebias.retrieval.bm25_index import bm25s_version, index_texts
+from rag_sourcebias.types.documents import Corpus
 
 __all__ = ["BM25Spec"]
 
-Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
-_METHODS = ("lucene", "robertson", "atire", "bm25l", "bm25+")
-_STOPWORDS = {"en": "english", "nltk": "english_plus"}  # names in bm25s
-_BLOCK = 64
+Method = Literal["lucene", "atire", "robertson"]
+
+_METHODS = ("lucene", "atire", "robertson")
+_STOPWORDS = {"en": "en", "nltk": "en_plus", "none": None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BM25Spec:
-    """BM25 with its parameters.
+    """Recipe of a BM25 retriever.
+
+    Texts are lower-cased and split into words of at least two characters; stop words are removed
+    before stemming. The score of a document is the sum over the query's words of idf · tf part,
+    with N documents, document frequency df, term frequency tf and
+    K = k1·(1 − b + b·length / mean length) (Kamphuis et al., ECIR 2020):
+
+    ========== ============================== =========================
+    method     idf                            tf part
+    ========== ============================== =========================
+    lucene     ln(1 + (N − df + ½)/(df + ½))  tf / (tf + K)
+    robertson  ln((N − df + ½)/(df + ½)) ≥ 0  tf / (tf + K)
+    atire      ln(N / df)                     tf·(k1 + 1) / (tf + K)
+    ========== ============================== =========================
+
+    Documents that score 0 (they share no word with the query, or only words of idf 0) are not
+    returned. Ties are ordered blindly to the source (:mod:`rag_sourcebias.retrieval.topk`).
 
     Parameters
     ----------
     k1 : float
-        Term saturation, at least 0.
+        Term frequency saturation, at least 0.
     b : float
-        Length normalisation, in [0, 1]. The direction of a lexical skew can flip with it when
-        rewrites differ in length.
-    method : {"lucene", "robertson", "atire", "bm25l", "bm25+"}
-        Variant of the formula (Kamphuis et al., ECIR 2020).
+        Length normalisation, in [0, 1].
+    method : {"lucene", "atire", "robertson"}
     stemmer : str or None
-        A Snowball language, such as ``"english"``.
-    stopwords : {"en", "nltk"} or None
-        A short English list, the long one of NLTK, or none.
+        Snowball algorithm (``"english"``, ``"porter"``, ``"german"``, …); None for no stemming.
+    stopwords : {"en", "nltk"}, list of str, or None
+        ``"en"`` are Lucene's 33 English stop words, ``"nltk"`` NLTK's 179.
     name : str
+        Derived from the settings when empty.
+
+    Raises
+    ------
+    DataError
+        If a setting is outside its range; the message lists what is accepted.
     """
 
-    k1: float = 1.5
+    k1: float = 1.2
     b: float = 0.75
     method: Method = "lucene"
     stemmer: str | None = "english"
-    stopwords: Literal["en", "nltk"] | None = "en"
-    name: str = "bm25"
+    stopwords: str | Sequence[str] | None = "en"
+    name: str = ""
 
     def __post_init__(self) -> None:
-        if self.k1 < 0 or not 0 <= self.b <= 1:
-            raise DataError(f"BM25 needs k1 ≥ 0 and b in [0, 1], got k1={self.k1}, b={self.b}")
+        if not self.k1 >= 0:
+            raise DataError(f"k1 {self.k1!r} must be 0 or more")
+        if not 0 <= self.b <= 1:
+            raise DataError(f"b {self.b!r} is outside [0, 1]")
         if self.method not in _METHODS:
             raise DataError(f"BM25 method {self.method!r} is not one of {', '.join(_METHODS)}")
-        if self.stopwords is not None and self.stopwords not in _STOPWORDS:
-            raise DataError(f"stopwords {self.stopwords!r} is not one of en, nltk, none")
+        if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
+            raise DataError(
+                f"stopwords {self.stopwords!r} is not one of en, nltk, none; a list of words or "
+                "None is accepted too"
+            )
+        self.name = self.name or self._derived_name()
 
     @classmethod
     def paper(cls) -> BM25Spec:
-        """Return the variant of the official code of [K]: k1 = 2, b = 0.75, idf = ln(N/df)."""
-        return cls(
-            k1=2.0, b=0.75, method="atire", stemmer=None, stopwords="nltk", name="bm25:paper"
-        )
+        """Return the BM25 that Dai et al. (KDD 2024) ran.
+
+        k1 = 2, b = 0.75, idf = ln(N / df), NLTK's English stop words, no stemming, as their
+        published code sets it.
+        """
+        return cls(k1=2.0, method="atire", stemmer=None, stopwords="nltk", name="bm25-paper")
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
+        words = self.stopwords
         return {
             "k1": f"{self.k1:g}",
             "b": f"{self.b:g}",
             "method": self.method,
             "stemmer": self.stemmer or "none",
-            "stopwords": self.stopwords or "none",
+            "stopwords": words or "none"
+            if isinstance(words, str | None)
+            else f"{len(words)} given",
+            "tokens": "lower case, words of 2 or more characters",
+            "bm25s": bm25s_version(),
         }
 
-    def build(self, corpus: Corpus) -> _BM25:
-        """Index a corpus.
+    def build(self, corpus: Corpus) -> Retriever:
+        """Index the texts of a corpus.
 
         Raises
         ------
         MissingExtraError
-            If bm25s is not installed.
+            If bm25s or PyStemmer is not installed.
+        DataError
+            If no document has a word left after stop words are removed.
         """
-        return _BM25(self, corpus)
-
-
-class _BM25:
-    """BM25 over one corpus."""
-
-    def __init__(self, spec: BM25Spec, corpus: Corpus) -> None:
-        self.name = spec.name
-        self._doc_ids = corpus.doc_ids
-        self._library = _bm25s()
-        self._stemmer = _stemmer(spec.stemmer)
-        self._stopwords: str | list[str] = _STOPWORDS.get(spec.stopwords or "", [])
-        tokens = self._tokenize(list(corpus.texts))
-        self._known = frozenset(token for text in tokens for token in text)
-        self._index = self._library.BM25(k1=spec.k1, b=spec.b, method=spec.method, backend="numpy")
-        if self._known:
-            self._index.index(tokens, show_progress=False)
-
-    def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
-        """Return up to ``depth`` documents for each query that share a term with it."""
-        return run_from_scores(
-            self._scores(queries),
-            queries=queries,
-            doc_ids=self._doc_ids,
-            depth=depth,
+        return index_texts(
+            corpus,
+            k1=self.k1,
+            b=self.b,
+            method=self.method,
+            stemmer=self.stemmer,
+            stopwords=self._words(),
             name=self.name,
         )
 
-    def _scores(self, queries: Sequence[Query]) -> Iterator[npt.NDArray[np.float32]]:
-        tokens = self._tokenize([query.text for query in queries])
-        for start in range(0, len(queries), _BLOCK):
-            part = tokens[start : start + _BLOCK]
-            block = np.zeros((len(part), len(self._doc_ids)), dtype=np.float32)
-            for row, query in enumerate(part):
-                known = [token for token in query if token in self._known]
-                if known:
-                    block[row] = self._index.get_scores(known)
-            # No shared term, no result: such documents would fill the list in arbitrary order.
-            block[block <= 0] = -np.inf
-            yield block
+    def _words(self) -> str | list[str] | None:
+        if self.stopwords is None or isinstance(self.stopwords, str):
+            return _STOPWORDS[self.stopwords or "none"]
+        return list(self.stopwords)
 
-    def _tokenize(self, texts: list[str]) -> list[list[str]]:
-        tokens: list[list[str]] = self._library.tokenize(
-            texts,
-            stopwords=self._stopwords,
-            stemmer=self._stemmer,
-            return_ids=False,
-            show_progress=False,
-        )
-        return tokens
+    def _derived_name(self) -> str:
+        changed = [f"{key}={getattr(self, key):g}" for key in ("k1", "b") if self._differs(key)]
+        changed += [self.method] if self._differs("method") else []
+        changed += [f"stemmer={self.stemmer}"] if self._differs("stemmer") else []
+        changed += [f"stopwords={self.settings['stopwords']}"] if self._differs("stopwords") else []
+        return f"bm25({', '.join(changed)})" if changed else "bm25"
 
-
-def _bm25s() -> Any:  # noqa: ANN401 - an untyped module
-    try:
-        import bm25s
-    except ImportError as error:
-        if error.name != "bm25s":
-            raise
-        raise MissingExtraError(package="bm25s", extra="retrieval", feature="BM25") from error
-    return bm25s
-
-
-def _stemmer(language: str | None) -> Any:  # noqa: ANN401 - an untyped object
-    if language is None:
-        return None
-    try:
-        import Stemmer
-    except ImportError as error:
-        if error.name != "Stemmer":
-            raise
-        raise MissingExtraError(
-            package="PyStemmer", extra="retrieval", feature=f"stemming ({language})"
-        ) from error
-    if language not in Stemmer.algorithms():
-        raise DataError(
-            f"stemmer {language!r} is unknown; there are {', '.join(Stemmer.algorithms())}"
-        )
-    return Stemmer.Stemmer(language)
+    def _differs(self, key: str) -> bool:
+        default = {
+            "k1": 1.2,
+            "b": 0.75,
+            "method": "lucene",
+            "stemmer": "english",
+            "stopwords": "en",
+        }
+        return bool(getattr(self, key) != default[key])

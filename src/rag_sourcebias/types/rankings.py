@@ -72,7 +72,8 @@ class Run:
     doc_ids : tuple of str
         Vocabulary; unique; may hold documents that were never retrieved.
     scores : float32 array of shape (nnz,), or None
-        Higher is better; never NaN.
+        Higher is better; never NaN. Single precision as in trec_eval, whose ties are therefore
+        ours: scores that differ by less than float32 resolves are equal.
     name : str
     n_duplicates : int
         Entries dropped because the query already held the document (the first one is kept).
@@ -131,7 +132,8 @@ class Run:
         """
         queries = np.asarray(query_codes, dtype=np.int64)
         docs = np.asarray(doc_codes, dtype=np.int64)
-        values = None if scores is None else np.asarray(scores, dtype=np.float32)
+        with np.errstate(over="ignore"):  # a score beyond float32 becomes infinite
+            values = None if scores is None else np.asarray(scores, dtype=np.float32)
         if values is not None and sort_by_score:
             order = np.lexsort((-values, queries))
         else:

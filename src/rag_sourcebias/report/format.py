@@ -1,0 +1,154 @@
+"""How numbers and sources are written in every report output.
+
+Scores are shown ×100 with one decimal and Relative Δ as a signed number with one decimal, as in
+Tables 2, 4 and 5 of Dai et al. (KDD 2024). Negative numbers carry U+2212, not a hyphen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = [
+    "MISSING",
+    "VARIANTS",
+    "count",
+    "delta",
+    "interval",
+    "join",
+    "level",
+    "number",
+    "p_clause",
+    "p_value",
+    "score",
+    "share",
+    "short_names",
+    "shorten",
+    "source_name",
+    "split_measure",
+]
+
+MISSING = "–"
+_MINUS = "\u2212"
+
+VARIANTS = {
+    "mixed": "",
+    "exact": "exact search",
+    "length-matched": "length-matched",
+}
+
+
+def number(value: float, *, digits: int = 1, signed: bool = False) -> str:
+    """Return ``value`` with ``digits`` decimals; a value that rounds to 0 carries no sign."""
+    text = f"{abs(value):.{digits}f}"
+    if not any(c in "123456789" for c in text):
+        return text
+    if value < 0:
+        return _MINUS + text
+    return "+" + text if signed else text
+
+
+def score(value: float) -> str:
+    """Return a mean in [0, 1] as it is printed in the field: ×100, one decimal."""
+    return number(100 * value)
+
+
+def share(value: float) -> str:
+    """Return a share in [0, 1] as a percentage with one decimal."""
+    return f"{number(100 * value)}%"
+
+
+def delta(value: float | None) -> str:
+    """Return a Relative Δ in percent points, signed, or the word "undefined"."""
+    return "undefined" if value is None else number(value, signed=True)
+
+
+def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:
+    """Return the two ends of an interval, such as ``[−96.1, −2.0]``."""
+    if value is None:
+        return MISSING
+    low, high = (
+        number(scale * value.lower, digits=digits),
+        number(scale * value.upper, digits=digits),
+    )
+    return f"[{low}, {high}]"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with three decimals, ``< 0.001`` below that.
+
+    A value that three decimals would round onto 0.050 keeps a fourth, so that no table shows the
+    usual threshold without telling on which side of it the value lies.
+    """
+    if value is None:
+        return MISSING
+    if value < 0.001:
+        return "< 0.001"
+    text = f"{value:.3f}"
+    return f"{value:.4f}" if text == "0.050" and value != 0.05 else text
+
+
+def p_clause(value: float | None, *, name: str = "p") -> str:
+    """Return ``p = 0.012`` or ``p < 0.001``."""
+    if value is None:
+        return f"no {name}-value" if name == "p" else f"no {name}"
+    text = p_value(value)
+    return f"{name} {text}" if text.startswith("<") else f"{name} = {text}"
+
+
+def count(value: int | None) -> str:
+    """Return a whole number with thousands separators."""
+    return MISSING if value is None else f"{value:,}"
+
+
+def join(parts: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def level(confidence_level: float) -> str:
+    """Return a confidence level such as ``95%`` or ``99.5%``."""
+    return f"{100 * confidence_level:.6g}%"
+
+
+def source_name(source: str) -> str:
+    """Return a source as prose: ``human-written``, ``LLM-written (llama-2)``, ``untagged``."""
+    if source == "":
+        return "untagged"
+    if source == "human":
+        return "human-written"
+    if source == "llm":
+        return "LLM-written"
+    if source.startswith("llm:"):
+        return f"LLM-written ({source[4:]})"
+    return source
+
+
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """Return the shortest unambiguous name of each source: ``human``, ``LLM``, ``LLM gpt-4``."""
+    known = list(dict.fromkeys(sources))
+    several = sum(s == "llm" or s.startswith("llm:") for s in known) > 1
+    names = {}
+    for source in known:
+        if source == "":
+            names[source] = "untagged"
+        elif source.startswith("llm:"):
+            names[source] = f"LLM {source[4:]}" if several else "LLM"
+        else:
+            names[source] = "LLM" if source == "llm" else source
+    return names
+
+
+def shorten(text: str, width: int) -> str:
+    """Return ``text`` cut in the middle to ``width`` characters, the end of a name tells most."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def split_measure(measure: str) -> tuple[str, int | None]:
+    """Split ``"NDCG@5"`` into ``("NDCG", 5)``; the cutoff is None where there is none."""
+    name, _, cutoff = measure.partition("@")
+    return name, int(cutoff) if cutoff.isdigit() else None

@@ -1,0 +1,232 @@
+"""The whole report as one HTML file that loads nothing from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count as counter
+from itertools import groupby
+from typing import Any
+
+from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.report import facts, plots, tables, twin_plots
+from rag_sourcebias.report.explain import how_to_read
+from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
+from rag_sourcebias.report.headline import headline
+from rag_sourcebias.report.texts import SECTIONS, star_note
+from rag_sourcebias.report.verdicts import Verdict, leading_cells, verdicts
+from rag_sourcebias.report.view import (
+    assumptions,
+    baseline_of,
+    caveats,
+    label,
+    names_of,
+    others_of,
+    refusals,
+    significant,
+)
+from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
+
+__all__ = ["to_html"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bar:
+    """An interval on a common scale; positions in percent of the width."""
+
+    left: float
+    width: float
+    dot: float
+    side: str
+    solid: bool
+
+
+def to_html(report: SkewReport) -> str:
+    """Return the report as a self-contained HTML page.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 or matplotlib is not installed.
+    """
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ModuleNotFoundError as error:
+        if error.name not in ("jinja2", "markupsafe"):
+            raise
+        raise MissingExtraError(
+            package="jinja2", extra="report", feature="an HTML report"
+        ) from error
+    loader = jinja2.PackageLoader("rag_sourcebias.report", "templates")
+    environment = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["groups"] = _by_first
+    style = loader.get_source(environment, "style.css")[0]
+    page = environment.get_template("report.html.jinja")
+    # Only our own style sheet and our own pictures, whose texts are escaped when they are
+    # drawn, may pass without escaping.
+    return page.render(**_context(report), style=Markup(style), svg=Markup) + "\n"
+
+
+def _by_first(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Group adjacent rows by their first cell (jinja's own ``groupby`` would sort them)."""
+    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]
+
+
+def _context(report: SkewReport) -> dict[str, Any]:
+    names = names_of(report)
+    scale = _scale(report)
+    others = others_of(report)
+    return {
+        "report": report,
+        "title": f"Source bias: {report.data.name}",
+        "headline": headline(report),
+        "design": report.data.design,
+        "level": level(report.config.confidence_level),
+        "scale": number(scale, digits=0),
+        "base": names[baseline_of(report)],
+        "rival": names[others[0]] if len(others) == 1 else "other",
+        "cards": [_card(report, verdict, scale) for verdict in verdicts(report)],
+        "groups": list(_groups(report, scale)),
+        "star_note": star_note(report),
+        "refusals": refusals(report),
+        "sections": SECTIONS,
+        "plots": _plots(report),
+        "twins": tables.twins_table(report),
+        "matched": tables.variant_table(report, "length-matched"),
+        "exact": tables.variant_table(report, "exact"),
+        "sole": tables.sole_table(report),
+        "exposure": tables.exposure_table(report),
+        "awrf": [
+            (label(s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
+        ],
+        "reading": how_to_read(report),
+        "assumptions": assumptions(report),
+        "caveats": caveats(report),
+        "data": facts.data_table(report),
+        "config": facts.config_table(report),
+        "settings": facts.settings_table(report),
+        "environment": facts.environment_table(report),
+    }
+
+
+def _scale(report: SkewReport) -> float:
+    ends = [20.0]
+    for cell in (c for s in report.systems for c in s.cells):
+        if cell.relative_delta is not None:
+            ends.append(abs(cell.relative_delta))
+        if cell.interval is not None:
+            ends += [abs(cell.interval.lower), abs(cell.interval.upper)]
+    return min(200.0, 10 * (max(ends) // 10 + 1))
+
+
+def _bar(report: SkewReport, cell: SkewCell, scale: float) -> _Bar | None:
+    if cell.interval is None or cell.relative_delta is None:
+        return None
+    low, high, dot = (
+        round(50 + 50 * max(-1.0, min(1.0, value / scale)), 2)
+        for value in (cell.interval.lower, cell.interval.upper, cell.relative_delta)
+    )
+    return _Bar(
+        left=low,
+        width=round(high - low, 2),
+        dot=dot,
+        side="even" if dot == 50 else "baseline" if dot > 50 else "other",
+        solid=significant(report, cell),
+    )
+
+
+def _card(report: SkewReport, verdict: Verdict, scale: float) -> dict[str, Any]:
+    text = verdict.text[:1].upper() + verdict.text[1:] + "."
+    return {
+        "name": verdict.system.name,
+        "variant": VARIANTS.get(verdict.system.variant, verdict.system.variant),
+        "against": names_of(report)[verdict.cell.other] if len(others_of(report)) > 1 else "",
+        "kind": verdict.kind,
+        "direction": verdict.direction or "none",
+        "short": verdict.short,
+        "text": text,
+        "rows": [
+            {
+                "measure": cell.measure,
+                "delta": tables.cell_row(report, cell)[2],
+                "interval": interval(cell.interval),
+                "bar": _bar(report, cell, scale),
+                "star": significant(report, cell),
+            }
+            for cell in leading_cells(report, verdict.system, verdict.cell.other)
+        ],
+    }
+
+
+def _groups(report: SkewReport, scale: float) -> Iterator[dict[str, Any]]:
+    several = len(others_of(report)) > 1
+    for system in report.systems:
+        for other in others_of(report):
+            cells = [c for c in system.cells if c.other == other]
+            if cells:
+                yield {
+                    "name": system.name,
+                    "variant": VARIANTS.get(system.variant, system.variant),
+                    "against": names_of(report)[other] if several else "",
+                    "rows": [
+                        {
+                            "measure": cell.measure,
+                            "text": tables.cell_row(report, cell),
+                            "bar": _bar(report, cell, scale),
+                            "star": significant(report, cell),
+                        }
+                        for cell in cells
+                    ],
+                }
+
+
+def _plots(report: SkewReport) -> dict[str, list[tuple[str, str]]]:
+    """Return (caption, SVG) pairs by section."""
+    uid = (f"plot{n}" for n in counter(1))
+    found: dict[str, list[tuple[str, str]]] = {"delta": [], "paired": [], "ranks": [], "length": []}
+    several = len(others_of(report)) > 1
+    for other in others_of(report):
+        tail = f" against {names_of(report)[other]}" if several else ""
+        for measure in dict.fromkeys(
+            split_measure(c.measure)[0]
+            for s in report.systems
+            if s.variant == "mixed"
+            for c in s.cells
+            if c.other == other
+        ):
+            svg = plots.relative_delta_plot(report, other, measure=measure, uid=next(uid))
+            found["delta"].append((f"Relative Δ of {measure}{tail}", svg))
+        for system in report.systems:
+            _system_plots(report, system, other, label(system) + tail, uid, found)
+    return found
+
+
+def _system_plots(  # noqa: PLR0917 - one picture book, one caller
+    report: SkewReport,
+    system: SystemSkew,
+    other: str,
+    caption: str,
+    uid: Iterator[str],
+    found: dict[str, list[tuple[str, str]]],
+) -> None:
+    cells = leading_cells(report, system, other)
+    if cells and system.variant == "mixed":
+        measure = cells[-1].measure
+        if measure in system.scores.measures and other in system.scores.sources:
+            svg = plots.paired_scores_plot(report, system, other, measure=measure, uid=next(uid))
+            found["paired"].append((caption, svg))
+    for twin in system.twins:
+        if twin.other == other and twin.n_pairs:
+            if system.variant == "mixed":
+                svg = twin_plots.twin_ranks_plot(report, system, twin, uid=next(uid))
+                found["ranks"].append((caption, svg))
+            if len(twin.log_length_ratio) and system.variant == "mixed":
+                svg = twin_plots.length_plot(report, system, twin, uid=next(uid))
+                found["length"].append((caption, svg))

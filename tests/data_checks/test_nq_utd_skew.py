@@ -1,0 +1,81 @@
+"""Real rewrite pairs: Cocktail NQ-UTD, 80 queries, Llama-2 rewrites.
+
+Signs and well-determined figures only: Relative Δ at cutoff 1 of 80 queries moves by more than 10
+points with dtype or tokenisation, so no test pins it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias.audit import audit_source
+from rag_sourcebias.io import read_beir
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.retrieval import BM25Spec, CachedEncoder, DenseSpec, VectorCache
+from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
+
+pytestmark = [pytest.mark.data, pytest.mark.frameworks]
+
+LLM = "llm:llama-2-7b-chat-tmp0.2"
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not root:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    return read_beir(Path(root) / "nq-utd")
+
+
+@pytest.fixture(scope="module")
+def report(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> SkewReport:
+    cache = VectorCache(tmp_path_factory.mktemp("cache") / "vectors.sqlite")
+    encoder = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2", max_length=128), cache)
+    full = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2"), cache)
+    specs = [
+        BM25Spec(),
+        DenseSpec(full, name="minilm"),
+        DenseSpec(encoder, name="minilm-128"),
+    ]
+    return audit_source(dataset, specs, config=AuditConfig(), length_matched=False)
+
+
+def test_the_data_are_what_the_figures_were_measured_on(dataset: Dataset) -> None:
+    assert dataset.corpus.tags.counts() == {"human": 800, LLM: 800}
+    assert len(dataset.queries) == 80
+    assert dataset.design == "rewrites"
+
+
+def test_bm25_leans_to_human_and_minilm_to_llm_at_cutoff_1(report: SkewReport) -> None:
+    lexical = report.system("bm25").cell("NDCG@1", LLM)
+    dense = report.system("minilm").cell("NDCG@1", LLM)
+    assert lexical.relative_delta is not None
+    assert lexical.relative_delta > 0
+    assert dense.interval is not None
+    assert dense.interval.upper < 0
+
+
+def test_quality_at_cutoff_5_is_as_measured_before(report: SkewReport) -> None:
+    lexical = report.system("bm25").cell("NDCG@5", LLM)
+    dense = report.system("minilm").cell("NDCG@5", LLM)
+    assert 100 * lexical.mean_baseline == pytest.approx(46.4, abs=0.3)
+    assert 100 * lexical.mean_other == pytest.approx(43.8, abs=0.3)
+    assert 100 * dense.mean_baseline == pytest.approx(41.1, abs=1.0)
+    assert 100 * dense.mean_other == pytest.approx(47.2, abs=1.0)
+
+
+def test_each_corpus_alone_is_searched_equally_well_by_the_encoder(report: SkewReport) -> None:
+    check = next(c for c in report.system("minilm").sole_corpus if c.measure == "NDCG@5")
+    assert 100 * check.mean_baseline == pytest.approx(70.4, abs=1.0)
+    assert 100 * check.mean_other == pytest.approx(71.6, abs=1.0)
+    assert check.p_value is not None
+    assert check.p_value > 0.05
+
+
+def test_the_report_states_dtype_and_maximum_length(report: SkewReport) -> None:
+    settings = report.system("minilm-128").settings
+    assert settings["dtype"] == "float32"
+    assert "128" in settings["maximum length"]

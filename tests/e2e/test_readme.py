@@ -1,0 +1,57 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from rag_sourcebias.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.frameworks
+def test_python_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert "Relative Δ@1" in capsys.readouterr().out
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+def commands() -> list[list[str]]:
+    text = "\n".join(re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL))
+    lines = re.findall(r"\$ ((?:.*\\\n)*.*)", text)
+    return [shlex.split(line.replace("\\\n", " ")) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in commands() if c[0] == "rag-sourcebias"], ids=" ".join
+)
+def test_command_lines_parse(command: list[str]) -> None:
+    group = get_command(app)
+    context = group.make_context("rag-sourcebias", command[1:], resilient_parsing=False)
+    with context:
+        name, sub, rest = group.resolve_command(context, context.protected_args + context.args)
+        inner = sub.make_context(name, rest)
+        name, leaf, rest = sub.resolve_command(inner, inner.protected_args + inner.args)
+        parsed = leaf.make_context(name, rest)
+        assert parsed.params
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = [c[1] for c in commands() if c[0] == "make"]
+    assert set(targets) == {"demo", "test"}
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from rag_sourcebias.report import to_html, to_markdown
+from rag_sourcebias.report.format import delta, interval, p_value, score
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+HOSTILE = "<script>alert(1)</script>|[x](javascript:y)\"'&`"
+
+
+class Page(HTMLParser):
+    """Checks nesting and collects what the tests ask for."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.ids, self.tags, self.attributes, self.links = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.attributes += [(tag, k, v) for k, v in attrs]
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if tag == "a" else []
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.stack.pop()
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def html(full_report):
+    return to_html(full_report)
+
+
+@pytest.fixture(scope="module")
+def hostile(full_report):
+    systems = [dataclasses.replace(s, name=f"{HOSTILE}{s.name}") for s in full_report.systems]
+    data = dataclasses.replace(full_report.data, name=HOSTILE, license=HOSTILE)
+    return dataclasses.replace(
+        full_report, data=data, systems=tuple(systems), warnings=(HOSTILE,), family=HOSTILE
+    )
+
+
+def test_html_is_well_nested_and_ids_are_unique(html):
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert html.startswith("<!DOCTYPE html>")
+
+
+def test_links_inside_the_page_resolve(html):
+    page = Page(html)
+    assert page.links
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+
+
+def test_html_loads_nothing(html):
+    page = Page(html)
+    loading = [v for _, k, v in page.attributes if k in ("src", "srcset", "data", "poster")]
+    assert loading == []
+    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert [v for t, k, v in page.attributes if t == "link" and k == "href"] == ["data:,"]
+    # The namespace of SVG is a name, not an address that is fetched.
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://", rest) == []
+    assert "@import" not in html
+    assert "url(" not in re.sub(r"url\(#", "", html)
+    assert "default-src 'none'" in html
+
+
+def test_html_has_no_handlers(html):
+    assert not [k for _, k, _ in Page(html).attributes if k.startswith("on")]
+
+
+def test_html_shows_every_section(html):
+    page = Page(html)
+    assert {
+        "verdicts",
+        "cutoffs",
+        "numbers",
+        "twins",
+        "length",
+        "exact",
+        "sole-corpus",
+        "exposure",
+        "reading",
+        "caveats",
+        "data",
+    } <= set(page.ids)
+    for text in ("Webis CrowdRAG-25", "CC BY 4.0", "numpy", "2.4.6", "k1 = 0.9"):
+        assert text in html
+
+
+def test_headings_do_not_skip_a_level(html):
+    levels = [int(t[1]) for t in Page(html).tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+
+
+@pytest.mark.parametrize("to_text", [to_html, to_markdown])
+def test_every_number_is_shown(full_report, to_text):
+    text = to_text(full_report).replace("\\", "").replace("&lt;", "<")
+    for cell in (c for s in full_report.systems for c in s.cells):
+        for value in (
+            score(cell.mean_baseline),
+            score(cell.mean_other),
+            delta(cell.relative_delta),
+            interval(cell.interval),
+            p_value(cell.p_value),
+            p_value(cell.p_adjusted),
+        ):
+            assert value in text
+
+
+@pytest.mark.parametrize("to_text", [to_html, to_markdown])
+def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
+    text = to_text(full_report)
+    for expected in (
+        full_report.warnings[0],
+        "texts longer than 256 tokens were cut",
+        "14 retrieved entries belong to documents without a source tag",
+        "3 judged queries returned nothing",
+        "one source scores above 0 on 3 of 160 queries only",
+        "queries are a random sample of the queries of interest",
+    ):
+        assert expected in text
+
+
+def test_html_escapes_hostile_names(hostile):
+    text = to_html(hostile)
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_markdown_escapes_hostile_names(hostile):
+    text = to_markdown(hostile)
+    assert not re.search(r"(?<!\\)<script", text)
+    assert not re.search(r"(?<!\\)\]\(javascript", text)
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(widths) == 1
+
+
+def test_several_sources(three_source_report):
+    page = to_html(three_source_report)
+    Page(page)
+    assert "against <bdi>LLM gpt-4</bdi>" in page
+    assert "LLM gpt-4" in to_markdown(three_source_report)
+
+
+def test_sections_without_content_are_left_out(report_of, make):
+    report = report_of(make.cell())
+    page = Page(to_html(report))
+    assert not {"twins", "length", "exact", "sole-corpus", "exposure"} & set(page.ids)
+    assert "## Twins" not in to_markdown(report)
+
+
+def test_reports_without_any_system(make):
+    Page(to_html(make.report([])))
+    assert to_markdown(make.report([])).endswith("|\n")
+
+
+def test_independent_answers_are_explained(three_source_report):
+    data = dataclasses.replace(three_source_report.data, design="independent")
+    report = dataclasses.replace(three_source_report, data=data)
+    for text in (to_html(report), to_markdown(report)):
+        assert "not by itself evidence of a bias" in " ".join(text.split())
+        assert not re.search(r"prefers? (human|LLM)", text)
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+def test_correction_is_explained(report_of, make, correction):
+    config = dataclasses.replace(make.report([]).config, correction=correction)
+    text = to_markdown(report_of(make.cell(p_adjusted=0.04), config=config))
+    expected = {
+        "holm": "even one false alarm",
+        "bh": "expected share of false alarms",
+        "none": "No correction for the number of tests was asked for",
+    }
+    assert expected[correction] in text
