@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_sourcebias.audit.cells import sole_corpus_checks
 from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
-from rag_sourcebias.audit.system import measure_system
+from rag_sourcebias.audit.system import measure_system, require_sources
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
@@ -68,6 +68,7 @@ def audit_source(
     names = [spec.name for spec in retrievers]
     if not names or len(set(names)) != len(names):
         raise DataError(f"give one or more retrievers with different names, got {names}")
+    require_sources(dataset.corpus.tags, config)
     paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
     work = _Work(dataset, config, depth, on_stage or (lambda _: None))
     systems: list[SystemSkew] = []

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.audit.cells import others, skew_cells
-from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean, win_rate_at
 from rag_sourcebias.measures import (
     TwinRanks,
@@ -34,7 +34,7 @@ from rag_sourcebias.types.reports import (
     TwinSkew,
 )
 
-__all__ = ["Variant", "measure_system"]
+__all__ = ["Variant", "measure_system", "require_sources"]
 
 Variant = Literal["mixed", "exact", "length-matched"]
 
@@ -58,15 +58,7 @@ def measure_system(
     corpus : Corpus, optional
         Texts, for length and overlap; its tag table must be ``tags``.
     """
-    if config.baseline_source not in tags.sources:
-        raise DataError(
-            f"no document has the baseline source {config.baseline_source!r}; sources are "
-            f"{list(tags.sources)}"
-        )
-    if len(tags.sources) < 2:
-        raise DataError(
-            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
-        )
+    require_sources(tags, config)
     scores = source_scores(
         run,
         qrels,
@@ -95,6 +87,31 @@ def measure_system(
         n_empty=_empty(run, qrels),
         notes=(*notes, *_run_notes(run, qrels, config)),
     )
+
+
+def require_sources(tags: TagTable, config: AuditConfig) -> None:
+    """Refuse tags that allow no comparison with the baseline.
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If the baseline, or any other source, is missing.
+    """
+    if not tags.sources:
+        raise MissingTagsError(
+            f'none of {len(tags)} documents has a source tag; tag them as "human" or "llm:<model>"'
+        )
+    if config.baseline_source not in tags.sources:
+        raise DataError(
+            f"no document has the baseline source {config.baseline_source!r}; sources are "
+            f"{list(tags.sources)}"
+        )
+    if len(tags.sources) < 2:
+        raise DataError(
+            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
+        )
 
 
 def _empty(run: Run, qrels: Qrels) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def source(
         correction=_choice("correction", correction, ("holm", "bh", "none")),
         seed=seed,
     )
+    _require_writable(report)
     if run or qrels or tags:
         if folder or sample or dataset or retriever or rerank:
             raise DataError("--run, --qrels and --tags replace a data set and retrievers")
@@ -114,6 +116,17 @@ def _deliver(report: SkewReport, folder: Path | None) -> None:
         return
     for kind, path in write_report(report, folder).items():
         err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
+
+
+def _require_writable(folder: Path | None) -> None:
+    """Refuse a report folder that cannot be written before the work, not after it."""
+    if folder is None:
+        return
+    if folder.is_file():
+        raise DataError(f"--report {folder} is a file; name a folder")
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not os.access(existing, os.W_OK):
+        raise DataError(f"--report {folder}: {existing} is not writable")
 
 
 def _audit_runs(

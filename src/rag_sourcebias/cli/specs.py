@@ -84,13 +84,15 @@ class SpecBuilder:
         spec = parse_spec(text)
         if spec.kind == "bm25":
             return self._bm25(spec)
+        # Before loading a model, so that an unknown kind fails at once.
+        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
         if not spec.model:
             raise DataError(
                 f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
                 f"{spec.kind}:all-MiniLM-L6-v2"
             )
         rest = {k: v for k, v in spec.options.items() if k not in _ENCODER_OPTIONS}
-        if spec.kind == "dense":
+        if factory is None:
             similarity = rest.pop("similarity", "cosine")
             if rest:
                 raise _unknown(spec, rest, (*_ENCODER_OPTIONS, "similarity"))
@@ -101,8 +103,6 @@ class SpecBuilder:
                 name=f"dense:{spec.model}",
                 similarity="dot" if similarity == "dot" else "cosine",
             )
-        # Before loading a model, so that an unknown kind fails at once.
-        factory = retriever_factory(spec.kind)
         return factory(self._encoder(spec), **rest)
 
     def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:

@@ -56,21 +56,7 @@ def win_rate_at(
         raise DataError("wins, covariates, clusters and at disagree in shape")
     _, code = np.unique(clusters, return_inverse=True)
     g = int(code.max(initial=-1)) + 1
-    needed = 10 * (p + 1)
-    if g < needed:
-        raise InsufficientDataError(
-            f"adjusting for {p} covariate(s) needs at least {needed} queries with pairs, there "
-            f"are {g}",
-            n=g,
-            n_needed=needed,
-        )
-    events = min(float(wins.sum()), float(n - wins.sum()))
-    if events < _MIN_EVENTS:
-        raise InsufficientDataError(
-            f"{events:g} of {n} pairs went one way; a logistic regression needs at least "
-            f"{_MIN_EVENTS} each way",
-            n=g,
-        )
+    _require_enough(wins, n_clusters=g, n_covariates=p)
     scale = covariates.std(axis=0)
     used = scale > _CONSTANT
     if np.any(stuck := ~used & (np.abs(covariates.mean(axis=0) - at) > _CONSTANT)):
@@ -107,6 +93,25 @@ def win_rate_at(
             *(() if np.all(inside) else (_EXTRAPOLATED,)),
         ),
     )
+
+
+def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> None:
+    """Refuse a fit that so few clusters, or so one-sided an outcome, cannot support."""
+    needed = 10 * (n_covariates + 1)
+    if n_clusters < needed:
+        raise InsufficientDataError(
+            f"adjusting for {n_covariates} covariate(s) needs at least {needed} queries with "
+            f"pairs, there are {n_clusters}",
+            n=n_clusters,
+            n_needed=needed,
+        )
+    events = min(float(wins.sum()), float(len(wins) - wins.sum()))
+    if events < _MIN_EVENTS:
+        raise InsufficientDataError(
+            f"{events:g} of {len(wins)} pairs went one way; a logistic regression needs at least "
+            f"{_MIN_EVENTS} each way",
+            n=n_clusters,
+        )
 
 
 def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

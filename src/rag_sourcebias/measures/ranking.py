@@ -142,7 +142,7 @@ class _Cells:
         kept, cell = kept[order], cell[order]
         start, stop = hits.start[kept], hits.stop[kept]
         place = np.arange(len(cell))
-        first_of_cell = np.searchsorted(cell, cell)
+        first_of_cell = _first(cell)
         if np.all(stop - start == 1):
             tied, before = np.ones_like(place), place - first_of_cell
         else:
@@ -170,7 +170,7 @@ class _Cells:
             n_relevant=np.bincount(ideal_cell, minlength=n_cells),
             ideal_cell=ideal_cell,
             ideal_grade=qrels.grades[relevant][best].astype(np.int64),
-            ideal_place=np.arange(len(ideal_cell)) - np.searchsorted(ideal_cell, ideal_cell),
+            ideal_place=np.arange(len(ideal_cell)) - _first(ideal_cell),
         )
 
     def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
@@ -239,6 +239,14 @@ class _Cells:
                 size > step, chance * (size - step - tied + 1) / np.maximum(size - step, 1), 0.0
             )
         return _totals(self.cell[first], value, self.n_cells)
+
+
+def _first(cell: IntArray) -> IntArray:
+    """Place of the first entry of each entry's cell, in sorted cells."""
+    place = np.arange(len(cell))
+    place[1:][cell[1:] == cell[:-1]] = 0
+    first: IntArray = np.maximum.accumulate(place)
+    return first
 
 
 def _totals(cell: IntArray, weights: FloatArray, n_cells: int) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from rag_sourcebias.errors import DataError
@@ -59,7 +59,7 @@ class BM25Spec:
         If a setting is outside its range; the message lists what is accepted.
     """
 
-    k1: float = 1.2
+    k1: float = 1.5
     b: float = 0.75
     method: Method = "lucene"
     stemmer: str | None = "english"
@@ -138,11 +138,5 @@ class BM25Spec:
         return f"bm25({', '.join(changed)})" if changed else "bm25"
 
     def _differs(self, key: str) -> bool:
-        default = {
-            "k1": 1.2,
-            "b": 0.75,
-            "method": "lucene",
-            "stemmer": "english",
-            "stopwords": "en",
-        }
-        return bool(getattr(self, key) != default[key])
+        default = next(field.default for field in fields(self) if field.name == key)
+        return bool(getattr(self, key) != default)

@@ -1,0 +1,224 @@
+"""What must hold for every run, qrels and tag table."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures import (
+    MEASURES,
+    awrf,
+    exposure,
+    relative_delta,
+    score_run,
+    source_scores,
+    twin_ranks,
+)
+from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+
+CUTOFFS = (1, 2, 5)
+DOCS = [f"d{i}" for i in range(8)]
+QUERIES = ["q1", "q2", "q3"]
+SOURCES = ["human", "llm:x", "llm:y", None]
+
+docs = st.sampled_from(DOCS)
+scores = st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.0, -3.5]) | st.floats(-1e6, 1e6)
+runs = st.dictionaries(st.sampled_from([*QUERIES, "q9"]), st.dictionaries(docs, scores))
+judgments = st.dictionaries(
+    st.sampled_from(QUERIES), st.dictionaries(docs, st.integers(-1, 4), min_size=1), min_size=1
+)
+sources = st.fixed_dictionaries({d: st.sampled_from(SOURCES) for d in DOCS})
+gains = st.sampled_from(["linear", "exponential"])
+
+
+def tag(table):
+    return TagTable.from_tags(
+        (d, DocTags(source=s, pair_id=f"p{int(d[1:]) // 3}")) for d, s in table.items()
+    )
+
+
+def score(run, qrels, **options):
+    return score_run(
+        Run.from_dict(run), Qrels.from_dict(qrels), measures=MEASURES, cutoffs=CUTOFFS, **options
+    )
+
+
+def per_source(run, qrels, table, **options):
+    try:
+        return source_scores(
+            Run.from_dict(run),
+            Qrels.from_dict(qrels),
+            tag(table),
+            measures=MEASURES,
+            cutoffs=CUTOFFS,
+            **options,
+        )
+    except DataError:  # a source without relevant documents
+        assume(False)
+
+
+@given(runs, judgments, sources, gains, st.sampled_from(["expected", "trec"]))
+def test_scores_lie_between_zero_and_one(run, qrels, table, gain, ties):
+    found = per_source(run, qrels, table, gain=gain, ties=ties)
+    assert (found.values >= 0).all()
+    assert (found.values <= 1 + 1e-12).all()
+
+
+@given(runs, judgments, gains, st.permutations(range(8)))
+def test_expected_scores_do_not_depend_on_document_ids(run, qrels, gain, order):
+    new = {d: f"n{i}" for d, i in zip(DOCS, order, strict=True)}
+
+    def rename(mapping):
+        return {q: dict(sorted((new[d], v) for d, v in row.items())) for q, row in mapping.items()}
+
+    one, two = score(run, qrels, gain=gain), score(rename(run), rename(qrels), gain=gain)
+    np.testing.assert_allclose(one.values, two.values, atol=1e-12)
+
+
+@given(runs, judgments, st.randoms(use_true_random=False))
+def test_query_order_does_not_matter(run, qrels, random):
+    shuffled = [list(m.items()) for m in (run, qrels)]
+    for items in shuffled:
+        random.shuffle(items)
+    one, two = score(run, qrels), score(*map(dict, shuffled))
+    place = [two.query_ids.index(q) for q in one.query_ids]
+    np.testing.assert_array_equal(one.values, two.values[:, :, place])
+
+
+@given(runs, judgments, sources)
+def test_merging_all_sources_into_one_is_the_plain_score(run, qrels, table):
+    tagged = {d: s or "human" for d, s in table.items()}
+    tags = tag(tagged)
+    merged = tags.merge_sources({"all": tags.sources})
+    assume(any(g > 0 for row in qrels.values() for g in row.values()))
+    one = source_scores(
+        Run.from_dict(run), Qrels.from_dict(qrels), merged, measures=MEASURES, cutoffs=CUTOFFS
+    )
+    two = score(run, qrels)
+    np.testing.assert_allclose(one.values, two.values, atol=1e-12)
+    np.testing.assert_array_equal(one.n_relevant, two.n_relevant)
+
+
+@given(runs, judgments, sources)
+def test_gains_of_sources_add_up(run, qrels, table):
+    """Documents of all sources together: precision is a sum over documents."""
+    tagged = {d: s or "human" for d, s in table.items()}
+    parts = per_source(run, qrels, tagged)
+    whole = score(run, qrels)
+    for k in CUTOFFS:
+        total = sum(parts.of(f"P@{k}", s) for s in parts.sources)
+        np.testing.assert_allclose(total, whole.of(f"P@{k}", "all"), atol=1e-12)
+
+
+@given(runs, judgments, sources, st.permutations(["human", "llm:x", "llm:y"]))
+def test_renaming_sources_only_moves_rows(run, qrels, table, names):
+    one = per_source(run, qrels, table)
+    swap = dict(zip(["human", "llm:x", "llm:y"], names, strict=True)) | {None: None}
+    two = per_source(run, qrels, {d: swap[s] for d, s in table.items()})
+    for source in one.sources:
+        np.testing.assert_array_equal(
+            one.values[:, one.sources.index(source)],
+            two.values[:, two.sources.index(swap[source])],
+        )
+
+
+@given(runs, judgments)
+def test_moving_a_relevant_document_to_the_top_never_hurts(run, qrels):
+    before = score(run, qrels)
+    for query, row in run.items():
+        if query not in qrels:
+            continue
+        for doc in row:
+            if qrels[query].get(doc, 0) > 0:
+                better = {**run, query: {**row, doc: 1e7}}
+                after = score(better, qrels)
+                i = before.query_ids.index(query)
+                for measure in ("MRR", "P", "Recall", "MAP"):
+                    for k in CUTOFFS:
+                        name = f"{measure}@{k}"
+                        assert after.of(name, "all")[i] >= before.of(name, "all")[i] - 1e-12
+
+
+unit = st.floats(0, 1, allow_subnormal=False)
+
+
+@given(unit, unit)
+def test_relative_delta_is_antisymmetric_and_bounded(h, low):
+    delta = relative_delta(h, low)
+    if delta is None:
+        assert h == low == 0
+    else:
+        assert -200 <= delta <= 200
+        assert relative_delta(low, h) == -delta
+        assert np.sign(delta) == np.sign(h - low)
+
+
+@given(unit, unit, st.floats(0.01, 100))
+def test_relative_delta_has_no_scale(h, low, factor):
+    delta = relative_delta(h, low)
+    assume(delta is not None)
+    np.testing.assert_allclose(relative_delta(factor * h, factor * low), delta, atol=1e-6)
+
+
+@given(runs, sources, st.sampled_from(["dcg", "top-1", "top-3", "rbp-0.7"]))
+def test_exposure_is_shared_out_completely(run, table, browsing):
+    found = exposure(Run.from_dict(run), tag(table), browsing=browsing)
+    assert (found.shares >= 0).all()
+    np.testing.assert_allclose(found.shares.sum(axis=0), 1.0)
+    if found.shares.shape[1]:
+        target = dict.fromkeys(found.sources, 1 / len(found.sources))
+        fairness = awrf(found, target)
+        assert ((fairness >= 0) & (fairness <= 1)).all()
+
+
+@given(runs, judgments)
+def test_twins_are_antisymmetric(run, qrels):
+    table = TagTable.from_tags(
+        (d, DocTags(source="human" if i % 2 else "llm:x", pair_id=f"p{i // 2}"))
+        for i, d in enumerate(DOCS)
+    )
+    run_, qrels_ = Run.from_dict(run), Qrels.from_dict(qrels)
+    one = twin_ranks(run_, qrels_, table, baseline="human", other="llm:x")
+    two = twin_ranks(run_, qrels_, table, baseline="llm:x", other="human")
+    np.testing.assert_array_equal(one.above, 1 - two.above)
+    np.testing.assert_array_equal(one.baseline_rank, two.other_rank)
+    assert one.n_unseen == two.n_unseen
+
+
+@given(runs)
+def test_run_dictionary_round_trip(run):
+    built = Run.from_dict(run)
+    assert list(built.query_ids) == list(run)
+    back = {
+        r.query_id: dict(zip(r.doc_ids, [] if r.scores is None else r.scores.tolist(), strict=True))
+        for r in built
+    }
+    assert back == {q: {d: float(np.float32(s)) for d, s in row.items()} for q, row in run.items()}
+    for ranked in built:
+        assert (np.diff(ranked.scores) <= 0).all()
+    again = Run.from_dict(back)
+    assert [r.doc_ids for r in again] == [r.doc_ids for r in built]
+
+
+@given(judgments)
+def test_qrels_dictionary_round_trip(qrels):
+    built = Qrels.from_dict(qrels)
+    back = {q: {} for q in built.query_ids}
+    for q, d, g in zip(built.query_codes, built.doc_codes, built.grades, strict=True):
+        back[built.query_ids[q]][built.doc_ids[d]] = int(g)
+    assert back == {q: {d: max(g, 0) for d, g in row.items()} for q, row in qrels.items()}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=40), st.integers(1, 8))
+def test_cutting_a_run_does_not_change_what_is_above_the_cut(sizes, depth):
+    run = Run.from_dict(
+        {f"q{i}": {f"d{j}": float(-j) for j in range(n)} for i, n in enumerate(sizes)}
+    )
+    qrels = Qrels.from_dict({f"q{i}": {"d0": 1, "d2": 1, "d5": 1} for i in range(len(sizes))})
+    options = {"measures": MEASURES, "cutoffs": [depth]}
+    np.testing.assert_array_equal(
+        score_run(run, qrels, **options).values, score_run(run.top(depth), qrels, **options).values
+    )

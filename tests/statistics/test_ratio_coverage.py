@@ -1,0 +1,127 @@
+"""Does a 95 % interval for Relative Δ cover the population value in 95 % of samples?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simulation import FLOOR, POPULATIONS, RUNS, acceptable, at_one, with_ties
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.inference import queries_needed, relative_delta_interval
+
+pytestmark = pytest.mark.slow
+SIZES = (50, 300, 2000)
+
+
+def simulate(population, n, *, runs=RUNS, seed=0, **options):
+    """Return the share of runs with an interval, and the share of these that cover."""
+    rng = np.random.default_rng((seed, n))
+    truth = population.delta
+    returned = covered = 0
+    for _ in range(runs):
+        try:
+            interval = relative_delta_interval(*population.draw(n, rng), **options)
+        except InsufficientDataError:
+            continue
+        returned += 1
+        covered += interval.lower - 1e-9 <= truth <= interval.upper + 1e-9
+    return returned / runs, covered / max(returned, 1)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_auto_covers_everywhere_and_hardly_refuses(name, n, record_property):
+    returned, covered = simulate(POPULATIONS[name], n)
+    record_property("returned", returned)
+    record_property("covered", covered)
+    assert returned > 0.999  # only samples in which nothing scores at all have no interval
+    assert covered >= acceptable(FLOOR, RUNS)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9, 0.99])
+@pytest.mark.parametrize("name", ["cutoff 1 (.05, .12)", "NDCG@5", "skewed", "twins tie half"])
+def test_other_levels(name, level):
+    _, covered = simulate(POPULATIONS[name], 100, seed=1, confidence_level=level)
+    assert covered >= acceptable(level - 0.02 * (level < 0.99) - 0.01, RUNS)
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_auto_is_not_wider_than_needed_when_queries_are_many(name):
+    """At 2,000 queries coverage is near nominal, so the width is honest, not just safe."""
+    _, covered = simulate(POPULATIONS[name], 2000, runs=1000, seed=2)
+    assert covered <= 0.985
+
+
+@pytest.mark.parametrize("n", [12, 20, 100])
+@pytest.mark.parametrize(
+    "population",
+    [at_one(0.02, 0.02), at_one(0.01, 0.08), with_ties(0, 0, 0.5, 1), with_ties(0.01, 0, 0.5, 0.5)],
+    ids=["rare", "rare one-sided", "always tied", "almost always tied"],
+)
+def test_auto_with_hardly_any_information(population, n):
+    """No zero-width interval and no refusal, except when nothing at all scores."""
+    rng = np.random.default_rng(n)
+    covered = returned = 0
+    for _ in range(1000):
+        h, low = population.draw(n, rng)
+        if not (h.any() or low.any()):
+            continue
+        interval = relative_delta_interval(h, low)
+        returned += 1
+        covered += interval.lower - 1e-9 <= population.delta <= interval.upper + 1e-9
+        assert interval.half_width > 1
+    assert covered / returned >= acceptable(FLOOR, returned)
+
+
+@pytest.mark.parametrize("method", ["delta", "fieller"])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_methods_by_name_cover_or_refuse(name, n, method, record_property):
+    """A refusal selects samples; what is promised is few wrong intervals, and coverage where an
+    interval is the rule rather than the lucky exception.
+    """
+    returned, covered = simulate(POPULATIONS[name], n, runs=1000, method=method)
+    record_property("returned", returned)
+    record_property("covered", covered)
+    missed = returned * (1 - covered)
+    assert missed <= 1 - acceptable(FLOOR, 1000)
+    if returned > 0.8:
+        assert covered >= acceptable(FLOOR, 1000)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", ["cutoff 1 (.28, .46)", "NDCG@5", "skewed"])
+def test_bootstrap_covers_or_refuses(name, n):
+    runs = 400
+    returned, covered = simulate(
+        POPULATIONS[name], n, runs=runs, method="bootstrap", resamples=1000
+    )
+    assert returned * (1 - covered) <= 1 - acceptable(FLOOR, runs)
+    if returned > 0.8:
+        assert covered >= acceptable(FLOOR, runs)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("h_low", [(0.28, 0.46), (0.05, 0.12), (0.6, 0.3), (0.01, 0.08)])
+def test_exact_always_covers(h_low, n):
+    returned, covered = simulate(at_one(*h_low), n, method="exact")
+    assert returned > 0.97
+    assert covered >= acceptable(0.95, RUNS)
+
+
+@pytest.mark.parametrize(
+    ("name", "half_width"),
+    [("cutoff 1 (.28, .46)", 15), ("NDCG@5", 8), ("skewed", 10), ("twins tie half", 10)],
+)
+def test_queries_needed_gives_the_half_width_asked_for(name, half_width):
+    population, rng = POPULATIONS[name], np.random.default_rng(3)
+    needed = queries_needed(*population.draw(20_000, rng), half_width=half_width)
+    widths = [relative_delta_interval(*population.draw(needed, rng)).half_width for _ in range(200)]
+    assert np.mean(widths) == pytest.approx(half_width, rel=0.06)
+
+
+def test_queries_needed_from_a_pilot_is_right_on_average():
+    population, rng = POPULATIONS["NDCG@5"], np.random.default_rng(4)
+    from_pilots = [queries_needed(*population.draw(100, rng), half_width=8) for _ in range(300)]
+    from_all = queries_needed(*population.draw(50_000, rng), half_width=8)
+    assert np.median(from_pilots) == pytest.approx(from_all, rel=0.1)

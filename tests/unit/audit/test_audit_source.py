@@ -1,0 +1,162 @@
+"""The whole audit with small retrievers of known behaviour."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import audit_source
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types import AuditConfig, Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+
+TOPICS = ["apple", "birch", "cedar", "daisy", "elder", "fig"]
+CONFIG = AuditConfig(resamples=200, cutoffs=(1, 2))
+
+
+class Overlap:
+    """Scores a document by shared words per word of the document: short texts win."""
+
+    def __init__(self, corpus, name, depth_loss=0):
+        self.corpus, self.name, self.loss = corpus, name, depth_loss
+
+    def retrieve(self, queries, depth):
+        found = {}
+        for query in queries:
+            wanted = set(query.text.split())
+            scores = {
+                doc: len(wanted & set(text.split())) / len(text.split())
+                for doc, text in self.corpus
+            }
+            ranked = sorted(scores.items(), key=lambda item: -item[1])
+            found[query.query_id] = dict(ranked[self.loss : self.loss + depth])
+        return Run.from_dict(found, name=self.name)
+
+
+class Approximate(Overlap):
+    """Misses the best document."""
+
+    def exact(self):
+        return Overlap(self.corpus, self.name)
+
+
+class Spec:
+    settings = {"kind": "overlap"}  # noqa: RUF012
+
+    def __init__(self, name, loss=None):
+        self.name, self.loss, self.built = name, loss, []
+
+    def build(self, corpus):
+        self.built.append(len(corpus))
+        if self.loss is None:
+            return Overlap(corpus, "inner")
+        return Approximate(corpus, "inner", self.loss)
+
+
+@pytest.fixture
+def dataset():
+    rows, texts, grades = [], [], {}
+    for i, topic in enumerate(TOPICS * 3):
+        rows.append((f"h{i}", DocTags(source="human", pair_id=f"p{i}")))
+        texts.append(f"about {topic} number{i} briefly put")
+        rows.append((f"l{i}", DocTags(source="llm:x", pair_id=f"p{i}")))
+        texts.append(f"about {topic} number{i} briefly")
+        grades[f"q{i}"] = {f"h{i}": 1, f"l{i}": 1}
+    queries = tuple(
+        Query(query_id=f"q{i}", text=f"about {t} number{i}") for i, t in enumerate(TOPICS * 3)
+    )
+    return Dataset(
+        name="toy",
+        corpus=Corpus(texts=tuple(texts), tags=TagTable.from_tags(rows)),
+        queries=queries,
+        qrels=Qrels.from_dict(grades),
+        design="rewrites",
+        license="CC0",
+        attribution="nobody",
+    )
+
+
+def test_length_explains_a_length_effect(dataset):
+    """The retriever prefers short texts; with pairs cut to equal length the skew is gone."""
+    stages = []
+    report = audit_source(dataset, [Spec("overlap")], config=CONFIG, on_stage=stages.append)
+    mixed = report.system("overlap").cell("NDCG@1", "llm:x")
+    matched = report.system("overlap", "length-matched").cell("NDCG@1", "llm:x")
+    assert mixed.relative_delta == -200
+    assert mixed.interval.upper < -100
+    assert abs(matched.relative_delta) < 30
+    assert report.data.license == "CC0"
+    assert any("documents of llm:x have" in w for w in report.warnings)
+    assert any("indexing 36 documents" in s for s in stages)
+
+
+def test_sole_corpus_check_indexes_each_source_alone(dataset):
+    spec = Spec("overlap")
+    report = audit_source(dataset, [spec], config=CONFIG, length_matched=False)
+    assert sorted(spec.built) == [18, 18, 36]
+    checks = report.system("overlap").sole_corpus
+    assert [(c.measure, c.other) for c in checks] == [
+        (m, "llm:x") for m in ("NDCG@1", "NDCG@2", "MAP@1", "MAP@2")
+    ]
+    for check in checks:
+        assert (check.mean_baseline, check.mean_other) == (1.0, 1.0)
+        assert check.p_value == 1.0
+
+
+def test_what_was_not_asked_for_is_not_done(dataset):
+    spec = Spec("overlap")
+    report = audit_source(dataset, [spec], config=CONFIG, sole_corpus=False, length_matched=False)
+    assert spec.built == [36]
+    assert report.system("overlap").sole_corpus == ()
+    with pytest.raises(DataError):
+        report.system("overlap", "length-matched")
+
+
+def test_approximate_index_is_compared_with_exact_search(dataset):
+    report = audit_source(dataset, [Spec("ann", loss=1)], config=CONFIG, length_matched=False)
+    ann, exact = report.system("ann"), report.system("ann", "exact")
+    assert any("returned 50.0% of the exact top 2" in note for note in ann.notes)
+    assert exact.cell("NDCG@1", "llm:x").relative_delta == -200
+    assert ann.cell("NDCG@1", "llm:x").relative_delta == 200  # the best, an LLM text, is missed
+    lossless = audit_source(dataset, [Spec("ann", loss=0)], config=CONFIG, length_matched=False)
+    assert any("returned 100.0%" in note for note in lossless.system("ann").notes)
+    with pytest.raises(DataError):
+        lossless.system("ann", "exact")
+
+
+def test_unpaired_documents_are_not_length_matched(dataset):
+    tags = TagTable.from_tags(
+        (d, DocTags(source=dataset.corpus.tags.get(d).source)) for d in dataset.corpus.doc_ids
+    )
+    loose = Dataset(
+        name="loose",
+        corpus=Corpus(texts=dataset.corpus.texts, tags=tags),
+        queries=dataset.queries,
+        qrels=dataset.qrels,
+    )
+    report = audit_source(loose, [Spec("overlap")], config=CONFIG)
+    assert [s.variant for s in report.systems] == ["mixed"]
+    assert report.system("overlap").twins == ()
+
+
+@pytest.mark.parametrize(
+    ("specs", "options", "message"),
+    [
+        ([], {}, "one or more retrievers with different names"),
+        ([Spec("a"), Spec("a")], {}, r"\['a', 'a'\]"),
+        ([Spec("a")], {"depth": 1}, "depth 1 is smaller than the largest cutoff 2"),
+    ],
+)
+def test_errors(dataset, specs, options, message):
+    with pytest.raises(DataError, match=message):
+        audit_source(dataset, specs, config=CONFIG, **options)
+
+
+def test_environment_names_what_was_imported():
+    import sys
+
+    from rag_sourcebias.audit.environment import environment
+
+    found = environment()
+    assert found["numpy"] == np.__version__
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert "cores" in found["machine"]

@@ -1,0 +1,212 @@
+"""From runs to a report: every number can be recomputed from what the report carries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import measure_source_bias
+from rag_sourcebias.errors import DataError, MissingTagsError
+from rag_sourcebias.inference import (
+    adjust_p_values,
+    queries_needed,
+    relative_delta_interval,
+    sign_flip_test,
+)
+from rag_sourcebias.measures import relative_delta, source_scores
+from rag_sourcebias.types import AuditConfig, Corpus, DocTags, Qrels, Run, TagTable
+
+LLMS = ("llm:a", "llm:b")
+CONFIG = AuditConfig(resamples=500, cutoffs=(1, 3))
+
+
+def tag_table(n=6):
+    return TagTable.from_tags(
+        (f"{s}-{i}", DocTags(source=s, pair_id=f"p{i}")) for i in range(n) for s in ("human", *LLMS)
+    )
+
+
+def make_run(*, name="r", lead=0.0, n=60, seed=0):
+    """Draw scores in which copies of llm:a stand ``lead`` higher than the others."""
+    rng = np.random.default_rng(seed)
+    tags = tag_table()
+    return Run.from_dict(
+        {
+            f"q{i}": {
+                d: float(rng.normal() + lead * d.startswith("llm:a") + 2 * d.endswith(str(i % 6)))
+                for d in tags.doc_ids
+            }
+            for i in range(n)
+        },
+        name=name,
+    )
+
+
+def make_qrels(n=60):
+    return Qrels.from_dict(
+        {f"q{i}": {f"{s}-{i % 6}": 1 for s in ("human", *LLMS)} for i in range(n)}
+    )
+
+
+@pytest.fixture(scope="module")
+def report():
+    runs = [make_run(name="fair"), make_run(name="skewed", lead=1.5, seed=1)]
+    texts = tuple(f"word {'more ' * (i % 4)}" for i in range(len(tag_table())))
+    return measure_source_bias(
+        runs,
+        make_qrels(),
+        tag_table(),
+        config=CONFIG,
+        corpus=Corpus(texts=texts, tags=tag_table()),
+        settings={"fair": {"k1": "0.9"}},
+        name="toy",
+        design="rewrites",
+    )
+
+
+def test_cells_follow_from_the_per_query_scores(report):
+    for system in report.systems:
+        wanted = source_scores(
+            make_run(name="x", lead=1.5 * (system.name == "skewed"), seed=system.name == "skewed"),
+            make_qrels(),
+            tag_table(),
+            cutoffs=CONFIG.cutoffs,
+        )
+        np.testing.assert_array_equal(system.scores.values, wanted.values)
+        assert len(system.cells) == 2 * 2 * 2  # measures × cutoffs × other sources
+        for cell in system.cells:
+            h = system.scores.of(cell.measure, "human")
+            low = system.scores.of(cell.measure, cell.other)
+            assert (cell.mean_baseline, cell.mean_other) == (h.mean(), low.mean())
+            assert cell.relative_delta == relative_delta(h.mean(), low.mean())
+            interval = relative_delta_interval(h, low)
+            assert cell.interval == interval
+            assert cell.n_needed == queries_needed(h, low, half_width=30)
+            assert cell.p_value == pytest.approx(sign_flip_test(h, low, rng=9), abs=0.08)
+
+
+def test_p_values_are_adjusted_over_all_systems_and_cells(report):
+    cells = [cell for system in report.systems for cell in system.cells]
+    assert [c.p_adjusted for c in cells] == adjust_p_values([c.p_value for c in cells])
+    assert report.n_tests == 16
+    assert "Holm" in report.family
+
+
+def test_finds_the_skew_that_was_put_in(report):
+    skewed, fair = report.system("skewed"), report.system("fair")
+    assert skewed.cell("NDCG@1", "llm:a").significant
+    assert skewed.cell("NDCG@1", "llm:a").relative_delta < -50
+    assert not any(c.significant for c in fair.cells)
+    assert skewed.twins[0].win_rate.lower > 0.5
+    assert skewed.twins[0].margin.lower > 0
+    assert fair.twins[0].win_rate.excludes(0.5) is False
+    top1 = {e.source: e for e in skewed.exposure if e.browsing == "top-1"}
+    assert top1["llm:a"].difference.lower > 0
+    assert sum(e.share for e in top1.values()) == pytest.approx(1)
+    assert skewed.awrf < fair.awrf <= 1
+
+
+def test_report_states_settings_and_data(report):
+    assert report.system("fair").settings == {"k1": "0.9"}
+    assert report.data.documents == {"human": 6, "llm:a": 6, "llm:b": 6}
+    assert (report.data.n_pairs, report.data.n_queries, report.data.n_judgments) == (6, 60, 180)
+    assert set(report.data.mean_words) == {"human", *LLMS}
+    assert "numpy" in report.environment
+    assert any("60 queries are few" in w for w in report.warnings)
+
+
+def test_same_input_same_report(report):
+    again = measure_source_bias(
+        [make_run(name="fair"), make_run(name="skewed", lead=1.5, seed=1)],
+        make_qrels(),
+        tag_table(),
+        config=CONFIG,
+    )
+    for one, two in zip(report.systems, again.systems, strict=True):
+        assert one.cells == two.cells
+
+
+def test_refusal_is_in_the_cell_and_not_raised():
+    """One source is never retrieved, and with Fieller asked for by name there is no interval."""
+    run = Run.from_dict({f"q{i}": {"human-0": 2.0} for i in range(40)})
+    qrels = Qrels.from_dict({f"q{i}": {"human-0": 1, "llm:a-0": 1} for i in range(40)})
+    tags = TagTable.from_tags(
+        [("human-0", DocTags(source="human")), ("llm:a-0", DocTags(source="llm:a"))]
+    )
+    config = AuditConfig(resamples=100, interval_method="fieller")
+    cell = measure_source_bias(run, qrels, tags, config=config).systems[0].cells[0]
+    assert cell.relative_delta == 200.0
+    assert cell.interval is None
+    assert "standard errors from 0" in cell.refusal
+    auto = measure_source_bias(run, qrels, tags).systems[0].cells[0]
+    assert auto.interval.upper == 200.0
+    assert 100 < auto.interval.lower < 200
+    assert auto.refusal is None
+
+
+def test_nothing_found_at_all():
+    run = Run.from_dict({"q0": {"x": 1.0}, "q1": {}})
+    cell = measure_source_bias(run, make_qrels(3), tag_table(), config=CONFIG).systems[0].cells[0]
+    assert (cell.relative_delta, cell.interval, cell.p_value) == (None, None, None)
+    assert "0 / 0" in cell.refusal
+
+
+def test_counts_of_what_cannot_be_measured():
+    run = Run.from_dict({"q0": {"human-0": 3.0, "stranger": 2.0}, "q1": {}, "other": {"x": 1.0}})
+    system = measure_source_bias(run, make_qrels(3), tag_table(), config=CONFIG).systems[0]
+    assert system.n_untagged == 2
+    assert system.n_empty == 2  # q1 has an empty list, q2 none
+    assert any("1 queries of the run have no judgments" in note for note in system.notes)
+
+
+def test_ties_are_reported():
+    run = Run.from_dict({f"q{i}": dict.fromkeys(tag_table().doc_ids, 1.0) for i in range(4)})
+    system = measure_source_bias(run, make_qrels(4), tag_table(), config=CONFIG).systems[0]
+    assert any("4 of 4 queries have tied scores" in note for note in system.notes)
+    assert all(cell.relative_delta == pytest.approx(0, abs=1e-9) for cell in system.cells)
+
+
+def test_warnings_about_the_data():
+    tags = TagTable.from_tags(
+        [
+            ("human-0", DocTags(source="human")),
+            ("llm:a-0", DocTags(source="llm:a")),
+            ("u", DocTags()),
+        ]
+    )
+    qrels = Qrels.from_dict({"q0": {"human-0": 1, "llm:a-0": 1, "gone": 1}, "q1": {"human-0": 1}})
+    run = Run.from_dict({"q0": {"human-0": 1.0}})
+    corpus = Corpus(texts=("one two three", "one", ""), tags=tags)
+    report = measure_source_bias(
+        run, qrels, tags, corpus=corpus, config=CONFIG, design="independent"
+    )
+    for part in (
+        "1 of 3 documents have no source tag",
+        "1 judged documents have no tag row",
+        "1 of 2 queries have no relevant document of llm:a",
+        "-67% words compared with those of human",
+        "not rewrites",
+    ):
+        assert any(part in warning for warning in report.warnings), part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"runs": []}, DataError, "no run was given"),
+        ({"runs": [make_run(), make_run()]}, DataError, "run names must differ"),
+        ({"tags": TagTable.from_tags([])}, DataError, "baseline source 'human'"),
+        (
+            {"tags": TagTable.from_tags([("human-0", DocTags(source="human"))])},
+            DataError,
+            "needs a second source",
+        ),
+        ({"config": AuditConfig(baseline_source="people")}, DataError, "baseline source 'people'"),
+    ],
+)
+def test_errors(arguments, error, message):
+    given = {"runs": make_run(), "qrels": make_qrels(), "tags": tag_table(), "config": CONFIG}
+    given.update(arguments)
+    with pytest.raises(error, match=message):
+        measure_source_bias(given["runs"], given["qrels"], given["tags"], config=given["config"])
+    assert issubclass(MissingTagsError, DataError)

@@ -1,0 +1,125 @@
+"""Cluster-robust means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean
+
+
+def test_singletons_give_the_t_interval():
+    values = np.random.default_rng(0).normal(size=40)
+    interval = clustered_mean(values, np.arange(40), confidence_level=0.9)
+    ends = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    assert (interval.lower, interval.upper) == pytest.approx((ends.low, ends.high))
+    assert interval.n_labeled == 40
+
+
+def test_repeating_observations_adds_no_certainty():
+    values = np.random.default_rng(0).normal(size=30)
+    once = clustered_mean(values, np.arange(30))
+    thrice = clustered_mean(np.repeat(values, 3), np.repeat(np.arange(30), 3))
+    assert (once.lower, once.upper) == pytest.approx((thrice.lower, thrice.upper))
+
+
+def test_cluster_labels_may_be_any_numbers():
+    values = np.random.default_rng(0).normal(size=20)
+    labels = np.repeat(np.arange(10), 2)
+    a, b = clustered_mean(values, labels), clustered_mean(values, 7 - 3 * labels)
+    assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper))
+
+
+class TestBounded:
+    bounds = (0.0, 1.0)
+
+    @pytest.mark.parametrize("hits", [3, 25, 48])
+    def test_independent_shares_are_close_to_clopper_pearson(self, hits):
+        values = np.repeat([1.0, 0.0], [hits, 50 - hits])
+        interval = clustered_mean(values, np.arange(50), bounds=self.bounds)
+        exact = stats.binomtest(hits, 50).proportion_ci(method="exact")
+        assert interval.lower == pytest.approx(exact.low, abs=0.02)
+        assert interval.upper == pytest.approx(exact.high, abs=0.02)
+
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_all_alike_uses_the_number_of_clusters(self, value):
+        """30 pairs in 10 queries, all won: the queries are what was sampled."""
+        values, clusters = np.full(30, value), np.repeat(np.arange(10), 3)
+        interval = clustered_mean(values, clusters, bounds=self.bounds)
+        rest = 1 - 0.025 ** (1 / 10)
+        wanted = (0.0, rest) if value == 0 else (1 - rest, 1.0)
+        assert (interval.lower, interval.upper) == pytest.approx(wanted)
+        assert interval.n_labeled == 10
+
+    def test_all_tied(self):
+        interval = clustered_mean(np.full(100, 0.5), np.arange(100), bounds=self.bounds)
+        exact = stats.binomtest(50, 100).proportion_ci(method="exact")
+        assert (interval.lower, interval.upper) == pytest.approx((exact.low, exact.high))
+
+    def test_clusters_that_agree_though_pairs_do_not(self):
+        """One win and one loss in every query: the spread between queries is zero."""
+        interval = clustered_mean(
+            np.tile([0.0, 1.0], 20), np.repeat(np.arange(20), 2), bounds=self.bounds
+        )
+        assert interval.half_width > 0.2
+
+    def test_dependence_widens(self):
+        values = np.repeat([1.0, 0.0, 1.0, 0.0, 1.0], 20)
+        loose = clustered_mean(values, np.arange(100), bounds=self.bounds)
+        tight = clustered_mean(values, np.repeat(np.arange(20), 5), bounds=self.bounds)
+        assert tight.half_width > 1.5 * loose.half_width
+
+    def test_other_bounds_shift_and_scale(self):
+        values = (np.random.default_rng(0).random(60) < 0.2).astype(float)
+        base = clustered_mean(values, np.arange(60), bounds=(0, 1))
+        moved = clustered_mean(3 * values - 1, np.arange(60), bounds=(-1, 2))
+        assert moved.lower == pytest.approx(3 * base.lower - 1)
+        assert moved.upper == pytest.approx(3 * base.upper - 1)
+
+    def test_values_outside_are_refused(self):
+        with pytest.raises(DataError, match=r"from 0\.0 to 2\.0, outside the bounds"):
+            clustered_mean(np.array([0.0, 2.0]), np.arange(2), bounds=self.bounds)
+
+
+class TestRefusals:
+    def test_no_spread_without_bounds(self):
+        with pytest.raises(InsufficientDataError, match=r"all 8 clusters .* agree exactly"):
+            clustered_mean(np.full(8, 0.3), np.arange(8))
+
+    def test_clusters_that_balance(self):
+        with pytest.raises(InsufficientDataError, match="agree exactly"):
+            clustered_mean(np.tile([-1.0, 1.0], 9), np.repeat(np.arange(9), 2))
+        with pytest.raises(InsufficientDataError, match="agree exactly"):
+            clustered_standardised_mean(np.tile([-1.0, 1.0], 9), np.repeat(np.arange(9), 2))
+
+    @pytest.mark.parametrize("n", [0, 1, 5])
+    def test_one_cluster(self, n):
+        with pytest.raises(InsufficientDataError, match="at least 2 clusters"):
+            clustered_mean(np.arange(n, dtype=float), np.zeros(n, dtype=int))
+        with pytest.raises(InsufficientDataError, match="at least 2"):
+            clustered_standardised_mean(np.arange(n, dtype=float), np.zeros(n, dtype=int))
+
+    def test_no_values_with_bounds(self):
+        with pytest.raises(InsufficientDataError, match="at least 2 clusters"):
+            clustered_mean(np.empty(0), np.empty(0, dtype=int), bounds=(0, 1))
+
+    def test_shapes(self):
+        with pytest.raises(DataError, match="3 values but 2 cluster labels"):
+            clustered_mean(np.ones(3), np.arange(2))
+
+    def test_level(self):
+        with pytest.raises(DataError, match="confidence_level"):
+            clustered_mean(np.arange(3.0), np.arange(3), confidence_level=1)
+
+    def test_standardised_without_spread(self):
+        with pytest.raises(InsufficientDataError, match="without spread"):
+            clustered_standardised_mean(np.ones(9), np.arange(9))
+
+
+def test_standardised_mean_has_no_unit():
+    values = np.random.default_rng(0).normal(0.5, 1, 50)
+    a, b = (clustered_standardised_mean(s * values, np.arange(50)) for s in (1, 40))
+    assert a.estimate == pytest.approx(values.mean() / values.std(ddof=1))
+    assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper))

@@ -1,0 +1,252 @@
+"""Intervals for Relative Δ: values, choice of method, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference import queries_needed, relative_delta_interval
+from rag_sourcebias.measures import relative_delta
+
+
+def at_one(wins, losses, n):
+    """Cutoff 1: ``wins`` queries won by the baseline, ``losses`` by the other, the rest by none."""
+    h, low = np.zeros(n), np.zeros(n)
+    h[:wins] = 1
+    low[wins : wins + losses] = 1
+    return h, low
+
+
+def correlated(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    shared = rng.random(n)
+    return np.clip(shared + rng.normal(0, 0.2, n), 0, 1), np.clip(
+        0.8 * shared + rng.normal(0, 0.2, n), 0, 1
+    )
+
+
+class TestDelta:
+    def test_formula(self):
+        h, low = correlated()
+        n = len(h)
+        interval = relative_delta_interval(h, low, method="delta", confidence_level=0.9)
+        influence = h / h.mean() - low / low.mean()  # of ln(h/l), query by query
+        error = influence.std(ddof=1) / math.sqrt(n)
+        x, t = math.log(h.mean() / low.mean()), stats.t.ppf(0.95, n - 1)
+        assert interval.estimate == pytest.approx(relative_delta(h.mean(), low.mean()))
+        assert interval.lower == pytest.approx(200 * math.tanh((x - t * error) / 2))
+        assert interval.upper == pytest.approx(200 * math.tanh((x + t * error) / 2))
+        assert interval.n_labeled == n
+
+    def test_scale_does_not_matter(self):
+        h, low = correlated()
+        one, hundred = (relative_delta_interval(s * h, s * low) for s in (1, 100))
+        assert (one.lower, one.upper) == pytest.approx((hundred.lower, hundred.upper))
+
+    def test_size_of_the_interval_on_80_queries(self):
+        """27.5 and 45.6 of 100 wins over 80 queries: about −50 [−96, −2], noise-dominated."""
+        interval = relative_delta_interval(*at_one(22, 37, 80))
+        assert interval.method == "delta"
+        assert interval.estimate == pytest.approx(-50.8, abs=0.1)
+        assert -100 < interval.lower < -92
+        assert -6 < interval.upper < 2
+
+
+def test_fieller_is_the_set_of_ratios_that_a_t_test_does_not_reject():
+    h, low = correlated(60)
+    interval = relative_delta_interval(h, low, method="fieller")
+    for end in (interval.lower, interval.upper):
+        rest = (h - low) - end / 200 * (h + low)
+        statistic = rest.mean() / (rest.std(ddof=1) / math.sqrt(len(rest)))
+        assert abs(statistic) == pytest.approx(stats.t.ppf(0.975, len(h) - 1), rel=1e-6)
+
+
+def test_bootstrap_is_close_to_delta_and_reproducible():
+    h, low = correlated()
+    delta = relative_delta_interval(h, low, method="delta")
+    boot = relative_delta_interval(h, low, method="bootstrap", rng=1)
+    assert boot.lower == pytest.approx(delta.lower, abs=1)
+    assert boot.upper == pytest.approx(delta.upper, abs=1)
+    assert boot == relative_delta_interval(h, low, method="bootstrap", rng=1)
+    assert boot != relative_delta_interval(h, low, method="bootstrap", rng=2)
+
+
+class TestExact:
+    @pytest.mark.parametrize(("wins", "losses"), [(3, 9), (0, 5), (7, 0), (40, 41)])
+    def test_is_clopper_pearson(self, wins, losses):
+        interval = relative_delta_interval(*at_one(wins, losses, 100), method="exact")
+        ends = stats.binomtest(wins, wins + losses).proportion_ci(method="exact")
+        assert interval.lower == pytest.approx(200 * (2 * ends.low - 1), abs=1e-9)
+        assert interval.upper == pytest.approx(200 * (2 * ends.high - 1), abs=1e-9)
+
+    def test_needs_exclusive_wins(self):
+        both = np.array([1.0, 1.0]), np.array([1.0, 0.0])
+        graded = np.array([0.5, 0.0]), np.array([0.0, 1.0])
+        for pair in (both, graded):
+            with pytest.raises(DataError, match="scores of 0 and 1 of which at most one"):
+                relative_delta_interval(*pair, method="exact")
+
+
+class TestAuto:
+    def test_prefers_delta_where_it_holds(self):
+        assert relative_delta_interval(*correlated()).method == "delta"
+
+    def test_exact_for_few_wins_at_cutoff_one(self):
+        assert relative_delta_interval(*at_one(3, 40, 300)).method == "exact"
+        # 13 wins are 4 standard errors, but only 13 queries differ from the rest
+        assert relative_delta_interval(*at_one(13, 30, 50)).method == "exact"
+
+    def test_effective_counts_where_a_mean_is_near_zero(self):
+        h, low = correlated()
+        low[6:] = 0
+        interval = relative_delta_interval(h, low)
+        assert interval.method == "effective counts"
+        assert interval.lower < interval.estimate < interval.upper < 200
+
+    def test_a_source_that_never_scores_is_not_taken_to_be_absent(self):
+        h, _ = correlated(100)
+        interval = relative_delta_interval(h, np.zeros(100))
+        assert interval.estimate == interval.upper == 200.0
+        assert 150 < interval.lower < 195
+        mirrored = relative_delta_interval(np.zeros(100), h)
+        assert (mirrored.lower, mirrored.upper) == pytest.approx((-200, -interval.lower))
+
+    def test_effective_counts_reduce_to_clopper_pearson(self):
+        """The general method on 0/1 data is the exact one."""
+        from rag_sourcebias.inference.pairs import ScorePair
+        from rag_sourcebias.inference.sparse import effective_counts, exact
+
+        for wins, losses in ((3, 9), (0, 5), (7, 0), (40, 41), (1, 1)):
+            pair = ScorePair.of(*at_one(wins, losses, 100))
+            one, two = effective_counts(pair, 0.95), exact(pair, 0.95)
+            assert (one.lower, one.upper) == pytest.approx((two.lower, two.upper), abs=1e-9)
+
+
+class TestNoVariation:
+    """Nothing varies in the sample: not certainty, so no interval of width zero."""
+
+    def test_twins_that_always_tie(self):
+        same = np.tile([0.5, 0.0, 1.0, 0.5], 25)
+        interval = relative_delta_interval(same, same.copy())
+        assert interval.method == "rare differences"
+        assert interval.estimate == 0
+        # One query in 1 − .025^(1/100) could differ by a whole score.
+        bound = 200 * (1 - 0.025 ** (1 / 100)) / (2 * same.mean())
+        assert (interval.lower, interval.upper) == pytest.approx((-bound, bound))
+
+    def test_constant_scores(self):
+        interval = relative_delta_interval(np.ones(80), np.full(80, 0.63))
+        assert interval.estimate == pytest.approx(200 * 0.37 / 1.63)
+        assert interval.lower < interval.estimate - 2
+        assert interval.upper > interval.estimate + 2
+
+    def test_narrows_with_queries_and_with_confidence(self):
+        def width(n, level=0.95):
+            return relative_delta_interval(
+                np.full(n, 0.5), np.full(n, 0.5), confidence_level=level
+            ).half_width
+
+        assert width(50) > 1.9 * width(100) > 3.6 * width(200)
+        assert width(100, 0.99) > width(100) > width(100, 0.8)
+
+    @pytest.mark.parametrize("differing", [1, 5, 14])
+    def test_few_differences(self, differing):
+        h = np.full(300, 0.5)
+        low = h.copy()
+        low[:differing] = 0.0
+        interval = relative_delta_interval(h, low)
+        assert interval.method == "rare differences"
+        assert interval.lower < 0 < interval.estimate < interval.upper
+
+    @pytest.mark.parametrize("method", ["delta", "bootstrap", "fieller"])
+    def test_methods_by_name_refuse(self, method):
+        with pytest.raises(InsufficientDataError, match="all but 0 of 100 queries") as caught:
+            relative_delta_interval(np.ones(100), np.full(100, 0.5), method=method)
+        assert (caught.value.n, caught.value.n_needed) == (100, None)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("method", ["auto", "delta", "bootstrap", "fieller", "exact"])
+    def test_nothing_scores(self, method):
+        with pytest.raises(InsufficientDataError, match="neither source scores on any of 9"):
+            relative_delta_interval(np.zeros(9), np.zeros(9), method=method)
+
+    @pytest.mark.parametrize("method", ["delta", "bootstrap", "fieller"])
+    def test_mean_near_zero_says_how_many_queries_are_needed(self, method):
+        h, low = at_one(4, 40, 100)  # 4 wins: 2.03 standard errors
+        with pytest.raises(InsufficientDataError, match=r"2\.0 standard errors.*'auto'") as caught:
+            relative_delta_interval(h, low, method=method)
+        assert caught.value.n_needed == 388
+        enough = relative_delta_interval(np.tile(h, 4), np.tile(low, 4), method=method)
+        assert enough.method == method
+
+    def test_a_source_that_never_scores(self):
+        with pytest.raises(InsufficientDataError, match=r"0\.0 standard errors") as caught:
+            relative_delta_interval(*at_one(40, 0, 100), method="delta")
+        assert caught.value.n_needed is None
+
+    def test_fieller_at_extreme_confidence(self):
+        h, low = correlated(40)
+        with pytest.raises(InsufficientDataError, match="unbounded at confidence level"):
+            relative_delta_interval(h, low, method="fieller", confidence_level=1 - 1e-15)
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_one_query(self, n):
+        with pytest.raises(InsufficientDataError, match="at least 2 queries"):
+            relative_delta_interval(np.ones(n), np.ones(n))
+
+    @pytest.mark.parametrize(
+        ("h", "low", "message"),
+        [
+            ([1, np.nan], [1, 1], "NaN or infinity"),
+            ([1, np.inf], [1, 1], "NaN or infinity"),
+            ([1, -0.1], [1, 1], "negative value"),
+            ([1, 1, 1], [1, 1], "two columns of equal length"),
+            ([[1, 1]], [[1, 1]], "two columns of equal length"),
+        ],
+    )
+    def test_bad_columns(self, h, low, message):
+        with pytest.raises(DataError, match=message):
+            relative_delta_interval(np.array(h, dtype=float), np.array(low, dtype=float))
+
+    @pytest.mark.parametrize("level", [0, 1, 95])
+    def test_bad_level(self, level):
+        with pytest.raises(DataError, match="confidence_level"):
+            relative_delta_interval(*correlated(), confidence_level=level)
+
+
+class TestQueriesNeeded:
+    def test_formula_at_cutoff_one(self):
+        """METHODS §1.3: n ≈ 384,160 · 4q(1 − q) / ((h + l)/0.4 · w²)."""
+        wins, losses, n, w = 300, 500, 2000, 20
+        h, low, q = wins / n, losses / n, wins / (wins + losses)
+        wanted = 384_160 * 4 * q * (1 - q) / ((h + low) / 0.4 * w**2)
+        assert queries_needed(*at_one(wins, losses, n), half_width=w) == pytest.approx(
+            wanted, rel=2e-3
+        )
+
+    def test_the_interval_at_that_size_is_about_that_wide(self):
+        h, low = correlated(4000)
+        needed = queries_needed(h, low, half_width=5)
+        assert relative_delta_interval(h[:needed], low[:needed]).half_width == pytest.approx(
+            5, rel=0.1
+        )
+
+    def test_narrower_or_surer_needs_more(self):
+        pair = correlated()
+        base = queries_needed(*pair, half_width=10)
+        assert queries_needed(*pair, half_width=5) == pytest.approx(4 * base, rel=0.01)
+        assert queries_needed(*pair, half_width=10, confidence_level=0.99) > base
+
+    def test_unknown_without_variation(self):
+        assert queries_needed(*at_one(5, 0, 50), half_width=10) is None
+        assert queries_needed(np.full(99, 0.5), np.full(99, 0.5), half_width=10) is None
+
+    @pytest.mark.parametrize("half_width", [0, -1])
+    def test_bad_width(self, half_width):
+        with pytest.raises(DataError, match="half_width"):
+            queries_needed(*correlated(), half_width=half_width)

@@ -1,0 +1,120 @@
+"""Bootstrap and permutation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference import bootstrap_means, bootstrap_relative_delta, sign_flip_test
+
+
+class TestBootstrap:
+    @pytest.mark.parametrize("kind", ["continuous", "half distinct", "binary"])
+    def test_moments(self, kind):
+        """Whatever way resamples are drawn, their mean and covariance are the known ones."""
+        rng = np.random.default_rng(0)
+        n = 500
+        columns = rng.random((n, 2))
+        columns[:, 1] += columns[:, 0]
+        if kind == "half distinct":
+            columns = columns[rng.integers(0, 250, n)]
+        if kind == "binary":
+            columns = np.round(columns)
+        means = bootstrap_means(columns, resamples=20_000, rng=1)
+        assert means.shape == (20_000, 2)
+        cov = np.cov(columns.T, ddof=0) / n
+        np.testing.assert_allclose(means.mean(axis=0), columns.mean(axis=0), atol=4e-4)
+        np.testing.assert_allclose(np.cov(means.T), cov, rtol=0.06, atol=1e-6)
+
+    def test_queries_are_drawn_with_all_their_columns(self):
+        x = np.random.default_rng(0).random(50)
+        means = bootstrap_means(np.column_stack((x, 2 * x)), resamples=100, rng=0)
+        np.testing.assert_allclose(means[:, 1], 2 * means[:, 0])
+
+    def test_seed(self):
+        columns = np.random.default_rng(0).random((40, 2))
+        first, again, other = (bootstrap_means(columns, resamples=50, rng=s) for s in (7, 7, 8))
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
+        generator = np.random.default_rng(7)
+        np.testing.assert_array_equal(bootstrap_means(columns, resamples=50, rng=generator), first)
+
+    def test_blocks_do_not_change_the_distribution(self):
+        """More queries than one block of random numbers holds for all resamples."""
+        columns = np.random.default_rng(0).random((3000, 1))
+        means = bootstrap_means(columns, resamples=1000, rng=0)
+        assert len(np.unique(means)) == 1000
+
+    def test_bad_resamples(self):
+        with pytest.raises(DataError, match="resamples 0"):
+            bootstrap_means(np.ones((2, 1)), resamples=0, rng=0)
+
+    def test_relative_delta(self):
+        rng = np.random.default_rng(1)
+        h, low = rng.random(300), rng.random(300)
+        lower, upper = bootstrap_relative_delta(h, low, rng=0)
+        narrow = bootstrap_relative_delta(h, low, rng=0, confidence_level=0.5)
+        assert lower < narrow[0] < narrow[1] < upper
+
+    def test_too_few_scoring_queries(self):
+        h = np.zeros(100)
+        h[0] = 1
+        with pytest.raises(InsufficientDataError, match="of 1000 resamples neither source scores"):
+            bootstrap_relative_delta(h, np.zeros(100), resamples=1000)
+
+
+def literal_p(difference):
+    """Every sign pattern."""
+    total = abs(sum(difference))
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, difference, strict=True)))
+        for signs in product((-1, 1), repeat=len(difference))
+    ]
+    return np.mean([value >= total - 1e-9 for value in sums])
+
+
+class TestSignFlip:
+    @pytest.mark.parametrize("seed", range(8))
+    def test_exact_for_few_differences(self, seed):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 11))
+        h, low = rng.integers(0, 4, n) / 3, rng.integers(0, 4, n) / 3
+        assert sign_flip_test(h, low) == pytest.approx(literal_p(h - low))
+
+    def test_drawn_signs_agree_with_enumeration(self):
+        rng = np.random.default_rng(0)
+        h, low = rng.random(15), rng.random(15) + 0.1
+        drawn = sign_flip_test(h, low, resamples=100_000, rng=1)
+        assert drawn == pytest.approx(literal_p(h - low), abs=0.006)
+
+    def test_queries_that_do_not_differ_say_nothing(self):
+        rng = np.random.default_rng(0)
+        h, low = rng.random(10), rng.random(10)
+        padded = [np.concatenate((x, np.full(500, 0.3))) for x in (h, low)]
+        assert sign_flip_test(*padded) == sign_flip_test(h, low)
+
+    def test_no_difference_and_no_query(self):
+        assert sign_flip_test(np.ones(5), np.ones(5)) == 1.0
+        assert sign_flip_test(np.empty(0), np.empty(0)) == 1.0
+
+    def test_rounding_does_not_break_symmetry(self):
+        """Sums equal up to rounding count as equal: .1 + .2 against .3."""
+        h, low = np.array([0.3, 0.0, 0.0]), np.array([0.0, 0.1, 0.2])
+        assert sign_flip_test(h, low) == 1.0
+
+    def test_symmetric_in_the_sources(self):
+        rng = np.random.default_rng(3)
+        h, low = rng.random(12), rng.random(12) ** 2
+        assert sign_flip_test(h, low) == sign_flip_test(low, h)
+
+    def test_strong_effect_reaches_the_smallest_p_value(self):
+        h = np.ones(200)
+        assert sign_flip_test(h, np.zeros(200), resamples=999) == pytest.approx(1 / 1000)
+
+    def test_seed(self):
+        rng = np.random.default_rng(3)
+        h, low = rng.random(60), rng.random(60)
+        assert sign_flip_test(h, low, rng=5) == sign_flip_test(h, low, rng=5)

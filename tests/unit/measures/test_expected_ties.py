@@ -1,0 +1,104 @@
+"""``ties="expected"`` is the mean over every order of tied documents."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from measure_oracles import build, expected, literal, pytrec, random_case
+
+from rag_sourcebias.measures import MEASURES, group_scores, score_run
+from rag_sourcebias.types import Qrels, RankedList, Run
+
+CUTOFFS = (1, 2, 3, 4, 5, 6, 9)
+
+
+def test_the_oracle_itself_agrees_with_trec_eval():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        run, qrels = random_case(rng, "distinct", n_docs=8)
+        theirs = pytrec(run, qrels, CUTOFFS)
+        for query, row in qrels.items():
+            order = sorted(run.get(query, {}), key=lambda d: -run[query][d])
+            for measure, k in product(("NDCG", "MAP", "P", "Recall"), CUTOFFS):
+                mine = literal(order, row, measure, k, "linear")
+                assert mine == pytest.approx(theirs[query][f"{measure}@{k}"], abs=1e-12)
+            mine = literal(order, row, "MRR", 99, "linear")
+            assert mine == pytest.approx(theirs[query]["MRR"], abs=1e-12)
+
+
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_the_mean_over_all_orders(seed, gain):
+    """Blocks of up to 5, cutoffs inside and outside of them, grades −1 … 4, unjudged documents."""
+    rng = np.random.default_rng(seed)
+    blocks = [int(b) for b in rng.integers(1, 6, size=rng.integers(1, 4))]
+    blocks = blocks[: max(1, int(np.searchsorted(np.cumsum(blocks), 8)))]
+    ids = [f"d{i}" for i in rng.permutation(sum(blocks))]
+    scores = np.repeat(-np.arange(len(blocks), dtype=float), blocks)
+    run = dict(zip(ids, scores.tolist(), strict=True))
+    grades = {d: int(rng.integers(-1, 5)) for d in [*ids, "missed"] if rng.random() < 0.7}
+    grades["missed2"] = 1
+    ours = score_run(
+        *build({"q": run}, {"q": grades}), measures=MEASURES, cutoffs=CUTOFFS, gain=gain
+    )
+    for measure, k in product(MEASURES, CUTOFFS):
+        brute = expected(run, grades, measure=measure, k=k, gain=gain)
+        assert ours.of(f"{measure}@{k}", "all")[0] == pytest.approx(brute, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "n_relevant"), [(s, r) for s in range(1, 8) for r in range(1, 5) if r <= s]
+)
+def test_one_block(size, n_relevant):
+    """Every number of relevant documents in one block below two leading documents."""
+    for lead_relevant in (False, True):
+        run = {"x": 9.0, "y": 8.0} | {f"d{i}": 1.0 for i in range(size)}
+        grades = {f"d{i}": 1 for i in range(n_relevant)} | ({"y": 1} if lead_relevant else {})
+        ours = score_run(*build({"q": run}, {"q": grades}), measures=MEASURES, cutoffs=CUTOFFS)
+        for measure, k in product(MEASURES, CUTOFFS):
+            brute = expected(run, grades, measure=measure, k=k, gain="linear")
+            assert ours.of(f"{measure}@{k}", "all")[0] == pytest.approx(brute, abs=1e-12)
+
+
+def test_groups_within_blocks():
+    """Two groups tied in one block: each is scored as if the other were not relevant."""
+    run = {"h1": 2.0, "l1": 2.0, "x": 2.0, "h2": 1.0, "l2": 1.0, "y": 1.0}
+    grades = {"h1": 2, "l1": 1, "h2": 1, "l2": 3}
+    run_, qrels = build({"q": run}, {"q": grades})
+    groups = np.array([0 if d.startswith("h") else 1 for d in qrels.doc_ids])
+    ours = group_scores(run_, qrels, groups, ("h", "l"), measures=MEASURES, cutoffs=CUTOFFS)
+    for name, measure, k in product("hl", MEASURES, CUTOFFS):
+        own = {d: g for d, g in grades.items() if d.startswith(name)}
+        brute = expected(run, own, measure=measure, k=k, gain="linear")
+        assert ours.of(f"{measure}@{k}", name)[0] == pytest.approx(brute, abs=1e-12)
+
+
+def test_without_ties_both_modes_agree():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        run, qrels = build(*random_case(rng, "distinct"))
+        both = [
+            score_run(run, qrels, measures=MEASURES, cutoffs=CUTOFFS, ties=t).values
+            for t in ("expected", "trec")
+        ]
+        np.testing.assert_allclose(*both, atol=1e-12)
+
+
+def test_a_run_without_scores_has_no_ties():
+    run = Run.from_lists([RankedList(query_id="q", doc_ids=("a", "b", "c"))])
+    qrels = Qrels.from_dict({"q": {"b": 1}})
+    for ties in ("expected", "trec"):
+        assert score_run(run, qrels, measures=["MRR"], cutoffs=[3], ties=ties).values.item() == 0.5
+
+
+def test_large_tie_block_is_quick_and_right():
+    """Expected reciprocal rank of one document among m tied ones is H(m) / m."""
+    m = 5000
+    run, qrels = build({"q": {f"d{i}": 0.0 for i in range(m)}}, {"q": {"d7": 1}})
+    scores = score_run(run, qrels, measures=["MRR", "P", "NDCG"], cutoffs=[m])
+    assert scores.of(f"MRR@{m}", "all")[0] == pytest.approx(np.sum(1 / np.arange(1, m + 1)) / m)
+    assert scores.of(f"P@{m}", "all")[0] == pytest.approx(1 / m)
+    discount = 1 / np.log2(np.arange(2, m + 2))
+    assert scores.of(f"NDCG@{m}", "all")[0] == pytest.approx(discount.mean())

@@ -1,0 +1,132 @@
+"""``ties="trec"`` is trec_eval, to 1e-12, whatever the run looks like."""
+
+from __future__ import annotations
+
+import ir_measures
+import numpy as np
+import pytest
+from ir_measures import AP, RR, P, R, nDCG
+from measure_oracles import build, pytrec, random_case
+
+from rag_sourcebias.measures import MEASURES, score_run
+from rag_sourcebias.types import Qrels, Run
+
+CUTOFFS = (1, 2, 3, 5, 10, 40)  # 40 is beyond every list
+KINDS = ("few values", "float32 collisions", "distinct", "extreme", "all tied")
+
+
+def trec(run, qrels, cutoffs=CUTOFFS):
+    return score_run(
+        *build(run, qrels), measures=MEASURES, cutoffs=cutoffs, ties="trec", gain="linear"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_pytrec_eval_per_query(kind):
+    rng = np.random.default_rng(KINDS.index(kind))
+    compared = 0
+    for _ in range(150):
+        run, qrels = random_case(rng, kind)
+        ours, theirs = trec(run, qrels), pytrec(run, qrels, CUTOFFS)
+        assert ours.query_ids == tuple(qrels)
+        for i, query in enumerate(ours.query_ids):
+            for name, value in theirs[query].items():
+                measure = "MRR@40" if name == "MRR" else name
+                assert ours.of(measure, "all")[i] == pytest.approx(value, abs=1e-12), (run, qrels)
+                compared += 1
+    assert compared > 5_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_means_equal_ir_measures(kind):
+    """ir_measures averages over the queries of the qrels; a query without results scores 0."""
+    rng = np.random.default_rng(100 + KINDS.index(kind))
+    kinds = {"NDCG": nDCG, "MAP": AP, "P": P, "Recall": R}
+    for _ in range(25):
+        run, qrels = random_case(rng, kind)
+        wanted = {cls @ k: f"{name}@{k}" for name, cls in kinds.items() for k in CUTOFFS}
+        wanted[RR] = "MRR@40"
+        theirs = ir_measures.calc_aggregate(list(wanted), qrels, run)
+        ours = trec(run, qrels)
+        for measure, name in wanted.items():
+            assert ours.of(name, "all").mean() == pytest.approx(theirs[measure], abs=1e-12)
+
+
+def test_scores_are_compared_in_single_precision_as_in_trec_eval():
+    """pytrec_eval keeps scores as C floats: 1 and 1 + 1e-9 tie, and ids decide (descending)."""
+    qrels = {"q": {"a": 1, "b": 0}}
+    close, apart = {"q": {"a": 1 + 1e-9, "b": 1.0}}, {"q": {"a": 1 + 1e-6, "b": 1.0}}
+    assert pytrec(close, qrels, (1,))["q"]["NDCG@1"] == 0.0
+    assert pytrec(apart, qrels, (1,))["q"]["NDCG@1"] == 1.0
+    assert trec(close, qrels, (1,)).of("NDCG@1", "all")[0] == 0.0
+    assert trec(apart, qrels, (1,)).of("NDCG@1", "all")[0] == 1.0
+    expected = score_run(*build(close, qrels), measures=["NDCG"], cutoffs=[1])
+    assert expected.values.item() == 0.5
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [(1e300, 1e301), (float("inf"), float("inf")), (-float("inf"), -1e300), (0.0, -0.0)],
+)
+def test_overflowing_and_infinite_scores_tie(scores):
+    run = {"q": dict(zip(("a", "b"), scores, strict=True))}
+    qrels = {"q": {"b": 1}}
+    assert pytrec(run, qrels, (1,))["q"]["NDCG@1"] == 1.0
+    assert trec(run, qrels, (1,)).of("NDCG@1", "all")[0] == 1.0
+
+
+def test_document_ids_break_ties_by_code_point_as_strcmp_does_on_utf8():
+    ids = ["a", "B", "é", "日本", "\U0001f600", "\ue000", "-1", "1", "10", "9"]
+    run = {"q": dict.fromkeys(ids, 1.0)}
+    for relevant in ids:
+        qrels = {"q": {relevant: 1}}
+        mine = trec(run, qrels).of("MRR@40", "all")[0]
+        assert mine == pytest.approx(pytrec(run, qrels, (1,))["q"]["MRR"], abs=1e-12)
+
+
+def test_negative_grades_count_as_not_relevant():
+    qrels = {"q": {"a": -1, "b": 2, "c": -2}}
+    run = {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
+    ours = trec(run, qrels)
+    for name, value in pytrec(run, qrels, CUTOFFS)["q"].items():
+        measure = "MRR@40" if name == "MRR" else name
+        assert ours.of(measure, "all")[0] == pytest.approx(value, abs=1e-12)
+    assert ours.n_relevant.item() == 1
+    assert Qrels.from_dict(qrels).n_negative == 2
+
+
+def test_duplicates_keep_the_first_entry():
+    run = Run.from_arrays(
+        query_ids=["q"],
+        query_codes=np.zeros(4, dtype=int),
+        doc_codes=np.array([1, 0, 1, 2]),
+        doc_ids=["a", "b", "c"],
+        scores=np.array([4.0, 3.0, 2.0, 1.0]),
+    )
+    qrels = {"q": {"c": 1, "a": 1}}
+    ours = score_run(run, Qrels.from_dict(qrels), measures=MEASURES, cutoffs=CUTOFFS, ties="trec")
+    theirs = pytrec({"q": {"b": 4.0, "a": 3.0, "c": 1.0}}, qrels, CUTOFFS)["q"]
+    assert run.n_duplicates == 1
+    for name, value in theirs.items():
+        measure = "MRR@40" if name == "MRR" else name
+        assert ours.of(measure, "all")[0] == pytest.approx(value, abs=1e-12)
+
+
+def test_native_order_that_contradicts_scores_is_sorted_by_score():
+    run = Run.from_arrays(
+        query_ids=["q"],
+        query_codes=np.zeros(3, dtype=int),
+        doc_codes=np.arange(3),
+        doc_ids=["a", "b", "c"],
+        scores=np.array([1.0, 2.0, 3.0]),
+    )
+    qrels = Qrels.from_dict({"q": {"c": 1}})
+    assert score_run(run, qrels, cutoffs=[1], ties="trec").values[0].item() == 1.0
+    # By default the stored order is the ranking: a reranker's order need not follow scores.
+    assert score_run(run, qrels, cutoffs=[1]).values[0].item() == 0.0
+
+
+def test_mrr_has_a_cutoff_of_its_own():
+    run = {"q": {f"d{i}": 10.0 - i for i in range(6)}}
+    scores = trec(run, {"q": {"d2": 1}}, cutoffs=(1, 2, 3, 4))
+    assert [scores.of(f"MRR@{k}", "all")[0] for k in (1, 2, 3, 4)] == [0, 0, 1 / 3, 1 / 3]

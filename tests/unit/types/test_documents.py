@@ -1,0 +1,71 @@
+"""Tags and corpora."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types import Corpus, DocTags, TagTable
+
+ROWS = [
+    ("a", DocTags(source="human", pair_id="p1", origin="declared")),
+    ("b", DocTags(source="llm:x", pair_id="p1", style="formal", confidence=0.25)),
+    ("c", DocTags(source="llm:y")),
+    ("d", DocTags()),
+]
+
+
+def test_table_gives_back_what_went_in():
+    table = TagTable.from_tags(ROWS)
+    assert [(d, table.get(d)) for d in table.doc_ids] == ROWS
+    assert table.get("unknown") == DocTags()
+    assert table.sources == ("human", "llm:x", "llm:y")
+    assert table.counts() == {"human": 1, "llm:x": 1, "llm:y": 1, "": 1}
+    assert table.rows_for(["c", "?", "a"]).tolist() == [2, -1, 0]
+
+
+def test_unknown_is_never_folded_into_human():
+    table = TagTable.from_tags(ROWS).merge_sources({"llm": ["llm:x", "llm:y"]})
+    assert table.sources == ("human", "llm")
+    assert table.source_codes.tolist() == [0, 1, 1, -1]
+    assert table.counts() == {"human": 1, "llm": 2, "": 1}
+    assert table.get("b").pair_id == "p1"
+
+
+def test_merge_errors_and_empty_table():
+    with pytest.raises(DataError, match="group 'llm' names source 'llm:z', which no document has"):
+        TagTable.from_tags(ROWS).merge_sources({"llm": ["llm:z"]})
+    empty = TagTable.from_tags([])
+    assert empty.merge_sources({}).sources == ()
+    assert empty.counts() == {}
+    untagged = TagTable.from_tags([("a", DocTags())]).merge_sources({})
+    assert untagged.source_codes.tolist() == [-1]
+
+
+def test_validation():
+    with pytest.raises(DataError, match="'a' is tagged twice"):
+        TagTable.from_tags([("a", DocTags()), ("a", DocTags())])
+    with pytest.raises(DataError, match="use None for an unknown source"):
+        DocTags(source=" ")
+    with pytest.raises(DataError, match=r"confidence 1\.5"):
+        DocTags(confidence=1.5)
+
+
+def test_take():
+    table = TagTable.from_tags(ROWS).take(np.array([3, 1]))
+    assert table.doc_ids == ("d", "b")
+    assert table.get("b") == ROWS[1][1]
+    assert table.get("d") == DocTags()
+
+
+def test_corpus():
+    corpus = Corpus(texts=("A", "B", "C", "D"), tags=TagTable.from_tags(ROWS))
+    assert list(corpus)[1] == ("b", "B")
+    assert corpus.doc_ids == ("a", "b", "c", "d")
+    human = corpus.of_source("human")
+    assert list(human) == [("a", "A")]
+    with pytest.raises(DataError, match="no document has source 'robot'"):
+        corpus.of_source("robot")
+    with pytest.raises(DataError, match="1 texts but 4 tag rows"):
+        Corpus(texts=("A",), tags=TagTable.from_tags(ROWS))

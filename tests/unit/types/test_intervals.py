@@ -1,0 +1,62 @@
+"""Intervals carry what is needed to defend them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types import Interval
+
+
+def make(**changes):
+    fields = {
+        "estimate": 1.0,
+        "lower": -1.0,
+        "upper": 4.0,
+        "confidence_level": 0.9,
+        "method": "delta",
+        "n_labeled": 12,
+    }
+    return Interval(**{**fields, **changes})
+
+
+def test_derived_values():
+    interval = make()
+    assert interval.half_width == 2.5
+    assert interval.excludes(4.1)
+    assert not interval.excludes(0)
+    assert str(interval) == "1 [-1, 4] (90%, delta, n = 12)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"confidence_level": 1.0}, "outside"),
+        ({"confidence_level": 0.0}, "outside"),
+        ({"estimate": math.nan}, "NaN"),
+        ({"upper": math.nan}, "NaN"),
+        ({"lower": 2.0}, "does not hold its estimate"),
+        ({"upper": 0.5}, "does not hold its estimate"),
+    ],
+)
+def test_validation(changes, message):
+    with pytest.raises(DataError, match=message):
+        make(**changes)
+
+
+def test_round_trip():
+    interval = make(assumptions=("a", "b"), target="pool", n_unlabeled=3)
+    assert Interval.from_dict(interval.to_dict()) == interval
+
+
+def test_reading_names_the_field():
+    data = make().to_dict()
+    with pytest.raises(DataError, match="field 'lower': expected float, found 'low'"):
+        Interval.from_dict({**data, "lower": "low"})
+    del data["method"]
+    with pytest.raises(DataError, match="field 'method' is missing"):
+        Interval.from_dict(data)
+    with pytest.raises(DataError, match="expected an object, found list"):
+        Interval.from_dict([])

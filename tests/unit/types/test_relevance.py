@@ -1,0 +1,68 @@
+"""Qrels: columns, validation, copies for versions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types import Qrels
+
+
+def rows(qrels):
+    return {
+        (qrels.query_ids[q], qrels.doc_ids[d]): int(g)
+        for q, d, g in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    }
+
+
+def test_from_rows_and_dict_agree():
+    qrels = Qrels.from_dict({"q1": {"a": 1, "b": 0}, "q2": {"a": 2}})
+    assert rows(qrels) == {("q1", "a"): 1, ("q1", "b"): 0, ("q2", "a"): 2}
+    assert rows(Qrels.from_rows([("q1", "a", 1), ("q1", "b", 0), ("q2", "a", 2)])) == rows(qrels)
+    assert len(qrels) == 3
+    assert len(Qrels.from_dict({})) == 0
+
+
+def test_negative_grades_become_zero_and_are_counted():
+    qrels = Qrels.from_dict({"q": {"a": -2, "b": 1, "c": -1}})
+    assert rows(qrels) == {("q", "a"): 0, ("q", "b"): 1, ("q", "c"): 0}
+    assert qrels.n_negative == 2
+
+
+def test_pairs_judged_twice_are_refused():
+    with pytest.raises(DataError, match=r"1 pair\(s\) judged twice, first query 'q', document 'b'"):
+        Qrels.from_rows([("q", "a", 1), ("q", "b", 1), ("q", "b", 0)])
+
+
+def test_negative_grades_in_columns_are_refused():
+    with pytest.raises(DataError, match="grade -1 is negative"):
+        Qrels(
+            query_ids=("q",),
+            doc_ids=("a",),
+            query_codes=np.zeros(1, np.int32),
+            doc_codes=np.zeros(1, np.int32),
+            grades=np.array([-1], np.int32),
+        )
+    with pytest.raises(DataError, match="differ in length"):
+        Qrels(
+            query_ids=("q",),
+            doc_ids=("a",),
+            query_codes=np.zeros(1, np.int32),
+            doc_codes=np.zeros(2, np.int32),
+            grades=np.zeros(1, np.int32),
+        )
+
+
+def test_take_keeps_queries():
+    qrels = Qrels.from_dict({"q1": {"a": 1}, "q2": {"b": 2}})
+    part = qrels.take(np.array([False, True]))
+    assert part.query_ids == ("q1", "q2")
+    assert rows(part) == {("q2", "b"): 2}
+    assert rows(qrels.take(np.array([0]))) == {("q1", "a"): 1}
+
+
+def test_copied_to_every_version():
+    qrels = Qrels.from_dict({"q": {"d1": 2, "d2": 1, "gone": 3}})
+    copied = qrels.copied_to({"d1": ["d1-h", "d1-l"], "d2": ["d2-h"]})
+    assert rows(copied) == {("q", "d1-h"): 2, ("q", "d1-l"): 2, ("q", "d2-h"): 1}

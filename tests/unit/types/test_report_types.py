@@ -1,0 +1,76 @@
+"""Look-ups and checks of report objects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import measure_source_bias
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.types import AuditConfig, DocTags, Qrels, Run, SkewReport, TagTable
+
+
+@pytest.fixture(scope="module")
+def report():
+    rng = np.random.default_rng(0)
+    run = Run.from_dict({f"q{i}": {d: rng.random() for d in "hlx"} for i in range(30)}, name="r")
+    qrels = Qrels.from_dict({f"q{i}": {"h": 1, "l": 1} for i in range(30)})
+    tags = TagTable.from_tags(
+        [
+            ("h", DocTags(source="human", pair_id="p")),
+            ("l", DocTags(source="llm:x", pair_id="p")),
+            ("x", DocTags(source="human")),
+        ]
+    )
+    return measure_source_bias(run, qrels, tags, config=AuditConfig(resamples=200))
+
+
+def test_look_ups(report):
+    system = report.system("r")
+    assert system.cell("NDCG@3", "llm:x").measure == "NDCG@3"
+    assert system.scores.of("MAP@5", "human").shape == (30,)
+
+
+@pytest.mark.parametrize(
+    ("look_up", "message"),
+    [
+        (lambda r: r.system("s"), r"no system 's' \(mixed\); there are \['r'\]"),
+        (lambda r: r.system("r", "exact"), r"no system 'r' \(exact\)"),
+        (lambda r: r.system("r").cell("NDCG@7", "llm:x"), "no cell for 'NDCG@7'"),
+        (lambda r: r.system("r").scores.of("NDCG@7", "human"), "no measure 'NDCG@7' here"),
+        (lambda r: r.system("r").scores.of("NDCG@1", "robot"), "no source 'robot' here"),
+    ],
+)
+def test_failed_look_ups_say_what_there_is(report, look_up, message):
+    with pytest.raises(DataError, match=message):
+        look_up(report)
+
+
+def test_another_schema_is_refused(report):
+    data = report.to_dict()
+    with pytest.raises(UnsupportedVersionError, match="schema version 99"):
+        SkewReport.from_dict({**data, "schema_version": 99})
+    with pytest.raises(UnsupportedVersionError, match="None"):
+        SkewReport.from_dict({})
+
+
+def test_scores_of_the_wrong_shape_are_refused(report):
+    data = report.to_dict()
+    data["systems"][0]["scores"]["values"] = [[[0.0]]]
+    with pytest.raises(DataError, match="system 'r': scores have shape"):
+        SkewReport.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cutoffs": ()}, "cutoffs"),
+        ({"cutoffs": (0, 1)}, "cutoffs"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+        ({"resamples": 99}, "at least 100"),
+        ({"target_half_width": 0.0}, "positive"),
+    ],
+)
+def test_configuration_is_checked(changes, message):
+    with pytest.raises(DataError, match=message):
+        AuditConfig(**changes)

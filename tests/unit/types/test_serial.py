@@ -1,0 +1,98 @@
+"""The report codec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaf:
+    name: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree:
+    leaves: tuple[Leaf, ...]
+    table: npt.NDArray[np.float64]
+    codes: npt.NDArray[np.int32]
+    counts: Mapping[str, int]
+    flag: bool
+    first: Leaf | None
+    words: tuple[str, ...] = field(default=())
+
+
+def tree(**changes):
+    fields = {
+        "leaves": (Leaf(name="a", value=1.0), Leaf(name="b")),
+        "table": np.array([[1.0, np.nan], [0.1, 3.0]]),
+        "codes": np.array([1, -1], dtype=np.int32),
+        "counts": {"x": 2},
+        "flag": True,
+        "first": None,
+    }
+    return Tree(**{**fields, **changes})
+
+
+def through_json(value):
+    return json.loads(json.dumps(to_plain(value), allow_nan=False))
+
+
+def test_round_trip_through_json():
+    given = tree()
+    read = from_plain(Tree, through_json(given))
+    np.testing.assert_array_equal(read.table, given.table)
+    np.testing.assert_array_equal(read.codes, given.codes)
+    assert (read.table.dtype, read.codes.dtype) == (np.float64, np.int32)
+    assert [(leaf.name, leaf.value) for leaf in read.leaves] == [("a", 1.0), ("b", None)]
+    assert (read.counts, read.flag, read.first, read.words) == ({"x": 2}, True, None, ())
+    assert through_json(read) == through_json(given)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (2, 3, 0), (2, 3, 4)])
+def test_array_shapes_survive(shape):
+    read = from_plain(Tree, through_json(tree(table=np.ones(shape))))
+    assert read.table.shape == shape
+
+
+def test_numpy_scalars_and_whole_floats():
+    read = from_plain(Tree, through_json(tree(first=Leaf(name="c", value=np.float64(2)))))
+    assert read.first.value == 2.0
+    data = through_json(tree())
+    data["leaves"][0]["value"] = 1  # another writer's 1.0
+    assert isinstance(from_plain(Tree, data).leaves[0].value, float)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("flag", "yes", "'flag': expected bool"),
+        ("counts", {"x": "many"}, "'counts.x': expected int"),
+        ("counts", {"x": True}, "'counts.x': expected int"),
+        ("leaves", [{"name": 3}], r"'leaves\[0\].name': expected str"),
+        ("leaves", {"name": "a"}, "'leaves': expected list"),
+        ("table", 3, "'table': expected list"),
+        ("first", [], "first: expected an object, found list"),
+    ],
+)
+def test_errors_name_the_path(path, value, message):
+    with pytest.raises(DataError, match=message):
+        from_plain(Tree, {**through_json(tree()), path: value})
+
+
+def test_missing_field_is_named_and_defaults_fill_in():
+    data = through_json(tree())
+    del data["words"]
+    assert from_plain(Tree, data).words == ()
+    del data["flag"]
+    with pytest.raises(DataError, match="field 'flag' is missing"):
+        from_plain(Tree, data)
