@@ -24,14 +24,20 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
     Raises
     ------
     DataError
-        If the URL is not one, or the server cannot be reached.
+        If the folder cannot be made, the URL is not one, or the server cannot be reached.
     """
     chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
     settings = chromadb.config.Settings(anonymized_telemetry=False)
     if place is None:
         return chromadb.EphemeralClient(settings=settings)
     if not str(place).startswith(("http://", "https://")):
-        Path(place).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"Chroma folder {str(place)!r} cannot be used ({error.strerror}); give a folder "
+                "that exists or can be made"
+            ) from error
         return chromadb.PersistentClient(path=str(place), settings=settings)
     url = urlsplit(str(place))
     try:

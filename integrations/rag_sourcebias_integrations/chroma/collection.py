@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types import Corpus
+from rag_sourcebias_integrations._require import require
 
 __all__ = ["collection_name", "fill_collection", "stored_ids"]
 
@@ -51,13 +52,21 @@ def fill_collection(
     """Return a collection that holds exactly these vectors; only missing ones are added.
 
     Ids and vectors are stored, texts and tags are not.
+
+    Raises
+    ------
+    DataError
+        If Chroma refuses the name or a setting, or the collection holds other documents too.
     """
+    chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
     try:
         collection = client.get_or_create_collection(
             name, embedding_function=None, configuration={"hnsw": {"space": space, **hnsw}}
         )
-    except (ValueError, TypeError) as error:
-        raise DataError(f"Chroma refused the index settings {dict(hnsw)}: {error}") from error
+    except (ValueError, TypeError, chromadb.errors.ChromaError) as error:
+        raise DataError(
+            f"Chroma refused collection {name!r} with index settings {dict(hnsw)}: {error}"
+        ) from error
     there = stored_ids(collection)
     missing = [row for row, doc_id in enumerate(doc_ids) if doc_id not in there]
     size = client.get_max_batch_size()

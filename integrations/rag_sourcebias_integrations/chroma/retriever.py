@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias.retrieval.dense import DenseRetriever
+from rag_sourcebias.retrieval.topk import require_depth
 from rag_sourcebias.retrieval.vectors import Similarity, encode_corpus, query_vectors
 from rag_sourcebias.types import Corpus, Query, RankedList, Run
 from rag_sourcebias_integrations.chroma.client import open_client
@@ -22,6 +23,7 @@ __all__ = ["ChromaRetriever", "ChromaSpec", "chroma_spec"]
 
 Space = Literal["cosine", "ip"]
 _OPTIONS = {"ef_search": "ef_search", "ef_construction": "ef_construction", "m": "max_neighbors"}
+_SPACES = ("cosine", "ip")
 _QUERIES = 256  # queries per request
 
 
@@ -39,7 +41,16 @@ class ChromaSpec:
     hnsw : mapping of str to int, optional
         Index settings (``ef_search``, ``ef_construction``, ``max_neighbors``); Chroma's own
         defaults otherwise.
+    prefix : str
+        Start of the collection's name; letters, digits, ``.``, ``_`` and ``-``.
     name : str, optional
+
+    Raises
+    ------
+    DataError
+        If the space is unknown; on building, if Chroma refuses a setting or cannot be reached.
+    MissingExtraError
+        On building, if chromadb is not installed.
     """
 
     def __init__(
@@ -52,6 +63,8 @@ class ChromaSpec:
         prefix: str = "rag-sourcebias",
         name: str | None = None,
     ) -> None:
+        if space not in _SPACES:
+            raise DataError(f"Chroma space {space!r} is not one of {', '.join(_SPACES)}")
         self.name = name or f"chroma:{encoder.name}"
         self._encoder = encoder
         self._place = place
@@ -129,6 +142,7 @@ class ChromaRetriever:
 
         Scores are 1 − distance: cosine similarity or inner product, higher is better.
         """
+        require_depth(depth)
         if not queries:
             return Run.from_lists([], name=self.name)
         vectors = query_vectors(self._encoder, queries, similarity=self._exact.vectors.similarity)
@@ -174,9 +188,6 @@ def chroma_spec(encoder: Encoder, **options: str) -> ChromaSpec:
         )
     if "path" in options and "url" in options:
         raise DataError("a Chroma collection is either on disk (path) or on a server (url)")
-    space = options.get("space", "cosine")
-    if space not in ("cosine", "ip"):
-        raise DataError(f"Chroma space {space!r} is not one of cosine, ip")
     hnsw = {}
     for option, setting in _OPTIONS.items():
         if option in options:
@@ -186,6 +197,6 @@ def chroma_spec(encoder: Encoder, **options: str) -> ChromaSpec:
     return ChromaSpec(
         encoder,
         place=options.get("url", options.get("path")),
-        space="ip" if space == "ip" else "cosine",
+        space=cast("Space", options.get("space", "cosine")),
         hnsw=hnsw,
     )

@@ -108,7 +108,10 @@ def _sole_corpus_rows(
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
             try:
                 interval = clustered_mean(
-                    h - low, np.arange(len(h)), confidence_level=config.confidence_level
+                    h - low,
+                    np.arange(len(h)),
+                    confidence_level=config.confidence_level,
+                    bounds=(-1.0, 1.0),
                 )
             except InsufficientDataError:
                 interval = None

@@ -247,6 +247,7 @@ def _exposure(run: Run, tags: TagTable, config: AuditConfig) -> tuple[ExposureSh
                             shares - corpus_share,
                             found.query_index,
                             confidence_level=config.confidence_level,
+                            bounds=(-corpus_share, 1 - corpus_share),
                         ),
                         [],
                         "exposure",

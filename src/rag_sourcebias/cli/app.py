@@ -16,6 +16,8 @@ from rag_sourcebias.errors import SourceBiasError
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="rag-sourcebias",
     no_args_is_help=True,
@@ -61,21 +63,25 @@ def main() -> None:
     # Model libraries draw bars of their own while loading, across ours.
     os.environ.setdefault("TQDM_DISABLE", "1")
     try:
-        app(standalone_mode=False)
+        # Outside standalone mode typer returns the exit code of an Exit instead of raising it,
+        # and turns Ctrl-C into one with code 130.
+        code = app(standalone_mode=False)
     except SourceBiasError as error:
         err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
-        err.print(
-            "\ninterrupted: no report was written; what was encoded and scored is cached, so the "
-            "same command goes on where it stopped",
-            soft_wrap=True,
-        )
-        sys.exit(130)
+        code = _INTERRUPTED
     except Exception as error:
         # Only usage errors of the command line itself carry a renderer and an exit code.
         if not (hasattr(error, "show") and hasattr(error, "exit_code")):
             raise
         error.show()
         sys.exit(error.exit_code)
+    if code == _INTERRUPTED:
+        err.print(
+            "\ninterrupted: no report was written; what was encoded and scored is cached, so the "
+            "same command goes on where it stopped",
+            soft_wrap=True,
+        )
+    sys.exit(code if isinstance(code, int) else 0)

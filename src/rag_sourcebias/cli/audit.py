@@ -77,12 +77,10 @@ def source(
         baseline_source=baseline_source,
         cutoffs=_cutoffs(cutoffs),
         measures=tuple(m.strip() for m in measures.split(",") if m.strip()),
-        ties=_choice("ties", ties, ("expected", "trec")),
+        ties=_choice("ties", ties),
         confidence_level=confidence_level,
-        interval_method=_choice(
-            "interval", interval, ("auto", "delta", "bootstrap", "fieller", "exact")
-        ),
-        correction=_choice("correction", correction, ("holm", "bh", "none")),
+        interval_method=_choice("interval", interval),
+        correction=_choice("correction", correction),
         seed=seed,
     )
     _require_writable(report)
@@ -169,7 +167,14 @@ def _cutoffs(text: str) -> tuple[int, ...]:
         ) from None
 
 
-def _choice(name: str, value: str, known: tuple[str, ...]) -> Any:  # noqa: ANN401 - a literal
-    if value not in known:
-        raise DataError(f"--{name} {value!r} is not one of {', '.join(known)}")
+_CHOICES = {
+    "ties": ("expected", "trec"),
+    "interval": ("auto", "delta", "bootstrap", "fieller", "exact"),
+    "correction": ("holm", "bh", "none"),
+}
+
+
+def _choice(name: str, value: str) -> Any:  # noqa: ANN401 - a literal
+    if value not in _CHOICES[name]:
+        raise DataError(f"--{name} {value!r} is not one of {', '.join(_CHOICES[name])}")
     return value

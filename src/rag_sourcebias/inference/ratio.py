@@ -82,7 +82,7 @@ def relative_delta_interval(
     --------
     >>> h = np.array([1.0] * 30 + [0.0] * 30)
     >>> print(relative_delta_interval(h, 1 - h, method="exact"))
-    0 [-52.88, 52.88] (95%, exact, n = 60)
+    0 [-52.78, 52.78] (95%, exact, n = 60)
     """
     check_level(confidence_level)
     pair = ScorePair.of(baseline, other)

@@ -65,7 +65,7 @@ class CrossEncoderReranker:
     @property
     def fingerprint(self) -> str:
         """Identity of weights and settings, as a short digest."""
-        parts = (self._identity, str(self._model.max_length), self._dtype)
+        parts = (self._identity, str(self._model.max_seq_length), self._dtype)
         return blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
 
     @property
@@ -74,7 +74,7 @@ class CrossEncoderReranker:
         return {
             "reranker": self.name,
             "dtype": self._dtype,
-            "maximum length": f"{self._model.max_length} tokens",
+            "maximum length": f"{self._model.max_seq_length} tokens",
         }
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:

