@@ -4,12 +4,9 @@ from rag_sourcebias.inference.clusters import clustered_mean, clustered_standard
 from rag_sourcebias.inference.logit import win_rate_at
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.noisy_tags import DetectorQuality, correct_relative_delta
+from rag_sourcebias.inference.permutation import sign_flip_test
 from rag_sourcebias.inference.ratio import queries_needed, relative_delta_interval
-from rag_sourcebias.inference.resampling import (
-    bootstrap_means,
-    bootstrap_relative_delta,
-    sign_flip_test,
-)
+from rag_sourcebias.inference.resampling import bootstrap_means, bootstrap_relative_delta
 
 __all__ = [
     "DetectorQuality",

@@ -201,7 +201,8 @@ def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
         fields = line.split("\t") if tabs_only else _fields(line)
         if not width:
             width = 3 if len(fields) == 3 else 4
-            if fields[0] in _HEADER_STARTS:
+            # A query may be called like a header, but a judgment ends with a number.
+            if fields[0] in _HEADER_STARTS and not _is_number(fields[-1]):
                 tabs_only = "\t" in line
                 continue
         if len(fields) != width:
@@ -213,6 +214,14 @@ def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
                 f"found {len(fields)}: {line[:80]!r}"
             )
         yield number, fields[0], fields[-2], fields[-1]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _grade(text: str, where: str) -> int:

@@ -1,4 +1,4 @@
-"""Models: the only home of torch, which is imported when a model is made."""
+"""Models that need torch; the only package of the library that imports it, on first use."""
 
 from rag_sourcebias.neural.encoder import SentenceEncoder
 from rag_sourcebias.neural.query_likelihood import QueryLikelihoodReranker

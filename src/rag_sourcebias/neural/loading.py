@@ -1,75 +1,166 @@
-"""Load a model, or say what would have been accepted."""
+"""From what a user names to a folder with a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 
-__all__ = ["Dtype", "device_for", "load_model", "require_neural", "revision_of", "torch_dtype"]
+__all__ = ["Dtype", "ModelFolder", "find_model", "library_versions", "quiet", "require_torch"]
 
 Dtype = Literal["float32", "bfloat16"]
-T = TypeVar("T")
+
+_READ = {".json", ".safetensors", ".bin", ".txt", ".model", ".jinja"}
+_NEVER_NEEDED = [
+    "onnx/*",
+    "openvino/*",
+    "*.onnx",
+    "*.h5",
+    "*.msgpack",
+    "*.ot",
+    "*.gguf",
+    "*.tflite",
+]
+_LIBRARIES = ("torch", "transformers", "sentence_transformers")
 
 
-def require_neural(feature: str) -> None:
-    """Raise a helpful error when torch or sentence-transformers is not installed."""
+@dataclass(frozen=True, kw_only=True)
+class ModelFolder:
+    """A model on disk.
+
+    Parameters
+    ----------
+    name : str
+        How reports call it.
+    path : Path
+    known_identity : str
+        Identity of the files when it is known without reading them, else empty.
+    """
+
+    name: str
+    path: Path
+    known_identity: str = ""
+
+    @cached_property
+    def identity(self) -> str:
+        """A string that changes with any file that loading reads."""
+        if self.known_identity:
+            return self.known_identity
+        digest = hashlib.blake2b(digest_size=16)
+        files = (f for f in self.path.rglob("*") if f.is_file() and f.suffix in _READ)
+        for file in sorted(files):
+            digest.update(f"{file.relative_to(self.path).as_posix()}\0".encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "blake2b").digest())
+        return digest.hexdigest()
+
+
+def find_model(model: str | Path, *, packaged: str) -> ModelFolder:
+    """Find a model by the path of its folder, or download it from the hub.
+
+    Parameters
+    ----------
+    model : str or Path
+    packaged : str
+        Names that need neither, for the message.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder and the hub does not have it or cannot be reached.
+    MissingExtraError
+        If the libraries are not installed.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return ModelFolder(name=folder.resolve().name, path=folder)
+    accepted = (
+        "accepted are the path of a folder that save_pretrained wrote, a hub name when the hub can "
+        f"be reached or the model is already downloaded, and the packaged names: {packaged}"
+    )
+    if isinstance(model, Path) or folder.is_absolute() or str(model).startswith((".", "~")):
+        raise DataError(f"there is no model folder {str(model)!r}; {accepted}")
+    require_torch(f"model {model!r}")
+    from huggingface_hub import snapshot_download
+
     try:
-        import sentence_transformers  # noqa: F401
-        import torch  # noqa: F401
-    except ImportError as error:
-        if error.name not in ("torch", "sentence_transformers"):
+        path = Path(snapshot_download(model, ignore_patterns=[*_NEVER_NEEDED, "*.bin"]))
+        if not any(path.rglob("*.safetensors")):
+            path = Path(snapshot_download(model, ignore_patterns=_NEVER_NEEDED))
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(f"model {model!r} cannot be loaded ({reason}); {accepted}") from error
+    # The folder of a snapshot is named after the commit it holds.
+    return ModelFolder(name=model, path=path, known_identity=f"{model}@{path.name}")
+
+
+def require_torch(feature: str) -> Any:  # noqa: ANN401 - an untyped module
+    """Import sentence-transformers (and with it torch), or say how to install it.
+
+    Raises
+    ------
+    MissingExtraError
+        If torch, transformers or sentence-transformers is missing.
+    """
+    try:
+        import sentence_transformers
+    except ModuleNotFoundError as error:
+        if error.name not in _LIBRARIES:
             raise
         raise MissingExtraError(
-            package=error.name.replace("_", "-"), extra="neural", feature=feature
+            package=str(error.name).replace("_", "-"), extra="neural", feature=feature
         ) from error
+    return sentence_transformers
 
 
-def load_model(name: str, load: Callable[[], T], *, what: str) -> T:
-    """Run a loader of model ``name``; translate its failures."""
-    looks_like_path = name.startswith((".", "/", "~")) or Path(name).exists()
-    if looks_like_path and not Path(name).expanduser().is_dir():
-        raise DataError(f"{what}: model folder {name!r} does not exist")
-    try:
-        return load()
-    except (OSError, ValueError, KeyError) as error:
-        # Hub clients wrap everything from "no network" to "no such repository" in OSError.
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(
-            f"{what} {name!r} cannot be loaded ({reason[0]:.200}); give the path of a model "
-            "folder, a hub name while the hub can be reached, or a packaged model "
-            "(all-MiniLM-L6-v2 as encoder, smollm2 as language model)"
-        ) from error
+def library_versions() -> dict[str, str]:
+    """Return the versions a report must state."""
+    return {name: version(name) for name in ("torch", "transformers", "sentence-transformers")}
 
 
-def device_for(device: str | None) -> str:
-    """Return the named device, else the accelerator when there is one."""
-    import torch
+def checked_dtype(dtype: str) -> Dtype:
+    """Return ``dtype`` if it is one that is supported.
 
+    Raises
+    ------
+    DataError
+        If it is not.
+    """
+    if dtype == "float32":
+        return "float32"
+    if dtype == "bfloat16":
+        return "bfloat16"
+    raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+
+
+def pick_device(device: str | None) -> str:
+    """Return the device to compute on: the one asked for, else CUDA if there is one, else CPU."""
     if device is not None:
         return device
+    import torch
+
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def torch_dtype(dtype: Dtype) -> Any:  # noqa: ANN401 - torch is not typed here
-    """Return the torch dtype of that name."""
-    import torch
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from drawing progress bars while a model loads."""
+    from transformers.utils import logging
 
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[dtype]
-
-
-def revision_of(name: str, config: Any) -> str:  # noqa: ANN401 - a transformers config
-    """Identity of loaded weights: the hub commit, else sizes and times of the local files."""
-    commit = getattr(config, "_commit_hash", None)
-    if commit:
-        return str(commit)
-    folder = Path(getattr(config, "_name_or_path", "") or name).expanduser()
-    if not folder.is_dir():
-        return "unknown"
-    return ";".join(
-        f"{path.relative_to(folder)}:{path.stat().st_size}:{path.stat().st_mtime_ns}"
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in {".safetensors", ".bin", ".json"} and path.name != "README.md"
-    )
+    shown = logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

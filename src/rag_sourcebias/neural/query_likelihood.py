@@ -1,129 +1,133 @@
-"""Query-likelihood reranking with a causal language model (Sachan et al., EMNLP 2022)."""
+"""Reranking by the likelihood of the query given the passage, under a causal language model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
-from itertools import groupby
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.cache import cache_dir
+from rag_sourcebias.neural.causal import CausalScorer, load_causal
 from rag_sourcebias.neural.loading import (
     Dtype,
-    device_for,
-    load_model,
-    require_neural,
-    revision_of,
-    torch_dtype,
+    ModelFolder,
+    checked_dtype,
+    find_model,
+    library_versions,
+    pick_device,
 )
-from rag_sourcebias.neural.packaged import packaged_causal_lm
+from rag_sourcebias.neural.packaged import SMOLLM2, smollm2_folder
 
 __all__ = ["QueryLikelihoodReranker"]
 
-_BEFORE = "Passage: "
+_BEFORE = "Passage:"
 _AFTER = "\nPlease write a question based on this passage.\nQuestion:"
+_QUERIES_PER_PASS = 32  # their tokens attend to one another's (masked), so cost grows squared
 
 
 class QueryLikelihoodReranker:
-    """Score of a pair: mean log-probability of the query's tokens given the passage.
+    """Score a pair by the mean log-probability of the query's tokens after the passage.
 
-    The passage is read once and its keys and values are shared by all queries that ask for it.
+    score(q, d) = 1/|q| · Σ_t log P(q_t | q_<t, prompt(d)), with the prompt of unsupervised passage
+    reranking (Sachan et al., EMNLP 2022, §2.2): the passage followed by "Please write a question
+    based on this passage." It needs no relevance-trained model.
+
+    All queries of one passage are scored in one forward pass: they follow the passage side by
+    side, each seeing the passage and itself only.
 
     Parameters
     ----------
     model : str or Path
-        ``"smollm2"`` comes from a package; else a path or hub name.
-    cache : Path
-        Folder in which a packaged model is unpacked once.
+        ``"smollm2"`` (packaged), the folder of a causal language model, or a hub name.
     max_length : int
-        Tokens of a passage; longer ones are cut.
-    dtype : {"float32", "bfloat16"}
+        Tokens after which a passage is cut.
+    dtype : {"bfloat16", "float32"}
+        bfloat16 is about three times as fast on CPUs that support it and moves scores by up to
+        about 0.05.
     device : str, optional
+        CUDA if there is any, else the CPU, by default.
+    cache : Path, optional
+        Folder in which the packaged model is converted once; ``models`` in the library's cache
+        folder by default.
+    name : str, optional
+        Name in reports; ``"ql:<model>"`` by default.
+
+    Raises
+    ------
+    DataError
+        If the model cannot be found.
+    MissingExtraError
+        If sentence-transformers (which brings transformers and torch) is not installed.
     """
 
     def __init__(
         self,
         model: str | Path = "smollm2",
         *,
-        cache: Path,
-        max_length: int = 400,
+        max_length: int = 512,
         dtype: Dtype = "bfloat16",
         device: str | None = None,
+        cache: str | Path | None = None,
+        name: str | None = None,
     ) -> None:
-        require_neural(f"query likelihood with {str(model)!r}")
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        if max_length < 1:
+            raise DataError(f"max_length must be at least 1, got {max_length}")
+        self._packaged = model == "smollm2"
+        self._given = model
+        self._cache = Path(cache) if cache is not None else cache_dir() / "models"
+        self._found = None if self._packaged else find_model(model, packaged="smollm2")
+        self.name = name or f"ql:{'smollm2' if self._found is None else self._found.name}"
+        self.max_length = max_length
+        self.dtype = checked_dtype(dtype)
+        self.device = device
 
-        folder = packaged_causal_lm(str(model), cache)
-        place = str(folder or model)
-        self._device = device_for(device)
-        self._tokenizer: Any = load_model(
-            place, lambda: AutoTokenizer.from_pretrained(place), what="tokenizer"
-        )
-        self._model: Any = load_model(
-            place,
-            lambda: AutoModelForCausalLM.from_pretrained(place, dtype=torch_dtype(dtype)),
-            what="language model",
-        )
-        self._model.to(self._device).eval()
-        self.name = f"ql:{Path(model).name if Path(model).is_dir() else model}"
-        self._max_length = max_length
-        self._dtype = dtype
-        self._identity = folder.name if folder else revision_of(place, self._model.config)
-
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Identity of weights, prompt and settings, as a short digest."""
-        parts = (self._identity, _BEFORE, _AFTER, str(self._max_length), self._dtype)
-        return blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
+        """Identity of the model's files and of the settings that change its scores."""
+        identity = SMOLLM2.identity if self._found is None else self._found.identity
+        return (
+            f"query-likelihood-1:{identity}:{self.max_length}:{self.dtype}:{self.device or 'auto'}"
+        )
 
-    @property
+    @cached_property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "reranker": f"{self.name} (query likelihood)",
-            "dtype": self._dtype,
-            "maximum length": f"{self._max_length} tokens of the passage",
+            "model": "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name,
+            "score": "mean log-probability of the query's tokens",
+            "prompt": f"{_BEFORE} <passage>{_AFTER}".replace("\n", " "),
+            "maximum length": f"{self.max_length} tokens of the passage",
+            "dtype": self.dtype,
+            "device": pick_device(self.device),
+            **library_versions(),
         }
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
-        """Score pairs, in the given order; shape (len(pairs),)."""
-        import torch
+        """Score (query, text) pairs, in the given order; shape ``(len(pairs),)``, at most 0."""
+        entries_of: dict[str, list[int]] = {}
+        for entry, (_, text) in enumerate(pairs):
+            entries_of.setdefault(text, []).append(entry)
+        scores = np.empty(len(pairs), np.float32)
+        for text, entries in entries_of.items():
+            for start in range(0, len(entries), _QUERIES_PER_PASS):
+                part = entries[start : start + _QUERIES_PER_PASS]
+                scores[part] = self._scorer.score(
+                    self._prompt(text), [self._tokens(" " + pairs[entry][0]) for entry in part]
+                )
+        return scores
 
-        result = np.empty(len(pairs), dtype=np.float32)
-        order = sorted(range(len(pairs)), key=lambda i: pairs[i][1])
-        with torch.inference_mode():
-            for passage, group in groupby(order, key=lambda i: pairs[i][1]):
-                members = list(group)
-                result[members] = self._likelihoods(passage, [pairs[i][0] for i in members])
-        return result
+    def _prompt(self, text: str) -> list[int]:
+        passage = self._tokens(" " + text)[: self.max_length]
+        return [*self._scorer.start, *self._tokens(_BEFORE), *passage, *self._tokens(_AFTER)]
 
-    def _likelihoods(self, passage: str, queries: list[str]) -> npt.NDArray[np.float32]:
-        """Mean log-probability per query token, shape (len(queries),)."""
-        import torch
+    def _tokens(self, text: str) -> list[int]:
+        return self._scorer.tokens(text)
 
-        encode = self._tokenizer
-        text = encode(passage, add_special_tokens=False)["input_ids"][: self._max_length]
-        prompt = [
-            *encode(_BEFORE)["input_ids"],
-            *text,
-            *encode(_AFTER, add_special_tokens=False)["input_ids"],
-        ]
-        prefix = torch.tensor([prompt], device=self._device)
-        read = self._model(input_ids=prefix, use_cache=True, logits_to_keep=1)
-        tokens = [encode(f" {q.strip()}", add_special_tokens=False)["input_ids"] for q in queries]
-        widths = torch.tensor([max(len(t), 1) for t in tokens], device=self._device)
-        width = int(widths.max())
-        padded = torch.tensor([t + [0] * (width - len(t)) for t in tokens], device=self._device)
-        cache = read.past_key_values
-        cache.batch_repeat_interleave(len(queries))
-        # Padding stands on the right, so a causal model never looks at it.
-        after = self._model(input_ids=padded, past_key_values=cache, use_cache=True).logits
-        first = read.logits[:, -1:].expand(len(queries), -1, -1)
-        logits = torch.cat((first, after[:, :-1]), dim=1).float()
-        chosen = torch.log_softmax(logits, dim=-1).gather(2, padded[:, :, None])[:, :, 0]
-        real = torch.arange(width, device=self._device)[None, :] < widths[:, None]
-        mean = (chosen * real).sum(dim=1) / widths
-        return np.asarray(mean.cpu().numpy(), dtype=np.float32)
+    @cached_property
+    def _scorer(self) -> CausalScorer:
+        folder = self._found or ModelFolder(name="smollm2", path=smollm2_folder(self._cache))
+        return load_causal(folder, dtype=self.dtype, device=self.device)

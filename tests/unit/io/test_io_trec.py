@@ -232,7 +232,6 @@ def test_bad_qrels_are_named(tmp_path, text, message):
     st.sampled_from(["{q} 0 {d} {g}\n", "{q}\t{d}\t{g}\r\n"]),
 )
 def test_any_judgments_are_read_back(tmp_path_factory, rows, form):
-    # Without a header a three-column file may not begin with the words of one.
     file = tmp_path_factory.mktemp("qrels") / "qrels.txt"
     file.write_bytes(
         "".join(form.format(q=q, d=d, g=g) for (q, d), g in rows.items()).encode("utf-8")
