@@ -14,7 +14,11 @@ def datasets() -> None:
     """List the bundled samples and the named public sets, and how to get each."""
     table = Table(title="Data sets for --dataset", title_justify="left")
     for column in ("name", "documents", "queries", "licence", "what it is", "how to get it"):
-        table.add_column(column, justify="right" if column in ("documents", "queries") else "left")
+        table.add_column(
+            column,
+            justify="right" if column in ("documents", "queries") else "left",
+            overflow="fold",
+        )
     for info in list_datasets():
         table.add_row(
             info.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
@@ -225,6 +227,10 @@ def server(tmp_path: Path) -> Iterator[str]:
             time.sleep(0.1)
         yield f"http://127.0.0.1:{port}"
     finally:
+        # Chroma keeps its HTTP clients in a cache of the process and never closes them.
+        for client in gc.get_objects():
+            if isinstance(client, httpx.Client):
+                client.close()
         process.terminate()
         process.wait(timeout=20)
 
