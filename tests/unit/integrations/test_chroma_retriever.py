@@ -229,7 +229,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     finally:
         # Chroma keeps its HTTP clients in a cache of the process and never closes them.
         for client in gc.get_objects():
-            if isinstance(client, httpx.Client):
+            if type(client) is httpx.Client:  # isinstance would wake lazy objects of torch
                 client.close()
         process.terminate()
         process.wait(timeout=20)
