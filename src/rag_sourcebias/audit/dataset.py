@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_sourcebias.audit.cells import sole_corpus_checks
 from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
-from rag_sourcebias.audit.system import measure_system, require_sources
+from rag_sourcebias.audit.system import Variant, measure_system, require_sources
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
@@ -98,54 +98,48 @@ class _Work:
         self.on_stage(f"{spec.name}: indexing {len(corpus):,} documents")
         retriever = spec.build(corpus)
         self.on_stage(f"{spec.name}: retrieving for {len(self.dataset.queries):,} queries")
-        run = self._named(retriever.retrieve(self.dataset.queries, self.depth), spec)
+        run = retriever.retrieve(self.dataset.queries, self.depth)
         checks = self._sole_corpus(spec) if with_sole_corpus else ()
         notes = _unequal_alone(checks, self.config)
-        exact: SystemSkew | None = None
+        systems: list[SystemSkew] = []
         if isinstance(retriever, ApproximateRetriever):
             self.on_stage(f"{spec.name}: exact search for comparison")
-            full = self._named(retriever.exact().retrieve(self.dataset.queries, self.depth), spec)
-            agreement = _agreement(run, full, max(self.config.cutoffs))
-            note = (
-                f"the approximate index returned {agreement:.1%} of the exact top "
-                f"{max(self.config.cutoffs)}"
-            )
-            notes.append(note)
+            full = retriever.exact().retrieve(self.dataset.queries, self.depth)
+            top = max(self.config.cutoffs)
+            agreement = _agreement(run, full, top)
+            notes.append(f"the approximate index returned {agreement:.1%} of the exact top {top}")
             if agreement < 1:
-                exact = measure_system(
-                    full,
-                    self.dataset.qrels,
-                    corpus.tags,
-                    self.config,
-                    corpus=corpus,
-                    settings=spec.settings,
-                    variant="exact",
-                )
+                systems.append(self._measure(full, spec, corpus, variant="exact"))
         self.on_stage(f"{spec.name}: measuring")
-        system = measure_system(
-            run,
-            self.dataset.qrels,
-            corpus.tags,
-            self.config,
-            corpus=corpus,
-            settings=spec.settings,
-            sole_corpus=checks,
-            notes=notes,
-        )
-        return [system] if exact is None else [system, exact]
+        deployed = self._measure(run, spec, corpus, sole_corpus=checks, notes=notes)
+        return [deployed, *systems]
 
     def length_matched(self, spec: RetrieverSpec) -> SystemSkew:
         self.on_stage(f"{spec.name}: pairs cut to equal length")
         corpus = match_lengths(self.dataset.corpus)
-        run = self._named(spec.build(corpus).retrieve(self.dataset.queries, self.depth), spec)
+        run = self._search(spec, corpus)
+        return self._measure(run, spec, corpus, variant="length-matched")
+
+    def _measure(
+        self,
+        run: Run,
+        spec: RetrieverSpec,
+        corpus: Corpus,
+        *,
+        variant: Variant = "mixed",
+        sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+        notes: Sequence[str] = (),
+    ) -> SystemSkew:
         return measure_system(
-            run,
+            replace(run, name=spec.name),
             self.dataset.qrels,
             corpus.tags,
             self.config,
             corpus=corpus,
             settings=spec.settings,
-            variant="length-matched",
+            variant=variant,
+            sole_corpus=sole_corpus,
+            notes=notes,
         )
 
     def _sole_corpus(self, spec: RetrieverSpec) -> tuple[SoleCorpusCheck, ...]:
@@ -168,10 +162,6 @@ class _Work:
     def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
         queries: Sequence[Query] = self.dataset.queries
         return spec.build(corpus).retrieve(queries, self.depth)
-
-    @staticmethod
-    def _named(run: Run, spec: RetrieverSpec) -> Run:
-        return replace(run, name=spec.name)
 
 
 def _unequal_alone(checks: Sequence[SoleCorpusCheck], config: AuditConfig) -> list[str]:

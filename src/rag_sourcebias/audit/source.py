@@ -182,7 +182,8 @@ def data_warnings(
     for source, mean in data.mean_words.items():
         if base and source != config.baseline_source and abs(mean / base - 1) > 0.1:
             warnings.append(
-                f"documents of {source} have {mean / base - 1:+.0%} words compared with those of "
+                f"documents of {source} are {abs(mean / base - 1):.0%} "
+                f"{'longer' if mean > base else 'shorter'} in words than those of "
                 f"{config.baseline_source}: length alone can move a ranking, see the "
                 "length-adjusted figures"
             )

@@ -124,8 +124,8 @@ def queries_needed(
     Returns
     -------
     int or None
-        None when the variance cannot be estimated: one source never scores, or fewer than 15
-        queries differ from the commonest ratio. For scores of 0 and 1 at cutoff 1 this is
+        At least as many as the delta method needs. None when the variance cannot be estimated:
+        one source never scores, or fewer than 15 queries differ from the commonest ratio. For scores of 0 and 1 at cutoff 1 this is
         n = 384,160 · 4q(1 − q) / ((h + l)/0.4 · w²) with q = h/(h + l).
     """
     if half_width <= 0:
@@ -136,7 +136,10 @@ def queries_needed(
         return None
     slope = 100.0 * (1 - (pair.estimate / 200.0) ** 2)
     z = normal_quantile(0.5 + confidence_level / 2)
-    return max(2, math.ceil(pair.var_log * pair.n * (z * slope / half_width) ** 2))
+    by_width = math.ceil(pair.var_log * pair.n * (z * slope / half_width) ** 2)
+    # Fewer would not support the approximation behind the width.
+    by_method = math.ceil(MIN_DIFFERING * pair.n / max(pair.differing, 1))
+    return max(by_width, by_method if pair.differing >= MIN_DIFFERING else 2)
 
 
 def _require_normal(pair: ScorePair, method: str) -> None:

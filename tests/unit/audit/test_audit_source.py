@@ -85,7 +85,7 @@ def test_length_explains_a_length_effect(dataset):
     assert mixed.interval.upper < -100
     assert abs(matched.relative_delta) < 30
     assert report.data.license == "CC0"
-    assert any("documents of llm:x have" in w for w in report.warnings)
+    assert any("documents of llm:x are" in w for w in report.warnings)
     assert any("indexing 36 documents" in s for s in stages)
 
 

@@ -184,7 +184,7 @@ def test_warnings_about_the_data():
         "1 of 3 documents have no source tag",
         "1 judged documents have no tag row",
         "1 of 2 queries have no relevant document of llm:a",
-        "-67% words compared with those of human",
+        "documents of llm:a are 67% shorter in words than those of human",
         "not rewrites",
     ):
         assert any(part in warning for warning in report.warnings), part
