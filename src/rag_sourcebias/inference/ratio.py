@@ -125,8 +125,9 @@ def queries_needed(
     -------
     int or None
         At least as many as the delta method needs. None when the variance cannot be estimated:
-        one source never scores, or fewer than 15 queries differ from the commonest ratio. For scores of 0 and 1 at cutoff 1 this is
-        n = 384,160 · 4q(1 − q) / ((h + l)/0.4 · w²) with q = h/(h + l).
+        one source never scores, or fewer than 15 queries differ from the commonest ratio. For
+        scores of 0 and 1 at cutoff 1 this is n = 384,160 · 4q(1 − q) / ((h + l)/0.4 · w²) with
+        q = h/(h + l).
     """
     if half_width <= 0:
         raise DataError(f"half_width {half_width!r} must be positive (Relative Δ points)")
