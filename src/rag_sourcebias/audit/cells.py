@@ -10,7 +10,7 @@ import numpy as np
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import (
     adjust_p_values,
-    clustered_mean,
+    clustered_difference,
     queries_needed,
     relative_delta_interval,
     sign_flip_test,
@@ -107,11 +107,8 @@ def _sole_corpus_rows(
         for i, measure in enumerate(base.measures):
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
             try:
-                interval = clustered_mean(
-                    h - low,
-                    np.arange(len(h)),
-                    confidence_level=config.confidence_level,
-                    bounds=(-1.0, 1.0),
+                interval: Interval | None = clustered_difference(
+                    h - low, np.arange(len(h)), confidence_level=config.confidence_level
                 )
             except InsufficientDataError:
                 interval = None

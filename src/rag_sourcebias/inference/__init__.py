@@ -1,6 +1,10 @@
 """How sure one can be: intervals, tests, corrections."""
 
-from rag_sourcebias.inference.clusters import clustered_mean, clustered_standardised_mean
+from rag_sourcebias.inference.clusters import (
+    clustered_difference,
+    clustered_mean,
+    clustered_standardised_mean,
+)
 from rag_sourcebias.inference.logit import win_rate_at
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.noisy_tags import DetectorQuality, correct_relative_delta
@@ -13,6 +17,7 @@ __all__ = [
     "adjust_p_values",
     "bootstrap_means",
     "bootstrap_relative_delta",
+    "clustered_difference",
     "clustered_mean",
     "clustered_standardised_mean",
     "correct_relative_delta",
