@@ -11,7 +11,6 @@ from rag_sourcebias.audit.cells import sole_corpus_checks
 from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
 from rag_sourcebias.audit.system import Variant, measure_system, require_sources
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
 from rag_sourcebias.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.retrieval import RerankedSpec
@@ -100,7 +99,7 @@ class _Work:
         self.on_stage(f"{spec.name}: retrieving for {len(self.dataset.queries):,} queries")
         run = retriever.retrieve(self.dataset.queries, self.depth)
         checks = self._sole_corpus(spec) if with_sole_corpus else ()
-        notes = _unequal_alone(checks, self.config)
+        notes: list[str] = []
         systems: list[SystemSkew] = []
         if isinstance(retriever, ApproximateRetriever):
             self.on_stage(f"{spec.name}: exact search for comparison")
@@ -162,25 +161,6 @@ class _Work:
     def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
         queries: Sequence[Query] = self.dataset.queries
         return spec.build(corpus).retrieve(queries, self.depth)
-
-
-def _unequal_alone(checks: Sequence[SoleCorpusCheck], config: AuditConfig) -> list[str]:
-    """Say so when the sources are not equally easy to search, which [K] Table 2 demands."""
-    adjusted = adjust_p_values([check.p_value for check in checks])
-    worst = [
-        (p, check)
-        for p, check in zip(adjusted, checks, strict=True)
-        if p is not None and p < 1 - config.confidence_level
-    ]
-    if not worst:
-        return []
-    p, check = min(worst, key=lambda pair: pair[0])
-    return [
-        f"searched alone, {check.baseline} and {check.other} documents are not found equally well "
-        f"({check.measure} {100 * check.mean_baseline:.1f} and {100 * check.mean_other:.1f}, "
-        f"corrected p = {p:.3g}): rewriting changed what this retriever can match, so part of the "
-        "skew is not a preference between equals"
-    ]
 
 
 def _agreement(run: Run, exact: Run, k: int) -> float:
