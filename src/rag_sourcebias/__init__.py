@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Any
 from rag_sourcebias._version import __version__
 
 if TYPE_CHECKING:
-    from rag_sourcebias.audit import audit_source, measure_source_bias
+    from rag_sourcebias.audit import (
+        audit_source,
+        judge_items_with_intervals,
+        judge_ranking_with_intervals,
+        measure_source_bias,
+    )
     from rag_sourcebias.errors import SourceBiasError
     from rag_sourcebias.inference import relative_delta_interval
+    from rag_sourcebias.intervals import mean_interval
     from rag_sourcebias.io import (
+        join_judged,
         load_dataset,
         load_sample,
         read_beir,
+        read_judged_items,
+        read_label_distributions,
         read_qrels,
         read_report_json,
         read_run,
@@ -33,6 +42,10 @@ if TYPE_CHECKING:
         Dataset,
         DocTags,
         Interval,
+        JudgedConfig,
+        JudgedItems,
+        JudgedReport,
+        LabelDistributions,
         Qrels,
         Query,
         RankedList,
@@ -42,13 +55,22 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "audit": ("audit_source", "measure_source_bias"),
+    "audit": (
+        "audit_source",
+        "judge_items_with_intervals",
+        "judge_ranking_with_intervals",
+        "measure_source_bias",
+    ),
     "errors": ("SourceBiasError",),
     "inference": ("relative_delta_interval",),
+    "intervals": ("mean_interval",),
     "io": (
+        "join_judged",
         "load_dataset",
         "load_sample",
         "read_beir",
+        "read_judged_items",
+        "read_label_distributions",
         "read_qrels",
         "read_report_json",
         "read_run",
@@ -62,6 +84,10 @@ _HOME = {
         "Dataset",
         "DocTags",
         "Interval",
+        "JudgedConfig",
+        "JudgedItems",
+        "JudgedReport",
+        "LabelDistributions",
         "Qrels",
         "Query",
         "RankedList",
@@ -78,6 +104,10 @@ __all__ = [
     "Dataset",
     "DocTags",
     "Interval",
+    "JudgedConfig",
+    "JudgedItems",
+    "JudgedReport",
+    "LabelDistributions",
     "Qrels",
     "Query",
     "RankedList",
@@ -87,10 +117,16 @@ __all__ = [
     "TagTable",
     "__version__",
     "audit_source",
+    "join_judged",
+    "judge_items_with_intervals",
+    "judge_ranking_with_intervals",
     "load_dataset",
     "load_sample",
+    "mean_interval",
     "measure_source_bias",
     "read_beir",
+    "read_judged_items",
+    "read_label_distributions",
     "read_qrels",
     "read_report_json",
     "read_run",

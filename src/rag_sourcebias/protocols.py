@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.types.completions import Completion, LabelScores
 from rag_sourcebias.types.documents import Corpus, Query
+from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.rankings import Run
 
-__all__ = ["ApproximateRetriever", "Encoder", "Reranker", "Retriever", "RetrieverSpec"]
+__all__ = [
+    "ApproximateRetriever",
+    "Completer",
+    "Encoder",
+    "Judge",
+    "Reranker",
+    "Retriever",
+    "RetrieverSpec",
+]
 
 
 @runtime_checkable
@@ -99,4 +109,66 @@ class RetrieverSpec(Protocol):
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus."""
+        ...
+
+
+@runtime_checkable
+class Completer(Protocol):
+    """A language model that continues prompts.
+
+    Methods are called from up to ``max_concurrency`` threads at once. They raise
+    :class:`~rag_sourcebias.types.completions.CompletionError` for a request that failed and make
+    one attempt only: retries, caching and counting are done by
+    :func:`rag_sourcebias.llm.ask_all`.
+    """
+
+    name: str
+    max_concurrency: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model and of every setting that changes its answers."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state; never a key or a password."""
+        ...
+
+    def complete(
+        self, prompt: str, *, max_tokens: int, temperature: float, seed: int
+    ) -> Completion:
+        """Write an answer to one prompt."""
+        ...
+
+    def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
+        """Return the log-probability of each label as the continuation of one prompt."""
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Grades items; every item comes back, with a distribution or with the reason it has none."""
+
+    name: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model, the prompt and every setting that changes the grades."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    @property
+    def n_grades(self) -> int:
+        """Number of grades, the lowest being 0."""
+        ...
+
+    def judge(
+        self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None
+    ) -> Judgments:
+        """Judge items, in the given order; ``on_progress`` is told how many are done."""
         ...

@@ -9,6 +9,8 @@ from rag_sourcebias.io.cache import cache_dir
 from rag_sourcebias.io.datasets import DatasetInfo, list_datasets, load_dataset
 from rag_sourcebias.io.download import download
 from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.judged import join_judged, read_judged_items
+from rag_sourcebias.io.label_files import read_label_distributions
 from rag_sourcebias.io.reports import read_report_json, write_report_json
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.tags_write import write_tags
@@ -19,10 +21,13 @@ __all__ = [
     "cache_dir",
     "download",
     "extract_zip",
+    "join_judged",
     "list_datasets",
     "load_dataset",
     "load_sample",
     "read_beir",
+    "read_judged_items",
+    "read_label_distributions",
     "read_qrels",
     "read_report_json",
     "read_run",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
-__all__ = ["Hits", "Ties", "join", "rank_span", "trec_order"]
+__all__ = ["Hits", "Ties", "join", "rank_of_labels", "rank_span", "trec_order"]
 
 Ties = Literal["expected", "trec"]
 IntArray = npt.NDArray[np.int64]
@@ -166,3 +166,38 @@ def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
     within = np.lexsort((place[np.searchsorted(ids, codes)], block))
     order[tied] = order[tied][within]
     return order
+
+
+def rank_of_labels(
+    run: Run,
+    query_ids: tuple[str, ...],
+    doc_ids: tuple[str, ...],
+    query_codes: npt.NDArray[np.integer[Any]],
+    doc_codes: npt.NDArray[np.integer[Any]],
+) -> tuple[IntArray, IntArray]:
+    """Find the rank of labelled pairs in the order of the run.
+
+    Returns
+    -------
+    rank : int64 array of shape (m,)
+        Starts at 1; 0 for a pair that was not retrieved.
+    retrieved : int64 array of shape (len(query_ids),)
+        Documents the run holds for each query.
+    """
+    n_docs = max(len(doc_ids), 1)
+    key = query_codes.astype(np.int64) * n_docs + doc_codes
+    order = np.argsort(key, kind="stable")
+    wanted = key[order]
+    sizes = np.diff(run.offsets)
+    of_run = _codes(run.query_ids, query_ids)
+    query = np.repeat(of_run, sizes)
+    doc = _codes(run.doc_ids, doc_ids)[run.doc_codes]
+    entry = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
+    place = np.searchsorted(wanted, entry)
+    place[place == len(wanted)] = 0
+    found = wanted[place] == entry if len(wanted) else np.zeros(len(entry), dtype=bool)
+    rank = np.zeros(len(key), dtype=np.int64)
+    rank[order[place[found]]] = run.ranks[found]
+    retrieved = np.zeros(len(query_ids), dtype=np.int64)
+    retrieved[of_run[of_run >= 0]] = sizes[of_run >= 0]
+    return rank, retrieved

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count as counter
-from itertools import groupby
 from typing import Any
 
-from rag_sourcebias.errors import MissingExtraError
 from rag_sourcebias.report import facts, plots, tables, twin_plots
 from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
+from rag_sourcebias.report.page import render_page
 from rag_sourcebias.report.texts import SECTIONS, star_note
 from rag_sourcebias.report.verdicts import Verdict, leading_cells, verdicts
 from rag_sourcebias.report.view import (
@@ -49,34 +48,7 @@ def to_html(report: SkewReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "markupsafe"):
-            raise
-        raise MissingExtraError(
-            package="jinja2", extra="report", feature="an HTML report"
-        ) from error
-    loader = jinja2.PackageLoader("rag_sourcebias.report", "templates")
-    environment = jinja2.Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["groups"] = _by_first
-    style = loader.get_source(environment, "style.css")[0]
-    page = environment.get_template("report.html.jinja")
-    # Only our own style sheet and our own pictures, whose texts are escaped when they are
-    # drawn, may pass without escaping.
-    return page.render(**_context(report), style=Markup(style), svg=Markup) + "\n"
-
-
-def _by_first(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Group adjacent rows by their first cell (jinja's own ``groupby`` would sort them)."""
-    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]
+    return render_page("report.html.jinja", _context(report))
 
 
 def _context(report: SkewReport) -> dict[str, Any]:

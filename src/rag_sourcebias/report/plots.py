@@ -20,7 +20,7 @@ from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["paired_scores_plot", "relative_delta_plot"]
+__all__ = ["draw_heading", "paired_scores_plot", "relative_delta_plot"]
 
 _NAME = 44
 _MARKERS = {"baseline": "o", "other": "^", "even": "s"}
@@ -57,7 +57,7 @@ def relative_delta_plot(
         for system, cell in rows:
             if system is not last:
                 y += 0.75
-                _heading(axes, y, label(system))
+                draw_heading(axes, y, label(system))
                 y, last = y + 0.95, system
             _delta_row(axes, cell, y, limit, solid=significant(report, cell))
             ticks.append((y, "@" + cell.measure.partition("@")[2]))
@@ -81,8 +81,8 @@ def relative_delta_plot(
         )
 
 
-def _heading(axes: Axes, y: float, text: str) -> None:
-    """Write a system's name over its rows, from the left edge of the picture."""
+def draw_heading(axes: Axes, y: float, text: str) -> None:
+    """Write a name over its rows, from the left edge of the picture."""
     heading = axes.annotate(
         shorten(text, _NAME),
         (0, y),

@@ -1,8 +1,20 @@
 """The data model: frozen, validated, free of any framework."""
 
+from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.judge_audit import JudgeAudit, LabelCalibration
+from rag_sourcebias.types.judged import (
+    CoveragePoint,
+    JudgedComparison,
+    JudgedConfig,
+    JudgedMean,
+    JudgedReport,
+    QueryIntervals,
+)
+from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import (
@@ -20,15 +32,27 @@ from rag_sourcebias.types.reports import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "AnchorSet",
     "AuditConfig",
     "Corpus",
+    "CoveragePoint",
     "DataSummary",
     "Dataset",
     "DocTags",
+    "DriftCheck",
     "ExposureShare",
     "Interval",
+    "JudgeAudit",
+    "JudgedComparison",
+    "JudgedConfig",
+    "JudgedItems",
+    "JudgedMean",
+    "JudgedReport",
+    "LabelCalibration",
+    "LabelDistributions",
     "Qrels",
     "Query",
+    "QueryIntervals",
     "RankedList",
     "Run",
     "SkewCell",

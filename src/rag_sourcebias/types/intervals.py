@@ -32,6 +32,11 @@ class Interval:
     n_unlabeled : int
     assumptions : tuple of str
         What must hold for the stated confidence.
+    correlation : float or None
+        Between human and judge values on the labelled items, where a judge was used.
+    notes : tuple of str
+        What a reader should know before quoting the interval, such as that labels alone are
+        better than this judge.
     """
 
     estimate: float
@@ -43,6 +48,8 @@ class Interval:
     n_labeled: int
     n_unlabeled: int = 0
     assumptions: tuple[str, ...] = ()
+    correlation: float | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence_level < 1.0:
@@ -64,10 +71,16 @@ class Interval:
         return not self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        return (
-            f"{self.estimate:.4g} [{self.lower:.4g}, {self.upper:.4g}] "
-            f"({self.confidence_level:.0%}, {self.method}, n = {self.n_labeled})"
-        )
+        facts = [f"{100 * self.confidence_level:.4g}%", self.method]
+        if self.target != "population":
+            facts.append(f"of the {self.target} items")
+        facts.append(f"n = {self.n_labeled}")
+        if self.n_unlabeled:
+            facts[-1] += f" + {self.n_unlabeled} unlabelled"
+        if self.correlation is not None:
+            facts.append(f"judge r = {self.correlation:.2f}")
+        facts += self.notes
+        return f"{self.estimate:.4g} [{self.lower:.4g}, {self.upper:.4g}] ({', '.join(facts)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

@@ -1,0 +1,238 @@
+"""Readers of label distributions: what a judge believes about (query, document) pairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.cells import names_of
+from rag_sourcebias.io.columns import find_column
+from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.tables import Table, read_table
+from rag_sourcebias.types.labels import LabelDistributions
+
+__all__ = ["read_label_distributions"]
+
+FloatArray = npt.NDArray[np.float64]
+_TOLERANCE = 1e-6
+_FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
+
+
+def read_label_distributions(
+    path: PathLike, *, n_grades: int | None = None, of: Literal["judge", "human"] = "judge"
+) -> LabelDistributions:
+    """Read distributions over the grades 0 … R.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV or JSON lines (plain or ``.gz``), or Parquet, with ``query_id`` and ``doc_id``
+        (also ``qid``, ``docid``, ``docno``, ``corpus-id``) and one of: columns ``p0`` … ``pR``;
+        ``probs``, a list of R + 1 numbers; ``votes``, a list of whole grades; ``grade``, one whole
+        grade. In text files a list is written ``[0.1, 0.9]`` or with spaces or ``|`` between
+        numbers. ``.npz`` reads arrays ``pred_label_dist`` and ``true_label_dist`` of shape
+        (m, R + 1) with ids in ``<stem>.ids.tsv`` beside it.
+    n_grades : int or None
+        R + 1. None takes it from the columns or, for votes and grades, from the highest grade
+        seen: pass it where the highest grade may not occur.
+    of : {"judge", "human"}
+        Which of the two arrays of an ``.npz`` file.
+
+    Raises
+    ------
+    DataError
+        With file and line: a row does not sum to 1, is negative, has another length or holds a
+        grade outside the scale, or a pair occurs twice.
+    """
+    name = os.fspath(path)
+    if name.endswith(".npz"):
+        table, probs = _read_npz(Path(path), of)
+    else:
+        table, probs = _read_rows(path, n_grades)
+    if n_grades is not None and probs.shape[1] != n_grades:
+        raise DataError(
+            f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
+        )
+    query, doc = (_name_column(table, r) for r in ("query_id", "doc_id"))
+    _check(probs, table)
+    queries: dict[str, int] = {}
+    docs: dict[str, int] = {}
+    query_codes = [queries.setdefault(q, len(queries)) for q in query]
+    doc_codes = [docs.setdefault(d, len(docs)) for d in doc]
+    seen: dict[tuple[int, int], int] = {}
+    for row, pair in enumerate(zip(query_codes, doc_codes, strict=True)):
+        if seen.setdefault(pair, row) != row:
+            raise DataError(
+                f"{table.where(row)}: query {query[row]!r}, document {doc[row]!r} occurs already "
+                f"in {table.where(seen[pair])}; keep one row per pair"
+            )
+    return LabelDistributions(
+        query_ids=tuple(queries),
+        doc_ids=tuple(docs),
+        query_codes=np.array(query_codes, dtype=np.int32),
+        doc_codes=np.array(doc_codes, dtype=np.int32),
+        probs=probs,
+    )
+
+
+def _name_column(table: Table, role: str) -> list[str]:
+    column = find_column(tuple(table.columns), role, given=None, path=table.path)
+    return names_of(table, str(column), role=role)
+
+
+def _check(probs: FloatArray, table: Table) -> None:
+    totals = probs.sum(axis=1)
+    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
+    bad = np.flatnonzero(~good)  # NaN counts as wrong
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
+            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
+            "each row by its sum, and leave out pairs the judge gave no answer for"
+        )
+
+
+def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]:
+    name = os.fspath(path)
+    form: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
+        lacking = [r for r, c in zip(("query_id", "doc_id"), pair, strict=True) if c is None]
+        form.extend(_value_columns(names))
+        if lacking or not form:
+            lacking += [] if form else [f"labels ({_FORMS})"]
+            raise DataError(
+                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{', '.join(names)}"
+            )
+        return [*(c for c in pair if c is not None), *form]
+
+    table = read_table(path, choose)
+    columns = [table.columns[c] for c in form]
+    if re.fullmatch(r"p_?0", form[0]):
+        return table, np.column_stack([_floats(c, table) for c in columns])
+    if form[0] == "probs":
+        return table, _stack([_items(c, table, i) for i, c in enumerate(columns[0])], table)
+    votes = [_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])]
+    return table, _shares([_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades)
+
+
+def _value_columns(names: Sequence[str]) -> list[str]:
+    for pattern in ("p{}", "p_{}"):
+        numbered = [pattern.format(i) for i in range(len(names)) if pattern.format(i) in names]
+        if len(numbered) > 1 and numbered[-1] == pattern.format(len(numbered) - 1):
+            return numbered
+    return next(([n] for n in ("probs", "votes", "grade") if n in names), [])
+
+
+def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
+    try:
+        if isinstance(cell, bool):
+            raise TypeError
+        return float(cell)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
+
+
+def _floats(cells: Sequence[Any], table: Table) -> FloatArray:
+    return np.array([_number(c, table, i) for i, c in enumerate(cells)], dtype=np.float64)
+
+
+def _items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN401
+    """Return the entries of a list cell."""
+    if isinstance(cell, str):
+        try:
+            cell = (
+                json.loads(cell)
+                if cell.lstrip().startswith("[")
+                else re.split(r"[\s|]+", cell.strip())
+            )
+        except ValueError as error:
+            raise DataError(f"{table.where(row)}: {cell!r} is not a list of numbers") from error
+    if not isinstance(cell, list) or not cell or cell == [""]:
+        raise DataError(
+            f"{table.where(row)}: expected a list of numbers, found {cell!r}; leave out pairs the "
+            "judge gave no answer for"
+        )
+    return cell
+
+
+def _stack(rows: Sequence[Sequence[Any]], table: Table) -> FloatArray:
+    width = len(rows[0])
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise DataError(
+                f"{table.where(i)}: {len(row)} probabilities where the first row has {width}"
+            )
+    return np.array(
+        [[_number(v, table, i) for v in row] for i, row in enumerate(rows)], dtype=np.float64
+    )
+
+
+def _grades(cells: Sequence[Any], table: Table, row: int) -> list[int]:
+    values = [_number(c, table, row) for c in cells]
+    for value in values:
+        if not value.is_integer() or value < 0:
+            raise DataError(
+                f"{table.where(row)}: grade {value:g} is not a whole number of at least 0; leave "
+                "out pairs the judge gave no answer for"
+            )
+    return [int(v) for v in values]
+
+
+def _shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | None) -> FloatArray:
+    highest = [max(v) for v in votes]
+    width = max(max(highest) + 1, 2) if n_grades is None else n_grades
+    over = next((i for i, g in enumerate(highest) if g >= width), None)
+    if over is not None:
+        raise DataError(
+            f"{table.where(over)}: grade {highest[over]} is outside the scale 0 … {width - 1}"
+        )
+    counts = np.zeros((len(votes), width))
+    rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])
+    np.add.at(counts, (rows, np.concatenate([np.asarray(v) for v in votes])), 1.0)
+    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:
+    if not path.is_file():
+        raise DataError(f"{path} does not exist or is not a file")
+    key = {"judge": "pred_label_dist", "human": "true_label_dist"}[of]
+    sidecar = path.with_suffix(".ids.tsv")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if key not in arrays:
+                raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
+            probs = np.asarray(arrays[key], dtype=np.float64)
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is not a readable .npz file: {error}") from error
+    table = read_table(sidecar, _pair_columns(str(sidecar)))
+    if probs.ndim != 2 or len(probs) != len(table):
+        raise DataError(
+            f"{path}: {key} has shape {probs.shape} but {sidecar.name} names {len(table)} rows"
+        )
+    return table, probs
+
+
+def _pair_columns(name: str) -> Callable[[tuple[str, ...]], list[str]]:
+    def choose(names: tuple[str, ...]) -> list[str]:
+        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
+        found = [c for c in pair if c is not None]
+        if len(found) < 2:
+            raise DataError(f"{name}: query_id and doc_id are needed, found {', '.join(names)}")
+        return found
+
+    return choose

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.intervals.checks import (
+    _mean_tail,
+    _shape_check,
+    check_items,
+    check_random_labels,
+    check_scale,
+    is_constant,
+)
+from rag_sourcebias.types.judged_items import JudgedItems
+
+
+def test_scale_names_how_many_and_which():
+    values = np.array([1.0, np.nan, 5.0, 7.0, -1.0])
+    check_scale(values, -1, 7)
+    with pytest.raises(DataError) as error:
+        check_scale(values, 1, 5, ids="abcde")
+    assert str(error.value) == (
+        "2 human label(s) outside the scale 1 … 5, first 7 of item 'd'; correct them, or state "
+        "the scale they are on"
+    )
+    with pytest.raises(DataError, match=r"1 judge value\(s\) .* item 3 \(counted from 0\)"):
+        check_scale(values, -1, 5, what="judge value")
+
+
+def test_constant_judges():
+    assert is_constant(np.array([0.3, np.nan, 0.1 + 0.2]))
+    assert is_constant(np.full(3, np.nan))
+    assert is_constant(np.full(2, 1e9))
+    assert not is_constant(np.array([0.3, 0.31]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_distribution_gap_is_that_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    for x, y in [
+        (rng.normal(size=30), rng.normal(size=400)),
+        (rng.normal(size=400), rng.normal(0.5, 1, size=60)),
+        (rng.integers(0, 4, 25) * 1.0, rng.integers(0, 5, 100) * 1.0),
+    ]:
+        p, note = _shape_check(x, y)
+        exact = stats.ks_2samp(x, y, method="asymp")
+        assert f"{exact.statistic:.2g})" in note
+        assert p == pytest.approx(exact.pvalue, abs=0.06)
+
+
+@pytest.mark.parametrize("n", [8, 20, 100])
+def test_tail_of_the_mean_is_right_where_z_is_not(n):
+    """Against 200,000 drawn means, far out on both sides of a skewed pool."""
+    rng = np.random.default_rng(n)
+    pool = rng.gamma(0.5, size=1000)
+    pool = (pool - pool.mean()) / pool.std()
+    means = pool[rng.integers(0, 1000, (200_000, n))].mean(axis=1)
+    z_is_off = 0
+    for q in (0.001, 0.01, 0.1, 0.9, 0.99, 0.999):
+        mean = float(np.quantile(means, q))
+        one_side = 2 * min(q, 1 - q)
+        assert _mean_tail(pool, mean, n) == pytest.approx(one_side, rel=0.25)
+        z_is_off += abs(2 * stats.norm.sf(abs(mean) * np.sqrt(n)) / one_side - 1) > 0.25
+    assert z_is_off >= 2
+    assert _mean_tail(pool, float(pool.max()), n) == pytest.approx(0, abs=1e-12)
+
+
+POOLS = {
+    "normal": lambda rng: rng.normal(size=2000),
+    "skewed": lambda rng: rng.exponential(size=2000),
+    "heavy tails": lambda rng: rng.standard_cauchy(2000),
+    "rare verdict": lambda rng: (rng.random(2000) < 0.02) * 1.0,
+    "even verdict": lambda rng: (rng.random(2000) < 0.5) * 1.0,
+    "grades": lambda rng: rng.choice(4, 2000, p=[0.6, 0.25, 0.1, 0.05]) * 1.0,
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("n", [10, 40, 1500])
+def test_false_alarms_are_rare(name, n):
+    """At most 1 % by design; 300 draws may show up to 9 (P of more at 1 %: 0.0003)."""
+    rng = np.random.default_rng(n)
+    pool = POOLS[name](rng)
+    groups = rng.choice(["a", "b", "c", "rare"], 2000, p=[0.6, 0.29, 0.1, 0.01])
+    alarms = 0
+    for _ in range(300):
+        order = rng.permutation(2000)
+        a, b = order[:n], order[n:]
+        alarms += bool(
+            check_random_labels(
+                pool[a],
+                pool[b],
+                labeled_groups=groups[a].tolist(),
+                unlabeled_groups=groups[b].tolist(),
+            )
+        )
+    assert alarms <= 9
+
+
+def test_a_shift_is_found_and_named():
+    rng = np.random.default_rng(0)
+    pool = rng.normal(size=5000)
+    easy = np.argsort(-pool + rng.normal(size=5000))  # labelled first: what the judge liked
+    notes = check_random_labels(pool[easy[:50]], pool[easy[50:]])
+    assert len(notes) == 2
+    assert notes[0].startswith("the labelled items have a mean judge value of 1.")
+    assert "the unlabelled of -0.022" in notes[0]
+    assert "do not look drawn at random" in notes[0]
+    assert "distributed differently" in notes[1]
+
+
+def test_power_against_half_a_standard_deviation():
+    rng = np.random.default_rng(1)
+    found = sum(
+        bool(check_random_labels(rng.normal(0.5, 1, size=60), rng.normal(size=1000)))
+        for _ in range(200)
+    )
+    assert found >= 150
+
+
+def test_a_change_of_spread_alone_is_found():
+    rng = np.random.default_rng(2)
+    middle = rng.normal(0, 0.2, size=100)
+    notes = check_random_labels(middle, rng.normal(size=3000))
+    assert len(notes) == 1
+    assert "largest gap" in notes[0]
+
+
+def test_groups_are_named_even_where_every_expected_count_is_small():
+    rng = np.random.default_rng(3)
+    systems = [f"s{i % 12}" for i in range(1200)]
+    values = rng.normal(size=1220)
+    notes = check_random_labels(
+        values[:20], values[20:], labeled_groups=["s3"] * 20, unlabeled_groups=systems
+    )
+    assert len(notes) == 1
+    assert notes[0].startswith(
+        "group 's3' makes up 100.0% of the labelled and 8.3% of the unlabelled items (p = "
+    )
+
+
+def test_silent_where_nothing_can_be_said():
+    few, many = np.arange(7.0) + 100, np.zeros(50)
+    assert check_random_labels(few, many) == ()
+    assert check_random_labels(np.ones(20), np.ones(30)) == ()
+    assert check_random_labels(np.full(20, np.nan), many) == ()
+    one = {"labeled_groups": ["a"] * 20, "unlabeled_groups": ["a"] * 30}
+    assert check_random_labels(np.ones(20), np.ones(30), **one) == ()
+
+
+def clustered_items(rng, **options):
+    """60 of 300 questions labelled, with all their 10 answers; answers to a question are alike."""
+    question = np.repeat(np.arange(300), 10)
+    judge = np.repeat(rng.normal(size=300), 10) + rng.normal(0, 0.3, 3000)
+    chosen = np.isin(question, rng.permutation(300)[:60])
+    return JudgedItems(
+        ids=tuple(map(str, range(3000))),
+        human=np.where(chosen, 1.0, np.nan),
+        judge=judge,
+        clusters=tuple(map(str, question)),
+        **options,
+    )
+
+
+def test_clusters_labelled_as_a_whole_are_compared_as_a_whole():
+    rng = np.random.default_rng(5)
+    alarms = naive = 0
+    for _ in range(100):
+        items = clustered_items(rng)
+        alarms += bool(check_items(items))
+        naive += bool(check_random_labels(items.judge[items.labeled], items.judge[~items.labeled]))
+    assert alarms <= 4
+    assert naive >= 20
+    easy = np.where(items.judge > 1, 1.0, np.nan)
+    assert check_items(replace(items, human=easy))
+
+
+def test_items_without_clusters_use_groups_and_strata_are_left_alone():
+    rng = np.random.default_rng(6)
+    n = 500
+    items = JudgedItems(
+        ids=tuple(map(str, range(n))),
+        human=np.where(np.arange(n) < 60, 0.0, np.nan),
+        judge=rng.normal(size=n),
+        groups=tuple("a" if i < 50 else "b" for i in range(n)),
+    )
+    (note,) = check_items(items)
+    assert note.startswith("group 'a' makes up 83.3% of the labelled and 0.0% of the unlabelled")
+    assert check_items(replace(items, strata=items.groups)) == ()
+    assert check_items(replace(items, human=np.zeros(n))) == ()
+    assert check_items(replace(items, human=np.full(n, np.nan))) == ()
+
+
+def test_refusals():
+    with pytest.raises(DataError, match="or of none"):
+        check_random_labels(np.ones(9), np.ones(9), labeled_groups=["a"] * 9)
+    with pytest.raises(DataError, match="differ in length"):
+        check_random_labels(
+            np.ones(9), np.ones(9), labeled_groups=["a"], unlabeled_groups=["a"] * 9
+        )
+    with pytest.raises(DataError, match="confidence_level 1"):
+        check_random_labels(np.ones(9), np.ones(9), confidence_level=1)
+
+
+def test_a_million_items_take_a_fraction_of_a_second():
+    rng = np.random.default_rng(4)
+    pool = rng.normal(size=1_000_000)
+    check_random_labels(pool[:50], pool[50:100])  # import scipy.special
+    start = time.perf_counter()
+    assert check_random_labels(pool[:200], pool[200:]) == ()
+    assert time.perf_counter() - start < 1.0  # about 0.1 s on a quiet machine

@@ -1,0 +1,131 @@
+"""Critical λ against a search over λ, and the recalibration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from crc_oracles import TIE, awkward_labels, utilities_literally
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.intervals.crc import (
+    crossings,
+    perturbed_utilities,
+    recalibrated_utilities,
+    recalibration,
+    set_crossing,
+)
+from rag_sourcebias.intervals.crc.critical import INSIDE
+from rag_sourcebias.intervals.utility import RankedLabels
+
+GRID = np.concatenate([np.linspace(-1, 1, 801), [-1 + 1e-5, 1 - 1e-5]])
+GRID.sort()
+
+
+def one_document(*p, gains=(0.0, 1.0, 3.0)):
+    return RankedLabels.from_grid(np.array([[p]]), np.ones(1), np.array(gains))
+
+
+@pytest.mark.parametrize("gain_of_mean", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_equals_a_search_over_lambda(seed, gain_of_mean):
+    labels, y = awkward_labels(seed, gain_of_mean=gain_of_mean)
+    first, last = crossings(labels, y)
+    values = np.array([utilities_literally(labels, lam) for lam in GRID])
+    for i in range(labels.n_queries):
+        reached = np.flatnonzero(values[:, i] >= y[i] - TIE)
+        # the answer lies between the last λ of the grid that fails and the first that holds
+        if len(reached):
+            before = GRID[reached[0] - 1] if reached[0] else -1.0
+            assert before - 1e-9 <= first[i] <= GRID[reached[0]] + 1e-9
+        else:
+            assert first[i] == 1.0
+        within = np.flatnonzero(values[:, i] <= y[i] + TIE)
+        if len(within):
+            after = GRID[within[-1] + 1] if within[-1] + 1 < len(GRID) else 1.0
+            assert GRID[within[-1]] - 1e-9 <= last[i] <= after + 1e-9
+        else:
+            assert last[i] == -1.0
+
+
+@given(st.integers(0, 100_000), st.booleans())
+def test_bounds_hold_where_they_are_said_to(seed, gain_of_mean):
+    labels, y = awkward_labels(seed, gain_of_mean=gain_of_mean)
+    first, last = crossings(labels, y)
+    top, bottom = perturbed_utilities(labels, 1.0), perturbed_utilities(labels, -1.0)
+    within = (bottom - TIE <= y) & (y <= top + TIE)
+    assert np.all((perturbed_utilities(labels, first) >= y - 3 * TIE)[within])
+    assert np.all((perturbed_utilities(labels, last) <= y + 3 * TIE)[within])
+
+
+def test_jumps_at_the_ends():
+    one_hot = one_document(0.0, 1.0, 0.0)
+    assert set_crossing(one_hot, np.array([1.0])) == (-INSIDE, INSIDE)
+    assert set_crossing(one_hot, np.array([0.0])) == (-1.0, -1.0)
+    assert set_crossing(one_hot, np.array([0.5])) == (-INSIDE, -1.0)
+    assert set_crossing(one_hot, np.array([2.0])) == (1.0, INSIDE)
+    assert set_crossing(one_hot, np.array([3.0])) == (1.0, 1.0)
+    assert set_crossing(one_hot, np.array([4.0])) == (1.0, 1.0)
+    assert set_crossing(one_hot, np.array([-1.0])) == (-1.0, -1.0)
+
+
+def test_closed_form_of_one_document():
+    # (1 − λ) of the upper tail of (.5, .3, .2): mean gain 2 needs a tail of .4
+    first, last = set_crossing(one_document(0.5, 0.3, 0.2), np.array([2.0]))
+    assert first == pytest.approx(0.6, abs=1e-8)
+    assert last == pytest.approx(0.6, abs=1e-8)
+
+
+def test_a_set_with_counts_is_the_set_repeated():
+    for seed in range(20):
+        labels, y = awkward_labels(seed, n_queries=4)
+        counts = np.array([2, 0, 3, 1])
+        rows = np.repeat(np.arange(4), counts)
+        np.testing.assert_allclose(
+            set_crossing(labels, y, counts=counts),
+            set_crossing(labels.take(rows), y[rows]),
+            atol=1e-8,
+        )
+
+
+@given(st.integers(0, 100_000), st.booleans())
+def test_recalibration_is_nearest_zero_among_the_best(seed, gain_of_mean):
+    labels, y = awkward_labels(seed, gain_of_mean=gain_of_mean)
+    lam = recalibration(labels, y)
+    assert -1 < lam < 1
+
+    def error(at):
+        return abs(float((perturbed_utilities(labels, at) - y).sum()))
+
+    best = min(error(-INSIDE), error(lam), error(INSIDE))
+    assert error(lam) <= best + 1e-8
+    if abs(lam) > 1e-6:
+        assert error(lam * 0.999) > error(lam)
+
+
+def test_recalibration_brings_the_mean_error_to_zero():
+    rng = np.random.default_rng(3)
+    gains = np.array([0.0, 1.0, 3.0, 7.0])
+    labels = RankedLabels.from_grid(
+        rng.dirichlet(np.ones(4), size=(30, 5)), 1 / np.log2(np.arange(2, 7)), gains
+    )
+    y = 0.6 * labels.utilities()[:10]
+    lam, values = recalibrated_utilities(labels, y, np.arange(10))
+    assert lam < 0
+    assert values.shape == (30,)
+    assert values[:10].mean() == pytest.approx(y.mean(), abs=1e-9)
+
+
+def test_one_hot_judges_stay_as_they_are():
+    labels = one_document(0.0, 1.0, 0.0)
+    for y in (0.0, 0.7, 1.0, 3.0, 10.0):
+        assert recalibration(labels, np.array([y])) == 0.0
+
+
+def test_values_are_checked():
+    labels = one_document(0.5, 0.3, 0.2)
+    with pytest.raises(DataError, match=r"shape \(2,\) for 1 queries"):
+        crossings(labels, np.zeros(2))
+    with pytest.raises(DataError, match="human value of query 0 is nan"):
+        recalibration(labels, np.array([np.nan]))

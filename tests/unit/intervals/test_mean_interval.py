@@ -1,0 +1,205 @@
+"""The default method against its literal definition, and what it does at the edges."""
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.quantiles import t_quantile
+from rag_sourcebias.intervals import mean_interval, t_interval, win_rate_interval
+
+
+def sample(seed=0, n=30, n_pool=200, noise=2.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.gamma(2.0, 3.0, n + n_pool)
+    judge = 1.3 * truth + 2 + rng.normal(0, noise, n + n_pool)
+    return truth[:n], judge[:n], judge[n:]
+
+
+def literal(y, f, pool, target, keep=None):
+    """Regression estimate by explicit least squares, on the items of ``keep``."""
+    keep = np.arange(len(y)) if keep is None else keep
+    design = np.stack([np.ones(len(keep)), f[keep]], axis=1)
+    a, b = np.linalg.lstsq(design, y[keep], rcond=None)[0]
+    towards = pool if target == "unlabeled" else np.concatenate([f, pool])
+    return a + b * towards.mean(), b
+
+
+@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+@pytest.mark.parametrize("noise", [0.3, 20.0])
+def test_regression_is_least_squares_with_the_jackknife(target, noise):
+    y, f, pool = sample(noise=noise)
+    n, m = len(y), len(pool)
+    estimate, slope = literal(y, f, pool, target)
+    left_out = [
+        literal(y, f, pool, target, np.delete(np.arange(n), i))[0] for i in range(n)
+    ]
+    variance = np.sum((estimate - np.array(left_out)) ** 2) * n / (n - 2)
+    variance *= {"population": 1, "pool": m / (n + m), "unlabeled": 1 + n / m}[target]
+    if target == "population":
+        variance += slope**2 * np.concatenate([f, pool]).var(ddof=1) / (n + m)
+    found = mean_interval(y, f, pool, target=target)
+    assert found.estimate == pytest.approx(estimate, abs=1e-10)
+    assert found.half_width == pytest.approx(t_quantile(0.975, n - 2) * np.sqrt(variance))
+    assert found.correlation == pytest.approx(np.corrcoef(y, f)[0, 1])
+
+
+def test_clusters_are_left_out_as_a_whole():
+    y, f, pool = sample(n=40, n_pool=100)
+    labeled, unlabeled = np.arange(40) // 4, 100 + np.arange(100) // 4
+    found = mean_interval(
+        y, f, pool, target="pool", clusters=labeled, clusters_unlabeled=unlabeled
+    )
+    estimate, _ = literal(y, f, pool, "pool")
+    left_out = [literal(y, f, pool, "pool", np.flatnonzero(labeled != g))[0] for g in range(10)]
+    variance = np.sum((estimate - np.array(left_out)) ** 2) * 100 / 140
+    assert found.estimate == pytest.approx(estimate)
+    assert found.half_width == pytest.approx(t_quantile(0.975, 9) * np.sqrt(variance))
+    assert "clusters are independent" in found.assumptions
+
+
+def test_clusters_of_one_item_are_items_up_to_the_finite_sample_factor():
+    y, f, pool = sample()
+    found = mean_interval(
+        y, f, pool, target="pool", clusters=range(30), clusters_unlabeled=range(100, 300)
+    )
+    plain = mean_interval(y, f, pool, target="pool")
+    factor = np.sqrt(28 / 30) * t_quantile(0.975, 29) / t_quantile(0.975, 28)
+    assert found.half_width == pytest.approx(plain.half_width * factor)
+
+
+def test_strata_weigh_by_the_target_not_by_the_sample():
+    rng = np.random.default_rng(8)
+    f = rng.normal(size=600)
+    stratum = np.repeat(["a", "b"], 300)
+    truth = f + np.where(stratum == "a", 0.0, 10.0)
+    labeled = np.r_[rng.choice(300, 40, replace=False), 300 + rng.choice(300, 10, replace=False)]
+    rest = np.setdiff1d(np.arange(600), labeled)
+    args = (truth[labeled] + rng.normal(0, 0.1, 50), f[labeled], f[rest])
+    found = mean_interval(
+        *args, target="pool", strata=stratum[labeled], strata_unlabeled=stratum[rest]
+    )
+    assert found.lower <= truth.mean() <= found.upper
+    assert found.half_width < 0.1
+    assert abs(mean_interval(*args).estimate - truth.mean()) > 1  # without them it is wrong
+
+
+def test_weights_correct_a_shift():
+    rng = np.random.default_rng(1)
+    pool = rng.normal(1.0, 1.0, 4000)
+    labeled = rng.normal(0.0, 1.0, 200)
+    y = labeled**2 + rng.normal(0, 0.1, 200)  # not linear in the judge, so the shift matters
+    weights = np.exp(labeled - 0.5)
+    found = mean_interval(y, labeled, pool, weights=weights)
+    assert found.lower <= 2.0 <= found.upper
+    assert not mean_interval(y, labeled, pool).lower <= 2.0 <= mean_interval(y, labeled, pool).upper
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_few_labels_give_labels_alone_and_say_so(n):
+    y, f, pool = sample(n=n)
+    found = mean_interval(y, f, pool)
+    alone = t_interval(y)
+    assert (found.lower, found.upper) == (alone.lower, alone.upper)
+    assert found.notes == ("fewer than 10 labels: the judge was not used",)
+
+
+def test_constant_judge_gives_labels_alone_and_says_so():
+    y, _, _ = sample()
+    found = mean_interval(y, np.full(30, 3.0), np.full(100, 3.0))
+    assert found.half_width == pytest.approx(t_interval(y).half_width)
+    assert "the judge is constant" in str(found)
+
+
+def test_useless_judge_is_called_useless():
+    rng = np.random.default_rng(12)
+    y = rng.normal(size=40)
+    judge = rng.normal(size=40)
+    judge -= np.polyval(np.polyfit(y, judge, 1), y)  # exactly uncorrelated
+    assert "labels alone are as good" in str(mean_interval(y, judge, rng.normal(size=400)))
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda y, rng: y,
+        lambda y, rng: -y,
+        lambda y, rng: (y > 6).astype(float),
+        lambda y, rng: np.r_[1.0, np.zeros(len(y) - 1)],  # one labelled item decides the slope
+        lambda y, rng: 1e12 + y,
+        lambda y, rng: 1e-12 * y,
+    ],
+    ids=["perfect", "inverted", "one-hot", "alone", "large", "small"],
+)
+@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+def test_finite_for_any_judge(judge, target):
+    rng = np.random.default_rng(0)
+    y = rng.gamma(2, 3, 300)
+    f = judge(y, rng)
+    found = mean_interval(y[:50], f[:50], f[50:], target=target)
+    assert np.isfinite([found.lower, found.estimate, found.upper]).all()
+    assert found.half_width < 5
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_perfect_judge_of_the_pool_has_width_zero(sign):
+    rng = np.random.default_rng(0)
+    y = rng.gamma(2, 3, 300)
+    f = sign * 2 * y + 7
+    found = mean_interval(y[:50], f[:50], f[50:], target="pool")
+    assert found.half_width == pytest.approx(0, abs=1e-9)
+    assert found.estimate == pytest.approx(y.mean())
+
+
+def test_binary_labels_that_all_agree_still_have_an_interval():
+    found = mean_interval(np.ones(20), np.ones(20), np.ones(500))
+    assert found.estimate == 1.0
+    assert 0.75 < found.lower < 0.9
+    assert found.upper == 1.0
+    assert "score form" in found.method
+    with pytest.raises(InsufficientDataError, match="all 20 human values equal 3"):
+        mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0))
+    bounded = mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0), bounds=(1, 5))
+    assert 1 <= bounded.lower < 3 < bounded.upper <= 5
+
+
+def test_wins_may_be_ties():
+    rng = np.random.default_rng(0)
+    wins = rng.choice([0, 0.5, 1], 80)
+    judged = np.clip(wins + rng.choice([-0.5, 0, 0.5], 80), 0, 1)
+    found = win_rate_interval(wins, judged, rng.choice([0, 0.5, 1], 500))
+    assert 0 <= found.lower < found.estimate < found.upper <= 1
+
+
+def test_refusals_name_what_is_wrong():
+    y, f, pool = sample()
+    with pytest.raises(InsufficientDataError, match="1 human label.*from 10 on"):
+        mean_interval(y[:1], f[:1], pool)
+    with pytest.raises(DataError, match="30 human values and 29 judge values"):
+        mean_interval(y, f[1:], pool)
+    with pytest.raises(DataError, match="method 'magic' is not one of"):
+        mean_interval(y, f, pool, method="magic")
+    with pytest.raises(DataError, match=r"outside the scale \[0, 5\], first"):
+        mean_interval(y, f, pool, bounds=(0, 5))
+    with pytest.raises(InsufficientDataError, match="stratum 'b' has 1 labelled"):
+        mean_interval(
+            y, f, pool, strata=["a"] * 29 + ["b"], strata_unlabeled=["a"] * 200
+        )
+    with pytest.raises(InsufficientDataError, match="stratum 'c' has no labelled item"):
+        mean_interval(y, f, pool, strata=["a"] * 30, strata_unlabeled=["a"] * 199 + ["c"])
+    with pytest.raises(InsufficientDataError, match="3 labelled cluster"):
+        mean_interval(
+            y, f, pool, clusters=np.arange(30) % 3, clusters_unlabeled=np.arange(200) % 3
+        )
+    with pytest.raises(DataError, match="weights must be at least 0"):
+        mean_interval(y, f, pool, weights=-np.ones(30))
+    with pytest.raises(DataError, match="'ppi' does not take clusters"):
+        mean_interval(y, f, pool, method="ppi", clusters=range(30), clusters_unlabeled=range(200))
+    with pytest.raises(DataError, match="clusters of the unlabelled items are missing"):
+        mean_interval(y, f, pool, clusters=range(30))
+
+
+def test_one_honest_line():
+    y, f, pool = sample()
+    assert str(mean_interval(y, f, pool)).endswith(
+        "(95%, regression on the judge, n = 30 + 200 unlabelled, judge r = 0.91)"
+    )

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import (
+    CalibrationError,
+    DataError,
+    InsufficientDataError,
+    UnsupportedVersionError,
+)
+from rag_sourcebias.judges.drift import (
+    build_anchor_set,
+    check_drift,
+    read_anchor_set,
+    require_stable,
+    write_anchor_set,
+)
+from rag_sourcebias.types.anchors import DriftCheck
+from rag_sourcebias.types.judged_items import JudgedItems
+
+
+def items(n=100, seed=0):
+    rng = np.random.default_rng(seed)
+    human = rng.integers(0, 4, n).astype(float)
+    judge = 0.5 * human + rng.normal(1, 0.5, n)
+    human[n - 10 :] = np.nan
+    judge[0] = np.nan
+    return JudgedItems(ids=tuple(f"i{i}" for i in range(n)), human=human, judge=judge)
+
+
+@pytest.fixture
+def anchors():
+    return build_anchor_set(items(), settings={"model": "judge-1"})
+
+
+def test_calibration_is_least_squares_with_mean_error_zero(anchors):
+    assert len(anchors.ids) == 89
+    slope, intercept = np.polyfit(anchors.judge, anchors.human, 1)
+    assert (anchors.slope, anchors.intercept) == pytest.approx((slope, intercept))
+    residual = anchors.human - anchors.intercept - anchors.slope * anchors.judge
+    assert residual.mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_an_unchanged_judge_is_stable(anchors):
+    check = check_drift(anchors, anchors.judge)
+    assert check.stable
+    assert (check.share_changed, check.shift.estimate, check.n_missing) == (0, 0, 0)
+    assert check.tilt_p_value is None
+    assert str(check).startswith("judge stable on 89 anchors (0 without an answer): E[y − ĉ(f)] m")
+    require_stable(check)
+
+
+def test_the_test_is_paired(anchors):
+    rng = np.random.default_rng(1)
+    new = anchors.judge + rng.normal(0.1, 0.2, 89)
+    check = check_drift(anchors, dict(zip(anchors.ids, new, strict=True)))
+    paired = stats.ttest_rel(new, anchors.judge).confidence_interval(0.95)
+    assert (check.shift.lower, check.shift.upper) == pytest.approx((paired.low, paired.high))
+    assert check.error_shift.estimate == pytest.approx(-anchors.slope * check.shift.estimate)
+    assert check.error_now == pytest.approx(check.error_shift.estimate)
+    assert not check.stable
+    with pytest.raises(CalibrationError) as error:
+        require_stable(check)
+    text = str(error.value)
+    assert text.startswith(f"the judge has drifted: E[y − ĉ(f)] moved by {check.error_now:.4g} [")
+    assert "on 89 anchors, not within 0" in text
+    assert "label a new sample and calibrate again" in text
+
+
+@pytest.mark.parametrize(("margin", "stable"), [(0.01, False), (0.1, False), (0.3, True)])
+def test_equivalence_needs_the_whole_interval_within_the_margin(anchors, margin, stable):
+    new = anchors.judge + np.random.default_rng(1).normal(0.1, 0.2, 89)
+    check = check_drift(anchors, new, margin=margin)
+    assert check.stable == stable
+    if not stable:
+        with pytest.raises(CalibrationError, match=f"not within the margin ± {margin:g}"):
+            require_stable(check)
+
+
+def test_with_a_margin_noise_is_not_stability(anchors):
+    """So noisy a change that it is neither seen nor ruled out."""
+    new = anchors.judge + np.random.default_rng(3).normal(0, 2, 89)
+    assert check_drift(anchors, new).stable
+    assert not check_drift(anchors, new, margin=0.1).stable
+
+
+def test_false_alarms_and_power(anchors):
+    """200 re-judgings with noise .2: 5 % alarms (at most 18 with P .993), nearly all shifts."""
+    rng = np.random.default_rng(4)
+    quiet = sum(
+        not check_drift(anchors, anchors.judge + rng.normal(0, 0.2, 89)).stable for _ in range(200)
+    )
+    found = sum(
+        not check_drift(anchors, anchors.judge + rng.normal(0.1, 0.2, 89)).stable
+        for _ in range(200)
+    )
+    assert quiet <= 18
+    assert found >= 190
+
+
+def test_a_judge_that_turned_harsher_on_weak_items_only(anchors):
+    centred = anchors.judge - anchors.judge.mean()
+    noise = np.random.default_rng(5).normal(0, 0.05, 89)
+    check = check_drift(anchors, anchors.judge + 0.3 * centred + noise - noise.mean())
+    assert check.stable  # the mean error of the anchors did not move
+    assert check.tilt_p_value < 1e-6
+    plain = check_drift(anchors, anchors.judge + noise)
+    assert plain.tilt_p_value > 0.01
+
+
+def test_a_judge_that_moved_every_anchor_alike(anchors):
+    check = check_drift(anchors, anchors.judge + 0.25)
+    assert not check.stable
+    assert check.shift.estimate == pytest.approx(0.25)
+    assert check.correlation_now == pytest.approx(check.correlation_then)
+
+
+def test_failures_on_the_anchors_are_counted(anchors):
+    some = dict(zip(anchors.ids[:82], anchors.judge[:82], strict=True))
+    assert check_drift(anchors, some).stable
+    fewer = dict(zip(anchors.ids[:79], anchors.judge[:79], strict=True))
+    check = check_drift(anchors, {**fewer, anchors.ids[80]: float("nan")})
+    assert check.n_missing == 10
+    assert not check.stable
+    with pytest.raises(CalibrationError, match="failed on 10 of 89 anchors, more than 10%"):
+        require_stable(check)
+    with pytest.raises(InsufficientDataError, match="5 of 89 anchors have a new judge value"):
+        check_drift(anchors, dict(list(some.items())[:5]))
+
+
+def test_refusals(anchors):
+    with pytest.raises(DataError, match=r"1 judged id\(s\) are not anchors, first 'zz'; .* 'i1'"):
+        check_drift(anchors, {"zz": 1.0})
+    with pytest.raises(DataError, match=r"shape \(3,\) for 89 anchors"):
+        check_drift(anchors, np.ones(3))
+    with pytest.raises(DataError, match="anchor 'i1' is infinite"):
+        check_drift(anchors, np.where(np.arange(89) == 0, np.inf, anchors.judge))
+    with pytest.raises(DataError, match="margin 0 must be above 0"):
+        check_drift(anchors, anchors.judge, margin=0)
+    with pytest.raises(InsufficientDataError, match="4 labelled and judged") as error:
+        build_anchor_set(items(15))
+    assert error.value.n_needed == 20
+    flat = items()
+    with pytest.raises(CalibrationError, match="the value 2; a constant judge"):
+        build_anchor_set(replace(flat, judge=np.full(100, 2.0)))
+
+
+def test_files(tmp_path, anchors):
+    path = tmp_path / "anchors.json"
+    write_anchor_set(anchors, path)
+    again = read_anchor_set(path)
+    assert again.to_dict() == anchors.to_dict()
+    assert again.settings == {"model": "judge-1"}
+    assert check_drift(again, anchors.judge).stable
+    data = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, "schema_version": 99}), encoding="utf-8")
+    with pytest.raises(UnsupportedVersionError, match="schema 99; this release reads 1"):
+        read_anchor_set(path)
+    for text, message in [
+        ("{}", "is not an anchor set"),
+        ("not json", "is not JSON"),
+        (json.dumps({**data, "human": [1]}), "is not a complete anchor set: human values of the"),
+        (json.dumps({k: data[k] for k in ("schema_version", "ids")}), "field 'human' is missing"),
+        (json.dumps({**data, "ids": ["x"] * 89}), "an anchor id occurs twice"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            read_anchor_set(path)
+    check = check_drift(anchors, anchors.judge + 0.1)
+    assert DriftCheck.from_dict(json.loads(json.dumps(check.to_dict()))) == check

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.judges.calibration import audit_labels, calibration_of
+from rag_sourcebias.types import LabelDistributions
+
+
+def sample(seed=0, n=600, k=4, sharpen=1.0):
+    """Probabilities and grades drawn from them; ``sharpen`` > 1 makes the judge over-confident."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(k), n)
+    grades = (rng.random((n, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)
+    probs = truth**sharpen
+    return probs / probs.sum(axis=1, keepdims=True), np.eye(k)[grades]
+
+
+def test_scores_are_those_of_scikit_learn_and_the_definitions():
+    metrics = pytest.importorskip("sklearn.metrics")
+    probs, observed = sample()
+    found = calibration_of(probs, observed)
+    literal_rps = np.mean(
+        [
+            sum((p[: j + 1].sum() - o[: j + 1].sum()) ** 2 for j in range(3)) / 3
+            for p, o in zip(probs, observed, strict=True)
+        ]
+    )
+    assert found.rps == pytest.approx(literal_rps, rel=1e-12)
+    for grade in found.grades:
+        expected = metrics.brier_score_loss(observed[:, grade.grade], probs[:, grade.grade])
+        assert grade.brier == pytest.approx(expected, rel=1e-12)
+        parts = grade.reliability - grade.resolution + grade.uncertainty + grade.within_bins
+        assert parts == pytest.approx(grade.brier, rel=1e-12)
+        assert sum(b.n for b in grade.bins) == 600
+        assert grade.ece == pytest.approx(
+            sum(b.n * abs(b.predicted - b.observed) for b in grade.bins) / 600
+        )
+    assert found.brier == pytest.approx(sum(g.brier for g in found.grades), rel=1e-12)
+
+
+def test_bins_are_those_of_scikit_learn_for_continuous_predictions():
+    tools = pytest.importorskip("sklearn.calibration")
+    probs, observed = sample(n=1000, k=2)
+    seen, predicted = tools.calibration_curve(
+        observed[:, 1], probs[:, 1], n_bins=10, strategy="quantile"
+    )
+    bins = calibration_of(probs, observed).grades[1].bins
+    assert [b.n for b in bins] == [100] * 10
+    np.testing.assert_allclose([b.predicted for b in bins], predicted, atol=0.002)
+    np.testing.assert_allclose([b.observed for b in bins], seen, atol=0.02)
+
+
+def test_a_calibrated_judge_looks_calibrated():
+    found = calibration_of(*sample(n=20_000))
+    for grade in found.grades:
+        assert grade.ece == pytest.approx(grade.ece_if_calibrated, rel=0.5)
+        assert not grade.difference.excludes(0)
+    assert not found.gain_error.excludes(0)
+    assert found.gain_slope == pytest.approx(1, abs=0.04)
+    assert found.rps_skill > 0.2
+
+
+def test_an_over_confident_judge_is_found_out():
+    found = calibration_of(*sample(n=4000, sharpen=3.0))
+    assert all(g.ece > 3 * g.ece_if_calibrated for g in found.grades)
+    assert found.gain_slope < 0.85
+    lines = found.lines()
+    assert lines[0].startswith("label distributions of 4000 items: ranked probability skill ")
+    assert lines[2] == f"slope of observed on predicted gain {found.gain_slope:.3f} (1: calibrated)"
+    assert len(lines) == 7
+    assert str(found) == "\n".join(lines)
+
+
+def test_a_hard_wrong_judge_and_the_observed_shares():
+    observed = np.eye(3)[[0, 1, 2, 2]]
+    perfect = calibration_of(observed, observed)
+    assert (perfect.brier, perfect.rps, perfect.rps_skill) == (0, 0, 1)
+    assert perfect.gain_slope == pytest.approx(1)
+    assert perfect.gain_error is None  # no spread
+    wrong = calibration_of(np.eye(3)[[2, 2, 0, 0]], observed)
+    assert wrong.brier == 2
+    shares = np.tile([0.25, 0.25, 0.5], (4, 1))
+    same = calibration_of(shares, observed)
+    assert same.rps == same.rps_of_shares
+    assert same.gain_slope is None
+    assert [len(g.bins) for g in same.grades] == [1, 1, 1]
+
+
+def test_gains_clusters_and_soft_labels():
+    probs, observed = sample(n=40)
+    mean = calibration_of(probs, observed, gains=range(4)).gain_error
+    grade = np.arange(4)
+    assert mean.estimate == pytest.approx(((probs - observed) @ grade).mean())
+    copies = np.repeat(np.arange(40), 3)
+    cloned = calibration_of(probs[copies], observed[copies], clusters=copies, gains=range(4))
+    assert cloned.gain_error.half_width == pytest.approx(mean.half_width, rel=1e-9)
+    soft = calibration_of(probs, np.full((40, 4), 0.25))
+    assert soft.rps_of_shares == 0
+    assert soft.rps_skill == 0
+
+
+def labels(rows):
+    return LabelDistributions.from_rows(rows)
+
+
+def test_joined_by_pair():
+    judge = labels([("q", f"d{i}", [0.5, 0.5]) for i in range(5)])
+    human = labels([("q", "d3", [0, 1]), ("q", "d1", [1, 0]), ("q", "d0", [0, 1])])
+    found = audit_labels(judge, human)
+    assert found.n == 3
+    assert found.grades[1].observed_share == pytest.approx(2 / 3)
+    assert type(found).from_dict(found.to_dict()) == found
+    with pytest.raises(DataError, match=r"2 of 3 .* not judged, first query 'q', document 'd1'"):
+        audit_labels(labels([("q", "d3", [0.5, 0.5])]), human)
+    with pytest.raises(DataError, match="the judge has 3 grades and the human labels have 2"):
+        audit_labels(labels([("q", "d3", [0.5, 0.5, 0])]), human)
+
+
+def test_refusals():
+    probs, observed = sample(n=5)
+    with pytest.raises(DataError, match=r"shape \(5, 4\), labels of shape \(4, 4\)"):
+        calibration_of(probs, observed[:4])
+    with pytest.raises(DataError, match="3 gains for 4 grades"):
+        calibration_of(probs, observed, gains=[0, 1, 2])
+    with pytest.raises(InsufficientDataError, match=r"calibration of 1 item"):
+        calibration_of(probs[:1], observed[:1])
