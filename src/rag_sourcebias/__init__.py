@@ -15,8 +15,7 @@ from rag_sourcebias._version import __version__
 if TYPE_CHECKING:
     from rag_sourcebias.audit import (
         audit_source,
-        judge_items_with_intervals,
-        judge_ranking_with_intervals,
+        judge_with_intervals,
         measure_source_bias,
     )
     from rag_sourcebias.errors import SourceBiasError
@@ -57,8 +56,7 @@ if TYPE_CHECKING:
 _HOME = {
     "audit": (
         "audit_source",
-        "judge_items_with_intervals",
-        "judge_ranking_with_intervals",
+        "judge_with_intervals",
         "measure_source_bias",
     ),
     "errors": ("SourceBiasError",),
@@ -118,8 +116,7 @@ __all__ = [
     "__version__",
     "audit_source",
     "join_judged",
-    "judge_items_with_intervals",
-    "judge_ranking_with_intervals",
+    "judge_with_intervals",
     "load_dataset",
     "load_sample",
     "mean_interval",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from rag_sourcebias.audit import audit_source, measure_source_bias
 from rag_sourcebias.cli import options as opt
+from rag_sourcebias.cli.checks import choice, require_writable
 from rag_sourcebias.cli.console import err, out, stages
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.errors import DataError
@@ -28,6 +27,8 @@ from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 
 __all__ = ["app"]
+
+_INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
 
 app = typer.Typer(no_args_is_help=True, help="Measure ranking skew.")
 
@@ -77,13 +78,13 @@ def source(
         baseline_source=baseline_source,
         cutoffs=_cutoffs(cutoffs),
         measures=tuple(m.strip() for m in measures.split(",") if m.strip()),
-        ties=_choice("ties", ties),
+        ties=choice("ties", ties, ("expected", "trec")),
         confidence_level=confidence_level,
-        interval_method=_choice("interval", interval),
-        correction=_choice("correction", correction),
+        interval_method=choice("interval", interval, _INTERVALS),
+        correction=choice("correction", correction, ("holm", "bh", "none")),
         seed=seed,
     )
-    _require_writable(report)
+    require_writable(report)
     if run or qrels or tags:
         if folder or sample or dataset or retriever or rerank:
             raise DataError("--run, --qrels and --tags replace a data set and retrievers")
@@ -114,17 +115,6 @@ def _deliver(report: SkewReport, folder: Path | None) -> None:
         return
     for kind, path in write_report(report, folder).items():
         err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
-
-
-def _require_writable(folder: Path | None) -> None:
-    """Refuse a report folder that cannot be written before the work, not after it."""
-    if folder is None:
-        return
-    if folder.is_file():
-        raise DataError(f"--report {folder} is a file; name a folder")
-    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    if not os.access(existing, os.W_OK):
-        raise DataError(f"--report {folder}: {existing} is not writable")
 
 
 def _audit_runs(
@@ -165,16 +155,3 @@ def _cutoffs(text: str) -> tuple[int, ...]:
         raise DataError(
             f"cutoffs {text!r}: write whole numbers separated by commas, as 1,3,5"
         ) from None
-
-
-_CHOICES = {
-    "ties": ("expected", "trec"),
-    "interval": ("auto", "delta", "bootstrap", "fieller", "exact"),
-    "correction": ("holm", "bh", "none"),
-}
-
-
-def _choice(name: str, value: str) -> Any:  # noqa: ANN401 - a literal
-    if value not in _CHOICES[name]:
-        raise DataError(f"--{name} {value!r} is not one of {', '.join(_CHOICES[name])}")
-    return value

@@ -90,7 +90,7 @@ def mean_interval(
     >>> truth = rng.normal(5, 2, 1050)
     >>> judge = truth + rng.normal(1, 1, 1050)
     >>> print(mean_interval(truth[:50], judge[:50], judge[50:]))
-    5.008 [4.736, 5.28] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.93)
+    4.985 [4.714, 5.256] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
     """
     check_level(confidence_level)
     check_target(target)

@@ -11,7 +11,7 @@ import numpy as np
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.intervals.documents.design import LabeledDocuments
-from rag_sourcebias.intervals.documents.estimate import DOCUMENT_LABELS_NEEDED
+from rag_sourcebias.intervals.documents.estimate import labels_needed
 from rag_sourcebias.intervals.documents.outlook import (
     GUESSED_CORRELATION,
     SHARED_IN_QUERY,
@@ -172,7 +172,7 @@ def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
 
 def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
     available = int((view.size > 0).sum())
-    fewest = min(max(DOCUMENT_LABELS_NEEDED, n_pilot + 1), available)
+    fewest = labels_needed(n_pilot, available)
     found = smallest(view.by_documents, half_width, fewest, available)
     if found is None:
         least = view.by_documents(available)
@@ -192,7 +192,7 @@ def _check_labels(view: Outlook, n_labels: int, n_pilot: int) -> None:
         raise DataError(
             f"{n_labels} labels, but only {available} documents have a rank with weight"
         )
-    needed = min(max(DOCUMENT_LABELS_NEEDED, n_pilot + 1), available)
+    needed = labels_needed(n_pilot, available)
     if n_labels < needed:
         raise InsufficientDataError(
             f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "

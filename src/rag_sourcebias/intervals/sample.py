@@ -209,7 +209,7 @@ def _check_strata(
     missing = stratum_pool >= n_strata
     if missing.any() and unlabeled is not None:
         raise InsufficientDataError(
-            f"stratum {np.asarray(unlabeled)[missing].tolist()[0]!r} has no labelled item; label at least "
+            f"stratum {_first(unlabeled, missing)!r} has no labelled item; label at least "
             "2 in each stratum, or merge strata",
             n=0,
             n_needed=2,
@@ -218,11 +218,15 @@ def _check_strata(
     if counts.min() < 2:
         code = int(counts.argmin())
         raise InsufficientDataError(
-            f"stratum {np.asarray(labeled)[stratum == code].tolist()[0]!r} has {counts[code]} labelled "
+            f"stratum {_first(labeled, stratum == code)!r} has {counts[code]} labelled "
             "item(s); label at least 2 in each stratum, or merge strata",
             n=int(counts[code]),
             n_needed=2,
         )
+
+
+def _first(values: Labels, chosen: npt.NDArray[np.bool_]) -> Any:  # noqa: ANN401 - any label
+    return np.asarray(values)[chosen].tolist()[0]
 
 
 def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:

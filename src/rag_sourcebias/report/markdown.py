@@ -16,6 +16,7 @@ from rag_sourcebias.types.reports import SkewReport
 
 __all__ = ["to_markdown"]
 
+
 def to_markdown(report: SkewReport) -> str:
     """Return the report as GitHub-flavoured Markdown, ending in a newline."""
     blocks = [

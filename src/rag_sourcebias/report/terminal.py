@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from rag_sourcebias.report.format import delta, score, shorten, source_name
 from rag_sourcebias.report.headline import headline
+from rag_sourcebias.report.judged.terminal import print_judged_report
 from rag_sourcebias.report.texts import star_note
 from rag_sourcebias.report.verdicts import verdicts
 from rag_sourcebias.report.view import baseline_of, label, others_of, significant
+from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 if TYPE_CHECKING:
@@ -26,17 +28,21 @@ _COLUMN = 8
 _LABEL = 24
 
 
-def print_report(report: SkewReport, console: Console) -> None:
+def print_report(report: SkewReport | JudgedReport, console: Console) -> None:
     """Print headline, scores, verdicts and warnings.
 
     Parameters
     ----------
-    report : SkewReport
+    report : SkewReport or JudgedReport
+        The latter is printed by :func:`~rag_sourcebias.report.judged.terminal.print_judged_report`.
     console : rich.console.Console
         Its width decides how many measures stand side by side.
     """
     from rich.text import Text
 
+    if isinstance(report, JudgedReport):
+        print_judged_report(report, console)
+        return
     console.print(Text(headline(report), style="bold"))
     console.print()
     measures = tuple(dict.fromkeys(c.measure for s in report.systems for c in s.cells))

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.html import to_html
+from rag_sourcebias.report.judged import html as judged_html
+from rag_sourcebias.report.judged import markdown as judged_markdown
 from rag_sourcebias.report.markdown import to_markdown
+from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.reports import SkewReport
 
 __all__ = ["write_report"]
@@ -19,7 +22,10 @@ _FORMATS = ("json", "md", "html")
 
 
 def write_report(
-    report: SkewReport, folder: str | os.PathLike[str], *, formats: Sequence[str] = _FORMATS
+    report: SkewReport | JudgedReport,
+    folder: str | os.PathLike[str],
+    *,
+    formats: Sequence[str] = _FORMATS,
 ) -> dict[str, Path]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
 
@@ -29,7 +35,7 @@ def write_report(
 
     Parameters
     ----------
-    report : SkewReport
+    report : SkewReport or JudgedReport
     folder : path
         Created, with its parents, if missing.
     formats : sequence of {"json", "md", "html"}
@@ -51,8 +57,7 @@ def write_report(
     unknown = [f for f in formats if f not in _FORMATS]
     if unknown or not formats:
         raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
-    render = {"md": to_markdown, "html": to_html}
-    texts = {kind: render[kind](report) for kind in formats if kind in render}
+    texts = {kind: _render(report, kind) for kind in formats if kind != "json"}
     target = Path(folder)
     names = {kind: f"report.{kind}" for kind in formats}
     if target.exists() and not target.is_dir():
@@ -77,3 +82,11 @@ def write_report(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return {kind: target / name for kind, name in names.items()}
+
+
+def _render(report: SkewReport | JudgedReport, kind: str) -> str:
+    if isinstance(report, JudgedReport):
+        if kind == "html":
+            return judged_html.to_html(report)
+        return judged_markdown.to_markdown(report)
+    return to_html(report) if kind == "html" else to_markdown(report)

@@ -74,7 +74,7 @@ def test_too_little_data_says_how_much_is_needed():
     with pytest.raises(InsufficientDataError, match=r"1 human label\(s\).*at least 2") as caught:
         t_interval([3.0])
     assert (caught.value.n, caught.value.n_needed) == (1, 2)
-    with pytest.raises(InsufficientDataError, match="all 5 human values equal 2.*bounds"):
+    with pytest.raises(InsufficientDataError, match=r"all 5 human values equal 2.*bounds"):
         t_interval([2.0] * 5)
 
 

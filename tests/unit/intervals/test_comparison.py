@@ -108,7 +108,7 @@ def test_unpaired_difference_is_welch_without_a_judge():
 
 def test_refusals():
     truth, judge = two_systems()
-    with pytest.raises(InsufficientDataError, match="9 labelled item.*at least 10"):
+    with pytest.raises(InsufficientDataError, match=r"9 labelled item.*at least 10"):
         difference_interval(truth[:9], judge[:9], judge[9:])
     with pytest.raises(DataError, match="1 and 2 columns"):
         difference_interval(truth[:40, 0], judge[:40], judge[40:])

@@ -44,9 +44,7 @@ def test_sources_keep_their_ranks_but_do_not_count():
     run, qrels = random_data()
     groups = np.arange(len(qrels.doc_ids)) % 3
     ranking = JudgedRanking.join(run, LabelDistributions.from_qrels(qrels, n_grades=4))
-    scores = group_scores(
-        run, qrels, groups, ("a", "b", "c"), measures=MEASURES, cutoffs=[3, 10]
-    )
+    scores = group_scores(run, qrels, groups, ("a", "b", "c"), measures=MEASURES, cutoffs=[3, 10])
     for code, name in enumerate(scores.sources):
         counted = groups[ranking.labels.doc_codes] == code
         for measure in scores.measures:

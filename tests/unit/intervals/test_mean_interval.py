@@ -30,9 +30,7 @@ def test_regression_is_least_squares_with_the_jackknife(target, noise):
     y, f, pool = sample(noise=noise)
     n, m = len(y), len(pool)
     estimate, slope = literal(y, f, pool, target)
-    left_out = [
-        literal(y, f, pool, target, np.delete(np.arange(n), i))[0] for i in range(n)
-    ]
+    left_out = [literal(y, f, pool, target, np.delete(np.arange(n), i))[0] for i in range(n)]
     variance = np.sum((estimate - np.array(left_out)) ** 2) * n / (n - 2)
     variance *= {"population": 1, "pool": m / (n + m), "unlabeled": 1 + n / m}[target]
     if target == "population":
@@ -46,9 +44,7 @@ def test_regression_is_least_squares_with_the_jackknife(target, noise):
 def test_clusters_are_left_out_as_a_whole():
     y, f, pool = sample(n=40, n_pool=100)
     labeled, unlabeled = np.arange(40) // 4, 100 + np.arange(100) // 4
-    found = mean_interval(
-        y, f, pool, target="pool", clusters=labeled, clusters_unlabeled=unlabeled
-    )
+    found = mean_interval(y, f, pool, target="pool", clusters=labeled, clusters_unlabeled=unlabeled)
     estimate, _ = literal(y, f, pool, "pool")
     left_out = [literal(y, f, pool, "pool", np.flatnonzero(labeled != g))[0] for g in range(10)]
     variance = np.sum((estimate - np.array(left_out)) ** 2) * 100 / 140
@@ -172,7 +168,7 @@ def test_wins_may_be_ties():
 
 def test_refusals_name_what_is_wrong():
     y, f, pool = sample()
-    with pytest.raises(InsufficientDataError, match="1 human label.*from 10 on"):
+    with pytest.raises(InsufficientDataError, match=r"1 human label.*from 10 on"):
         mean_interval(y[:1], f[:1], pool)
     with pytest.raises(DataError, match="30 human values and 29 judge values"):
         mean_interval(y, f[1:], pool)
@@ -181,15 +177,11 @@ def test_refusals_name_what_is_wrong():
     with pytest.raises(DataError, match=r"outside the scale \[0, 5\], first"):
         mean_interval(y, f, pool, bounds=(0, 5))
     with pytest.raises(InsufficientDataError, match="stratum 'b' has 1 labelled"):
-        mean_interval(
-            y, f, pool, strata=["a"] * 29 + ["b"], strata_unlabeled=["a"] * 200
-        )
+        mean_interval(y, f, pool, strata=["a"] * 29 + ["b"], strata_unlabeled=["a"] * 200)
     with pytest.raises(InsufficientDataError, match="stratum 'c' has no labelled item"):
         mean_interval(y, f, pool, strata=["a"] * 30, strata_unlabeled=["a"] * 199 + ["c"])
     with pytest.raises(InsufficientDataError, match="3 labelled cluster"):
-        mean_interval(
-            y, f, pool, clusters=np.arange(30) % 3, clusters_unlabeled=np.arange(200) % 3
-        )
+        mean_interval(y, f, pool, clusters=np.arange(30) % 3, clusters_unlabeled=np.arange(200) % 3)
     with pytest.raises(DataError, match="weights must be at least 0"):
         mean_interval(y, f, pool, weights=-np.ones(30))
     with pytest.raises(DataError, match="'ppi' does not take clusters"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import factorial, floor, prod, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,20 +99,19 @@ def calibrate_dual(
         raise CalibrationError(f"{n} labelled queries cannot be resampled; at least 2 are needed")
     path = UtilityPath.of(labels)
     center = balance(path, labels, y)
-    rise, fall = _both_ways(path, np.asarray(y, dtype=np.float64))
+    sides = _both_ways(path, np.asarray(y, dtype=np.float64), center)
     drawn: int | None = None
     if indices is None and n_batches is not None:
         indices = as_generator(rng).integers(0, n, size=(n_batches, n))
     if indices is not None:
         batches, drawn = Batches(_checked(indices, n)), len(indices)
         misses = paper_misses(drawn, confidence_level, what="bootstrap batches")
-        high, low = _select(rise, center, batches, misses), _select(fall, -center, batches, misses)
+        high, low = (_select(side, batches, misses) for side in sides)
     elif n <= _LISTED:
         batches, misses = _every_batch(n), floor(alpha / 2 * n**n)
-        high, low = _select(rise, center, batches, misses), _select(fall, -center, batches, misses)
+        high, low = (_select(side, batches, misses) for side in sides)
     else:
-        share = float(alpha / 2)
-        high, low = _limit(rise, center, share), _limit(fall, -center, share)
+        high, low = (_limit(side, float(alpha / 2)) for side in sides)
     low = -low
     if low > high:
         low = high = float(np.clip(0.0, high, low))
@@ -162,26 +160,36 @@ def crc_interval(calibration: CRCCalibration, labels: RankedLabels) -> Interval:
     )
 
 
-def _both_ways(path: UtilityPath, y: FloatArray) -> Sequence[Errors]:
-    """Errors rising in λ, whose crossing bounds from above, and their mirror image."""
-    return (lambda lam: path.at(lam) - y), (lambda lam: y - path.at(-lam))
+class _Side(NamedTuple):
+    """Errors rising in λ, a λ in their middle and the errors there."""
+
+    errors: Errors
+    center: float
+    there: FloatArray
 
 
-def _select(errors: Errors, start: float, batches: Batches, misses: int) -> float:
+def _both_ways(path: UtilityPath, y: FloatArray, center: float) -> tuple[_Side, _Side]:
+    """Return the side that bounds from above, and the mirror image of the one from below."""
+    there = path.at(center) - y
+    rise = _Side(lambda lam: path.at(lam) - y, center, there)
+    return rise, _Side(lambda lam: y - path.at(-lam), -center, -there)
+
+
+def _select(side: _Side, batches: Batches, misses: int) -> float:
     total = int(batches.weights.sum())
-    share = (misses + 1 + 4.0 * sqrt(misses + 1)) / total
-    guess = solve_level(errors, min(0.5, share), start=start, tolerance=_LOOSE)
-    return smallest_lambda(errors, batches, misses, guess=guess)
+    share = min(0.5, (misses + 1 + 4.0 * sqrt(misses + 1)) / total)
+    guess = solve_level(side.errors, share, start=side.center, known=side.there, tolerance=_LOOSE)
+    return smallest_lambda(side.errors, batches, misses, guess=guess)
 
 
-def _limit(errors: Errors, start: float, share: float) -> float:
-    lam = solve_level(errors, share, start=start)
-    if lam == 1.0 and negative_share(errors(1.0)) > share:
+def _limit(side: _Side, share: float) -> float:
+    lam = solve_level(side.errors, share, start=side.center, known=side.there)
+    if lam == 1.0 and negative_share(side.errors(1.0)) > share:
         raise CalibrationError(
             "no lambda covers enough of the calibration sets: human values lie beyond what the "
             "labels can reach"
         )
-    return -1.0 if lam <= -INSIDE and negative_share(errors(-1.0)) <= share else lam
+    return -1.0 if lam <= -INSIDE and negative_share(side.errors(-1.0)) <= share else lam
 
 
 def _checked(indices: npt.NDArray[np.integer[Any]], n: int) -> npt.NDArray[np.intp]:

@@ -104,7 +104,12 @@ def _between(low: float, high: float) -> float:
 
 
 def solve_level(
-    errors: Errors, share: float, *, start: float = 0.0, tolerance: float = _CLOSE
+    errors: Errors,
+    share: float,
+    *,
+    start: float = 0.0,
+    known: FloatArray | None = None,
+    tolerance: float = _CLOSE,
 ) -> float:
     """Return the smallest λ in (−1, 1] at which :func:`negative_share` is at most ``share``.
 
@@ -116,10 +121,15 @@ def solve_level(
         In (0, 1).
     start : float
         First λ tried.
+    known : float64 array of shape (n,), optional
+        Errors at ``start``, where they are at hand.
     tolerance : float
         Accepted error of the normal quantile of the share.
     """
     goal = _NORMAL.inv_cdf(share)
     return rising_root(
-        lambda lam: goal - normal_score(errors(lam)), start=start, tolerance=tolerance
+        lambda lam: goal - normal_score(errors(lam)),
+        start=start,
+        known=None if known is None else goal - normal_score(known),
+        tolerance=tolerance,
     )

@@ -95,7 +95,7 @@ class UtilityPath:
         used: slice | IntArray = slice(None)
         if not labels.weights.all():
             used = np.flatnonzero(labels.weights)
-        columns, query = labels.probs[used].T, labels.query[used]
+        columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
         levels = (
             np.arange(len(labels.gains), dtype=np.float64) if labels.gain_of_mean else labels.gains
         )
@@ -134,13 +134,10 @@ class UtilityPath:
 
     def _level(self, tails: FloatArray, keep: float | FloatArray, *, rising: bool) -> FloatArray:
         """Perturbed gain (or grade) of every document."""
-        divide = isinstance(keep, float) and keep > 0  # once per document, not per grade
-        # grade by grade: the intermediate arrays stay small enough to be recycled
-        gained = np.zeros(tails.shape[1])
-        for step, tail in zip(self.steps, tails, strict=True):
-            gained += step * (np.minimum(tail, keep) if divide else _tail_shares(tail, keep))
-        if divide:
-            gained /= keep
+        if isinstance(keep, float) and keep > 0:  # one division per document, not per grade
+            gained = (self.steps @ np.minimum(tails, keep)) / keep
+        else:
+            gained = self.steps @ _tail_shares(tails, keep)
         if rising:
             return np.asarray(self.floor + gained)
         return np.asarray(self.floor + float(self.steps.sum()) - gained)

@@ -46,10 +46,12 @@ def balance(path: UtilityPath, labels: RankedLabels, y: FloatArray) -> float:
     if abs(now) <= TIE:
         return 0.0
     lam = rising_root(error, start=0.0, known=now, step=1.0, tolerance=TIE)
-    # sought the edge of a flat end, if there is one: a root with a slope towards 0 is none
-    if abs(lam) < INSIDE and abs(error(lam)) <= TIE < abs(error(lam * (1.0 - 1e-3))):
+    # a root in a flat end is not yet the one nearest 0; with a slope on the side of 0 it is
+    if abs(lam) < INSIDE and abs(error(lam * (1.0 - 1e-3))) > TIE:
         return lam
     there = error(math.copysign(INSIDE, -now))
+    if now * there < 0 and abs(there) > TIE:  # the flat ends are not at the human mean
+        return lam
     # the jump at ±1 forgets the judge; stay on the near side of it, at the edge of the flat end
     first, last = set_crossing(labels, y + there / labels.n_queries)
     return float(np.clip(np.clip(0.0, first, last), -INSIDE, INSIDE))

@@ -128,11 +128,10 @@ def design_document_sample(
     """Choose the documents to label.
 
     The chance of a document is proportional to ω × (2 · mean sd + sd), sd being that of its gain
-    under the judge's distribution, capped at 1. The number of labels is fixed. Documents are
-    taken in an order with the queries shuffled and the documents of a query side by side, by
-    pivotal sampling (Deville & Tillé 1998): the number of labels of a query is its expected
-    number rounded up or down, so that no query with an expected label or more is left out, and
-    labels of queries with less are spread evenly.
+    under the judge's distribution, capped at 1. The number of labels is fixed. The draw is
+    pivotal sampling (Deville & Tillé 1998) in random order, first within every query and then
+    among what the queries have left over: a query gets its expected number of labels rounded up
+    or down, so that none that expects a label or more is left out.
 
     Parameters
     ----------
@@ -225,18 +224,37 @@ def inclusion_probabilities(size: FloatArray, n: int) -> FloatArray:
 
 
 def _draw(labels: RankedLabels, inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Ordered pivotal sampling: of two neighbours one passes its chance to the other."""
-    place = rng.permutation(labels.n_queries)[labels.query]
-    order = np.lexsort((rng.random(len(place)), place))
-    order = order[inclusion[order] > 0]
-    chances = inclusion[order].tolist()
-    chosen: list[int] = []
+    """Pivotal sampling within every query, then among what each query has left over."""
+    order = np.lexsort((rng.random(len(inclusion)), labels.query))
+    order = order[(inclusion[order] > 0) & (inclusion[order] < 1)]
+    bounds = np.searchsorted(labels.query[order], np.arange(labels.n_queries + 1)).tolist()
+    rows, chances = order.tolist(), inclusion[order].tolist()
+    luck = rng.random(len(rows)).tolist()
+    chosen = np.flatnonzero(inclusion == 1).tolist()
+    left_rows: list[int] = []
+    left_chances: list[float] = []
+    for query in rng.permutation(labels.n_queries).tolist():
+        part = slice(bounds[query], bounds[query + 1])
+        row, chance = _pivotal(rows[part], chances[part], luck[part], chosen)
+        if row >= 0:
+            left_rows.append(row)
+            left_chances.append(chance)
+    row, chance = _pivotal(left_rows, left_chances, rng.random(len(left_rows)).tolist(), chosen)
+    if chance > 0.5:  # the sum of all chances is whole, up to rounding
+        chosen.append(row)
+    return np.sort(np.array(chosen, dtype=np.int64))
+
+
+def _pivotal(
+    rows: list[int], chances: list[float], luck: list[float], chosen: list[int]
+) -> tuple[int, float]:
+    """Let each row meet the next and one pass its chance to the other, until it is 0 or 1.
+
+    Rows whose chance becomes 1 join ``chosen``; the last one with its chance is returned, row −1
+    if none is left.
+    """
     holder, held = -1, 0.0
-    rows = zip(order.tolist(), chances, rng.random(len(order)).tolist(), strict=True)
-    for row, chance, u in rows:
-        if chance >= 1:
-            chosen.append(row)
-            continue
+    for row, chance, u in zip(rows, chances, luck, strict=True):
         total = held + chance
         if total < 1 - _WHOLE:  # one of the two drops out
             if u * total >= held:
@@ -244,13 +262,13 @@ def _draw(labels: RankedLabels, inclusion: FloatArray, rng: np.random.Generator)
             held = total
             continue
         # one of the two is taken, the other keeps what is left of the sum
-        if u * (2 - total) < 1 - chance:
-            holder, row = row, holder  # noqa: PLW2901 - the two change roles
-        chosen.append(row)
-        held = max(total - 1, 0.0)
-    if held > 0.5:  # the sum of the chances is whole, up to rounding
-        chosen.append(holder)
-    return np.sort(np.array(chosen, dtype=np.int64))
+        takes_holder = u * (2 - total) < 1 - chance
+        chosen.append(holder if takes_holder else row)
+        holder = row if takes_holder else holder
+        held = total - 1
+        if held <= _WHOLE:
+            holder, held = -1, 0.0
+    return holder, held
 
 
 def _check_rows(rows: IntArray, n_rows: int) -> None:

@@ -15,7 +15,13 @@ from rag_sourcebias.intervals.documents.design import DocumentSample, pool_finge
 from rag_sourcebias.intervals.utility import RankedLabels
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["DOCUMENT_LABELS_NEEDED", "document_interval", "judge_features"]
+__all__ = [
+    "DOCUMENT_LABELS_NEEDED",
+    "combined_degrees",
+    "document_interval",
+    "judge_features",
+    "labels_needed",
+]
 
 FloatArray = npt.NDArray[np.float64]
 DOCUMENT_LABELS_NEEDED = 50
@@ -88,9 +94,8 @@ def document_interval(
         If the sample is of another pool, or gains are missing (how many, which first) or outside
         the scale.
     InsufficientDataError
-        Below 50 labels (coverage of a nominal 95 % measured at .92–.94 with 20 labels, .91–.95
-        with 30, .93–.96 with 50 and more), if all labels are alike, or for the population below
-        2 queries.
+        Below 50 labels drawn by chance (coverage of a nominal 95 % measured at .92–.94 with 20, .91–.95 with 30,
+        .93–.96 with 50 and more), if all labels are alike, or for the population below 2 queries.
     """
     check_level(confidence_level)
     if target not in ("population", "pool"):
@@ -111,7 +116,7 @@ def document_interval(
         # what is certain has no design variance, and its residual counts once
         part = utilities + np.bincount(query, weights=error, minlength=n_queries)
         total = float(part.var(ddof=1)) / n_queries
-        degrees = _combined_degrees(variance, degrees, total, n_queries - 1)
+        degrees = combined_degrees(variance, degrees, total, n_queries - 1)
         variance = max(total, variance)
     half = t_quantile(0.5 + confidence_level / 2, degrees) * math.sqrt(variance)
     correlation = _correlation(y, labels.document_gains()[sample.rows])
@@ -212,15 +217,16 @@ def _check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, t
             n=labels.n_queries,
             n_needed=2,
         )
-    complete = bool((sample.inclusion[labels.weights > 0] == 1).all())
-    if complete:
+    available = int(np.count_nonzero(sample.inclusion))
+    if len(y) == available:
         return
-    if len(y) < DOCUMENT_LABELS_NEEDED:
+    needed = labels_needed(int((sample.inclusion == 1).sum()), available)
+    if len(y) < needed:
         raise InsufficientDataError(
             f"{len(y)} labelled documents are too few for an interval that holds its level; "
-            f"{DOCUMENT_LABELS_NEEDED} are needed",
+            f"{needed} are needed, {DOCUMENT_LABELS_NEEDED} of them drawn by chance",
             n=len(y),
-            n_needed=DOCUMENT_LABELS_NEEDED,
+            n_needed=needed,
         )
     if float(np.ptp(y)) == 0.0:
         raise InsufficientDataError(
@@ -230,7 +236,12 @@ def _check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, t
         )
 
 
-def _combined_degrees(sampling: float, degrees: float, total: float, between: int) -> float:
+def labels_needed(n_certain: int, available: int) -> int:
+    """Labels an interval needs: 50 drawn by chance, or nine in ten of the documents."""
+    return min(n_certain + DOCUMENT_LABELS_NEEDED, math.ceil(0.9 * available))
+
+
+def combined_degrees(sampling: float, degrees: float, total: float, between: int) -> float:
     """Satterthwaite's degrees of freedom of document sampling plus the rest of ``total``."""
     rest = max(total - sampling, 0.0)
     spent = sampling**2 / degrees + rest**2 / between

@@ -16,7 +16,7 @@ from rag_sourcebias.intervals.documents.design import (
     inclusion_probabilities,
     residual_spread,
 )
-from rag_sourcebias.intervals.documents.estimate import judge_features
+from rag_sourcebias.intervals.documents.estimate import combined_degrees, judge_features
 from rag_sourcebias.intervals.utility import RankedLabels
 
 __all__ = ["FEWEST_PILOT", "GUESSED_CORRELATION", "SHARED_IN_QUERY", "Outlook", "outlook"]
@@ -59,13 +59,12 @@ class Outlook:
         chance = inclusion_probabilities(self.size, n_labels)
         some = chance > 0
         design = float((self.noise[some] * (1 / chance[some] - 1)).sum()) / self.n_queries**2
-        random = int((chance < 1).sum() - (~some).sum())
+        degrees = float(max(n_labels - int((chance == 1).sum()) - 3, 1))
+        if self.target == "pool":
+            return self._half(design, degrees)
         between = (self.explained + self.residual) / self.n_queries
-        variance = design + between if self.target == "population" else design
-        degrees = float(max(n_labels - 3, 1)) if random else math.inf
-        if self.target == "population":
-            degrees = min(degrees, self.n_queries - 1)
-        return self._half(variance, degrees)
+        degrees = combined_degrees(design, degrees, design + between, self.n_queries - 1)
+        return self._half(design + between, degrees)
 
     def by_queries(self, n: int) -> float:
         """Half-width with n whole queries labelled, and the judge on the others."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import count, level, number
-from rag_sourcebias.report.judged.view import queries_summary
+from rag_sourcebias.report.judged.view import queries_summary, unit_of
+from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
 
 __all__ = ["bias_note", "comparisons_note", "curves_note", "how_to_read", "queries_note"]
@@ -17,7 +18,7 @@ _TARGETS = {
 
 def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
     """Return (question, answer) pairs for this report."""
-    units = "items" if report.kind == "items" else "queries"
+    units = unit_of(report)
     what = _TARGETS.get(report.config.target, report.config.target).format(units=units)
     found = [
         (
@@ -120,11 +121,15 @@ def queries_note(report: JudgedReport) -> str:
     return text
 
 
-def bias_note(report: JudgedReport) -> str:
-    """Return what a bias by group means."""
-    who = "system or source" if report.kind == "items" else "group"
-    return (
-        f"Mean of judge − people: above 0 the judge is too kind to a {who}, below 0 too hard. "
-        "A bias that is the same everywhere does no harm to a comparison; one that differs does, "
-        "and the last table tells which differences are more than chance."
+def bias_note(audit: JudgeAudit) -> str:
+    """Return what the bias of a judge means for who uses it."""
+    text = (
+        "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The human "
+        "labels correct the estimates on this page for it."
     )
+    if audit.groups:
+        text += (
+            " A bias that is alike in all groups does a comparison no harm; one that differs "
+            "turns a comparison by the judge alone."
+        )
+    return text

@@ -20,9 +20,7 @@ def audit_table(audit: JudgeAudit) -> Table:
     ]
     if audit.n_judge_missing:
         rows.append(("labelled, but not judged", count(audit.n_judge_missing)))
-    rows += _estimates(
-        ("Pearson's r", audit.pearson), ("Spearman's ρ", audit.spearman), digits=2
-    )
+    rows += _estimates(("Pearson's r", audit.pearson), ("Spearman's ρ", audit.spearman), digits=2)
     if audit.kendall is not None:
         rows.append(("Kendall's τ-b", number(audit.kendall, digits=2)))
     rows.append(("r from which a judge is of use", f"above {number(audit.useful_from, digits=2)}"))
@@ -44,8 +42,10 @@ def audit_table(audit: JudgeAudit) -> Table:
             slope = number(c.gain_slope, digits=2)
             rows.append(("slope of people's gain on the judge's (1 is calibrated)", slope))
         rows += [
-            ("skill of the probabilities (1 is perfect, 0 no better than the shares)",
-             number(c.rps_skill, digits=2)),
+            (
+                "skill of the probabilities (1 is perfect, 0 no better than the shares)",
+                number(c.rps_skill, digits=2),
+            ),
             ("expected calibration error, mean of the grades", number(c.ece, digits=3)),
         ]
     return Table(columns=("audit", ""), rows=tuple(rows))

@@ -43,7 +43,9 @@ def headline(report: JudgedReport) -> str:
     text = []
     for measure in measures_of(report):
         means = [m for m in report.means if m.measure == measure]
-        text.append(_measure_summary(report, measure) if len(means) > 1 else finding(report, means[0]))
+        text.append(
+            _measure_summary(report, measure) if len(means) > 1 else finding(report, means[0])
+        )
     total = len(report.means)
     wrong = sum(excludes_judge(report, m) for m in report.means)
     text.append(

@@ -64,7 +64,8 @@ def labeled_queries_plot(query: QueryIntervals, *, uid: str) -> str:
             figure,
             uid=uid,
             title=f"Intervals of {count(n)} labelled queries, {label(query.measure, query.system)}",
-            description=f"{count(held)} of {count(n)} hold the human value. {_spread(query, order)}",
+            description=f"{count(held)} of {count(n)} hold the human value. "
+            f"{_spread(query, order)}",
         )
 
 
@@ -87,7 +88,8 @@ def other_queries_plot(query: QueryIntervals, *, uid: str) -> str:
         axes.plot(x, query.estimate[order], "o", **_dots(len(order)))
         _frame(axes, query, len(order), "prediction")
         draw_legend(
-            axes, [("interval", _key("even")), ("prediction", {"marker": "o", **_dots(1)})],
+            axes,
+            [("interval", _key("even")), ("prediction", {"marker": "o", **_dots(1)})],
             columns=2,
         )
         return render(

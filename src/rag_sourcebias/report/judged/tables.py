@@ -145,7 +145,14 @@ def queries_table(report: JudgedReport) -> Table:
             )
         )
     return Table(
-        columns=("queries of", "rule", "queries", "mean width", "of the range", "human values held"),
+        columns=(
+            "queries of",
+            "rule",
+            "queries",
+            "mean width",
+            "of the range",
+            "human values held",
+        ),
         rows=tuple(rows),
         n_heads=1,
     )
@@ -198,7 +205,14 @@ def shares_table(audit: JudgeAudit) -> Table:
     """Return how often each grade is given, by people and by the judge."""
     grades = () if audit.calibration is None else audit.calibration.grades
     return Table(
-        columns=("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"),
+        columns=(
+            "grade",
+            "people, %",
+            "judge, %",
+            "difference, points",
+            "ECE",
+            "ECE if calibrated",
+        ),
         rows=tuple(
             (
                 str(g.grade),

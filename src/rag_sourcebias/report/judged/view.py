@@ -28,6 +28,7 @@ __all__ = [
     "other_scale",
     "queries_summary",
     "top_warnings",
+    "unit_of",
     "value",
 ]
 
@@ -72,6 +73,11 @@ def method_name(method: str) -> str:
 def label(measure: str, system: str, *, link: str = ", ") -> str:
     """Return ``NDCG@10, BM25``, or the measure where there is one system."""
     return f"{measure}{link}{system}" if system else measure
+
+
+def unit_of(report: JudgedReport) -> str:
+    """Return what a judge sees one of."""
+    return "items" if report.kind == "items" else "queries"
 
 
 def measures_of(report: JudgedReport) -> tuple[str, ...]:

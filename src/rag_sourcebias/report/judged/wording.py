@@ -6,7 +6,14 @@ import math
 from typing import Literal
 
 from rag_sourcebias.report.format import count, level, number
-from rag_sourcebias.report.judged.view import ends, label, method_name, other_scale, value
+from rag_sourcebias.report.judged.view import (
+    ends,
+    label,
+    method_name,
+    other_scale,
+    unit_of,
+    value,
+)
 from rag_sourcebias.types.judged import JudgedMean, JudgedReport
 
 __all__ = [
@@ -18,7 +25,6 @@ __all__ = [
     "role",
     "saved_short",
     "sentence",
-    "unit_of",
     "worth_sentence",
 ]
 
@@ -75,8 +81,13 @@ def finding(report: JudgedReport, mean: JudgedMean) -> str:
     )
 
 
-def _units(report: JudgedReport) -> str:
-    return "items" if report.kind == "items" else "queries"
+def label_unit(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
+    """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
+    if report.kind == "items":
+        unit = f"{'human ' if human else ''}label{'' if n == 1 else 's'}"
+    else:
+        unit = f"{'human-' if human else ''}labelled {'query' if n == 1 else 'queries'}"
+    return f"{count(n)} {'more ' if more else ''}{unit}"
 
 
 def excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:

@@ -1,0 +1,148 @@
+"""``interval``: a confidence interval for a judged evaluation."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+
+from rag_sourcebias.cli import interval_options as opt
+from rag_sourcebias.cli.checks import (
+    choice,
+    number_pair,
+    require_writable,
+    require_writable_file,
+)
+from rag_sourcebias.cli.console import err, out, stages
+from rag_sourcebias.cli.interval_inputs import (
+    Columns,
+    ItemFiles,
+    RankingFiles,
+    check_one_input,
+)
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import write_atomic
+from rag_sourcebias.report.judged.terminal import print_judged_report
+from rag_sourcebias.report.judged.write import write_report
+from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
+
+__all__ = ["interval"]
+
+
+def interval(
+    file: opt.ItemsFile = None,
+    *,
+    sample: opt.Sample = False,
+    human_file: opt.HumanFile = None,
+    judge_file: opt.JudgeFile = None,
+    ragas: opt.Ragas = None,
+    metric: opt.Metric = None,
+    bounds: opt.Bounds = None,
+    worst_case: opt.WorstCase = False,
+    id_column: opt.IdColumns = None,
+    human: opt.HumanColumn = None,
+    judge: opt.JudgeColumn = None,
+    group: opt.GroupColumn = None,
+    cluster: opt.ClusterColumn = None,
+    stratum: opt.StratumColumn = None,
+    run: opt.Runs = None,
+    qrels: opt.HumanQrels = None,
+    labels: opt.JudgeLabels = None,
+    tags: opt.TagsFile = None,
+    measure: opt.Measures = None,
+    baseline_source: opt.BaselineSource = "human",
+    gain: opt.Gain = "exponential",
+    min_grade: opt.MinGrade = 1,
+    grades: opt.Grades = None,
+    per_query: opt.PerQuery = True,
+    method: opt.Method = "regression",
+    target: opt.Target = "population",
+    confidence_level: opt.ConfidenceLevel = 0.95,
+    seed: opt.Seed = 0,
+    report: opt.ReportFolder = None,
+    json: opt.JsonFile = None,
+) -> None:
+    """Put an interval on a score that a judge gave and people checked in part.
+
+    The judge's error is estimated from the items people labelled too, and corrected; a judge that
+    tells nothing is called useless. The labelled items must be a random draw.
+
+    [bold]Examples[/]
+
+        rag-sourcebias interval --sample
+
+        rag-sourcebias interval answers.csv --group system --cluster question --report report
+
+        rag-sourcebias interval --human-file labels.csv --judge-file judged.jsonl
+
+        rag-sourcebias interval --ragas result.csv --human-file labels.csv
+
+        rag-sourcebias interval --run bm25.run --run dense.run --qrels human.qrels \
+--labels judge.tsv --measure NDCG@10 --measure DCG@10
+    """
+    columns = Columns(
+        id=id_column, human=human, judge=judge, group=group, cluster=cluster, stratum=stratum
+    )
+    items = ItemFiles(
+        file=file, sample=sample, human=human_file, judge=judge_file, ragas=ragas, metric=metric
+    )
+    rankings = RankingFiles(
+        runs=run or [],
+        qrels=qrels,
+        labels=labels,
+        tags=tags,
+        grades=grades,
+        baseline_source=baseline_source,
+    )
+    is_ranking = check_one_input(items, rankings, columns)
+    config = JudgedConfig(
+        method=choice("method", method, opt.METHODS),
+        target=choice("target", target, opt.TARGETS),
+        confidence_level=confidence_level,
+        gain=choice("gain", gain, ("exponential", "linear")),
+        min_grade=min_grade,
+        per_query=per_query,
+        # the curves stand in the pages only
+        coverage_runs=200 if report else 0,
+        seed=seed,
+    )
+    scale = None if bounds is None else number_pair("bounds", bounds)
+    if is_ranking and (scale or worst_case):
+        raise DataError(
+            "--bounds and --worst-case are for items; for rankings see --failures of "
+            "rag-sourcebias judge relevance"
+        )
+    require_writable(report)
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    with stages() as progress:
+        found = (
+            rankings.measure(measure or (), config, progress.begin)
+            if is_ranking
+            else items.measure(
+                columns,
+                measure or (),
+                config,
+                bounds=scale,
+                worst_case=worst_case,
+                on_stage=progress.begin,
+            )
+        )
+    _deliver(found, report, json)
+
+
+def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> None:
+    if json == "-":
+        out.file.write(_json_text(report))
+    else:
+        print_judged_report(report, out)
+    if json not in (None, "-"):
+        write_atomic(json, _json_text(report))
+        err.print(f"json: {json}", highlight=False, soft_wrap=True)
+    if folder is not None:
+        for kind, path in write_report(report, folder).items():
+            err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
+    elif json is None:
+        err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
+
+
+def _json_text(report: JudgedReport) -> str:
+    return json_module.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"

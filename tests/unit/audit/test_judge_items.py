@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import judge_items_with_intervals
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.intervals import difference_interval, mean_interval
+from rag_sourcebias.types import JudgedConfig, JudgedItems, JudgedReport
+
+FAST = JudgedConfig(coverage_runs=0)
+
+
+def answers(n=300, labeled=60, seed=0, missing=0):
+    """Three systems answer the same questions; the judge flatters the third."""
+    rng = np.random.default_rng(seed)
+    ease = rng.normal(0, 0.5, n)
+    ids, human, judge, groups, clusters = [], [], [], [], []
+    known = set(rng.choice(n, labeled, replace=False).tolist())
+    for code, (system, level) in enumerate((("a", 3.0), ("b", 3.4), ("c", 2.6))):
+        truth = level + ease + rng.normal(0, 0.4, n)
+        seen = truth + (1.0 if system == "c" else 0.0) + rng.normal(0, 0.3, n)
+        for q in range(n):
+            ids.append(f"{q}-{system}")
+            human.append(truth[q] if q in known else np.nan)
+            judge.append(np.nan if code == 0 and q < missing else seen[q])
+            groups.append(system)
+            clusters.append(f"q{q}")
+    return JudgedItems(
+        ids=tuple(ids),
+        human=np.array(human),
+        judge=np.array(judge),
+        groups=tuple(groups),
+        clusters=tuple(clusters),
+    )
+
+
+def test_each_system_is_corrected_by_its_own_labels():
+    items = answers()
+    report = judge_items_with_intervals(items, measure="quality", config=FAST)
+    for system in "abc":
+        found = report.mean("quality", system)
+        rows = np.array(items.groups) == system
+        y, f = items.human[rows], items.judge[rows]
+        known = ~np.isnan(y)
+        assert found.interval == mean_interval(y[known], f[known], f[~known])
+        assert found.judge_alone == pytest.approx(f.mean())
+    assert report.mean("quality", "c").judge_alone > report.mean("quality", "c").interval.upper
+    assert report.mean("quality", "a").labels_saved > 0
+
+
+def test_systems_on_the_same_questions_are_compared_in_pairs():
+    items = answers()
+    report = judge_items_with_intervals(items, config=FAST)
+    assert [(c.first, c.second) for c in report.comparisons] == [
+        ("a", "b"), ("a", "c"), ("b", "c"),
+    ]  # fmt: skip
+    human = items.human.reshape(3, -1)[[1, 2]].T
+    judge = items.judge.reshape(3, -1)[[1, 2]].T
+    known = ~np.isnan(human[:, 0])
+    expected = difference_interval(human[known], judge[known], judge[~known])
+    assert report.comparisons[2].interval == expected
+    assert report.comparisons[2].interval.lower > 0  # the flattered system is worse
+
+
+def test_items_without_a_judge_value_are_kept_and_counted():
+    items = answers(missing=30)
+    report = judge_items_with_intervals(items, config=FAST)
+    assert report.n_judge_missing == 30
+    assert "no value for 30 of 900 items, first '0-a'" in report.warnings[0]
+    assert report.mean("score", "a").interval.n_labeled == 60
+    worst = judge_items_with_intervals(items, config=FAST, missing="worst-case")
+    mild, hull = report.mean("score", "a").interval, worst.mean("score", "a").interval
+    assert hull.lower < mild.lower < mild.upper < hull.upper
+    assert "worst case over 30" in str(hull)
+
+
+def test_labels_chosen_by_the_judge_are_noticed():
+    items = answers()
+    human = np.where(items.judge > 3.5, 3.0, np.nan)
+    human[~np.isnan(human)] += np.random.default_rng(0).normal(size=np.sum(items.judge > 3.5))
+    chosen = JudgedItems(ids=items.ids, human=human, judge=items.judge)
+    report = judge_items_with_intervals(chosen, config=FAST)
+    assert any("do not look drawn at random" in warning for warning in report.warnings)
+
+
+def test_curves_resample_the_labelled_items():
+    config = JudgedConfig(coverage_runs=50)
+    report = judge_items_with_intervals(answers(), config=config)
+    sizes = {point.n for point in report.curves if point.system == "a"}
+    assert min(sizes) == 10
+    assert max(sizes) <= 60
+    widths = {
+        p.n: p.mean_width for p in report.curves if p.system == "a" and p.method == "regression"
+    }
+    assert widths[50] < widths[15]
+
+
+def test_report_survives_json():
+    import json
+
+    report = judge_items_with_intervals(answers(), config=JudgedConfig(coverage_runs=20))
+    again = JudgedReport.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again.to_dict() == report.to_dict()
+
+
+def test_refusals():
+    items = answers()
+    nobody = JudgedItems(ids=items.ids, human=np.full(900, np.nan), judge=items.judge)
+    with pytest.raises(InsufficientDataError, match="none of the 900 items has a human label"):
+        judge_items_with_intervals(nobody)
+    silent = JudgedItems(ids=items.ids, human=items.human, judge=np.full(900, np.nan))
+    with pytest.raises(DataError, match="none of the 900 items has a judge value"):
+        judge_items_with_intervals(silent)
+    with pytest.raises(DataError, match="outside the scale"):
+        judge_items_with_intervals(items, bounds=(0, 3))
+    lonely = answers(labeled=1)
+    with pytest.raises(InsufficientDataError, match="group 'a': 1 human label"):
+        judge_items_with_intervals(lonely)

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import judge_ranking_with_intervals
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.intervals import JudgedRanking, mean_interval
+from rag_sourcebias.types import (
+    DocTags,
+    JudgedConfig,
+    LabelDistributions,
+    Qrels,
+    Run,
+    TagTable,
+)
+
+FAST = JudgedConfig(coverage_runs=0)
+N_QUERIES, N_LABELED, N_DOCS = 120, 40, 20
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Half the documents are LLM text, which the judge over-rates; two runs rank them."""
+    rng = np.random.default_rng(0)
+    grades = rng.integers(0, 4, (N_QUERIES, N_DOCS))
+    llm = np.arange(N_DOCS) % 2 == 1
+    seen = np.clip(grades + rng.normal(0.2 + 0.8 * llm, 0.7, grades.shape), 0, 3)
+    floor = np.floor(seen).astype(int)
+    probs = np.zeros((N_QUERIES, N_DOCS, 4))
+    part = seen - floor
+    for q in range(N_QUERIES):
+        for d in range(N_DOCS):
+            probs[q, d, floor[q, d]] += 1 - part[q, d]
+            probs[q, d, min(floor[q, d] + 1, 3)] += part[q, d]
+    names = [[f"q{q}d{d}" for d in range(N_DOCS)] for q in range(N_QUERIES)]
+    judge = LabelDistributions.from_rows(
+        (f"q{q}", names[q][d], probs[q, d]) for q in range(N_QUERIES) for d in range(N_DOCS)
+    )
+    chosen = sorted(rng.choice(N_QUERIES, N_LABELED, replace=False).tolist())
+    human = Qrels.from_rows(
+        (f"q{q}", names[q][d], int(grades[q, d])) for q in chosen for d in range(N_DOCS)
+    )
+    runs = [
+        Run.from_dict(
+            {
+                f"q{q}": dict(zip(names[q], grades[q] + rng.normal(0, noise, N_DOCS), strict=True))
+                for q in range(N_QUERIES)
+            },
+            name=name,
+        )
+        for name, noise in (("good", 1.0), ("poor", 6.0))
+    ]
+    tags = TagTable.from_tags(
+        (name, DocTags(source="llm:x" if llm[d] else "human"))
+        for row in names
+        for d, name in enumerate(row)
+    )
+    truth = LabelDistributions.from_qrels(
+        Qrels.from_rows(
+            (f"q{q}", names[q][d], int(grades[q, d]))
+            for q in range(N_QUERIES)
+            for d in range(N_DOCS)
+        ),
+        n_grades=4,
+    )
+    return runs, human, judge, tags, truth
+
+
+def test_means_are_regressions_of_per_query_values(data):
+    runs, human, judge, _, truth = data
+    measures = ["NDCG@10", "DCG@10", "MAP@20"]
+    config = JudgedConfig(coverage_runs=0, target="pool")
+    report = judge_ranking_with_intervals(runs, human, judge, measures=measures, config=config)
+    place = [judge.query_ids.index(q) for q in human.query_ids]
+    rest = np.setdiff1d(np.arange(N_QUERIES), place)
+    for run in runs:
+        for measure in measures:
+            f = JudgedRanking.join(run, judge).values(measure)
+            y = JudgedRanking.join(run, truth).values(measure)
+            found = report.mean(measure, run.name)
+            expected = mean_interval(y[place], f[place], f[rest], target="pool")
+            assert found.interval.estimate == pytest.approx(expected.estimate)
+            assert found.interval.lower == pytest.approx(expected.lower)
+            assert found.interval.lower <= y.mean() <= found.interval.upper
+            assert found.judge_alone == pytest.approx(f.mean())
+
+
+def test_systems_are_compared_on_the_same_queries(data):
+    runs, human, judge, _, truth = data
+    report = judge_ranking_with_intervals(runs, human, judge, config=FAST)
+    (found,) = report.comparisons
+    assert (found.kind, found.first, found.second) == ("difference", "good", "poor")
+    true = np.subtract(*[JudgedRanking.join(r, truth).values("NDCG@10").mean() for r in runs])
+    assert found.interval.lower <= true <= found.interval.upper
+    assert found.interval.lower > 0
+
+
+def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
+    runs, human, judge, tags, truth = data
+    report = judge_ranking_with_intervals(runs[0], human, judge, tags=tags, config=FAST)
+    (found,) = [c for c in report.comparisons if c.kind == "relative_delta"]
+    assert (found.first, found.second) == ("human", "llm:x")
+    is_llm = np.array([tags.get(truth.doc_ids[c]).source == "llm:x" for c in truth.doc_codes])
+    ranking = JudgedRanking.join(runs[0], truth)
+    of = {s: ranking.values("NDCG@10", counted=is_llm == s).mean() for s in (False, True)}
+    true = 200 * (of[False] - of[True]) / (of[False] + of[True])
+    assert found.interval.lower <= true <= found.interval.upper
+    audit = report.audits["grades"]
+    bias = {group.group: group.bias.estimate for group in audit.groups}
+    assert bias["llm:x"] > bias["human"] + 0.3
+
+
+def test_intervals_of_single_queries(data):
+    runs, human, judge, _, truth = data
+    report = judge_ranking_with_intervals(
+        runs[0], human, judge, measures=["DCG@10", "NDCG@10"], config=FAST
+    )
+    (found,) = report.per_query  # NDCG has none
+    true = JudgedRanking.join(runs[0], truth).values("DCG@10")
+    inside = (found.lower <= true) & (true <= found.upper)
+    assert inside.mean() > 0.88
+    assert np.count_nonzero(~np.isnan(found.human)) == N_LABELED
+    few = Qrels.from_rows(
+        (human.query_ids[q], human.doc_ids[d], int(g))
+        for q, d, g in zip(human.query_codes, human.doc_codes, human.grades, strict=True)
+        if q < 12
+    )
+    report = judge_ranking_with_intervals(runs[0], few, judge, measures=["DCG@10"], config=FAST)
+    assert report.per_query == ()
+    assert any("no intervals of single queries for DCG@10" in w for w in report.warnings)
+
+
+def test_documents_nobody_labelled_are_reported(data):
+    runs, human, judge, _, _ = data
+    part = human.take(np.arange(len(human)) % 5 != 0)
+    report = judge_ranking_with_intervals(runs[0], part, judge, config=FAST)
+    assert any("have no label by people" in warning for warning in report.warnings)
+
+
+def test_refusals(data):
+    runs, human, judge, tags, _ = data
+    extra = Qrels.from_rows([("q0", "q0d0", 1), ("stranger", "q0d0", 1)])
+    with pytest.raises(DataError, match=r"1 of 2 queries with human labels.*first 'stranger'"):
+        judge_ranking_with_intervals(runs, extra, judge)
+    with pytest.raises(DataError, match=r"grade 7 of query 'q0'.*outside the scale 0 … 3"):
+        judge_ranking_with_intervals(runs, Qrels.from_rows([("q0", "q0d0", 7)]), judge)
+    with pytest.raises(DataError, match="two runs are called 'good'"):
+        judge_ranking_with_intervals([runs[0], runs[0]], human, judge)
+    with pytest.raises(DataError, match="no run given"):
+        judge_ranking_with_intervals([], human, judge)
+    with pytest.raises(DataError, match="no measure asked for"):
+        judge_ranking_with_intervals(runs, human, judge, measures=[])
+    with pytest.raises(DataError, match="baseline source 'people'"):
+        judge_ranking_with_intervals(runs, human, judge, tags=tags, baseline_source="people")

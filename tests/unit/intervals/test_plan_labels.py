@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.intervals.documents import (
+    LabeledDocuments,
+    design_document_sample,
+    document_interval,
+)
+from rag_sourcebias.intervals.plan import plan_labels
+from rag_sourcebias.intervals.utility import RankedLabels, dcg_weights
+
+GAINS = np.array([0.0, 1.0, 3.0, 7.0])
+
+
+def pool(n_queries=300, seed=0, kind="doubt"):
+    rng = np.random.default_rng(seed)
+    level = rng.normal(0.4, 0.8, (n_queries, 1)) - 0.4 * np.log(np.arange(1, 11))
+    truth = level + rng.normal(0, 0.9, (n_queries, 10))
+    grade = np.digitize(truth, [0.0, 1.0, 2.0])
+    seen = np.digitize(0.6 * truth + 1 + rng.normal(0, 0.7, truth.shape), [0.0, 1.0, 2.0])
+    probs = 0.6 * np.eye(4)[seen] + 0.1
+    if kind == "constant":
+        probs = np.full_like(probs, 0.25)
+    if kind == "constant one hot":
+        probs = np.zeros_like(probs)
+        probs[..., 1] = 1
+    labels = RankedLabels.from_grid(probs, dcg_weights(np.arange(1, 11), 10), GAINS)
+    return labels, GAINS[grade].ravel()
+
+
+def pilot_of(y, rows):
+    return LabeledDocuments(rows=rows, human_gains=y[rows])
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+@pytest.mark.parametrize("n_labels", [150, 300, 1000])
+def test_a_pilot_foretells_the_width(n_labels, target):
+    labels, y = pool()
+    rng = np.random.default_rng(1)
+    ratios = []
+    for seed in range(12):
+        pilot = pilot_of(y, rng.choice(3000, 80, replace=False))
+        plan = plan_labels(labels, n_labels=n_labels, target=target, pilot=pilot)
+        sample = design_document_sample(labels, n_labels, rng=seed, pilot=pilot)
+        got = document_interval(labels, sample, y[sample.rows], target=target)
+        ratios.append(plan.half_width / got.half_width)
+    assert 0.85 < np.mean(ratios) < 1.2
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+def test_the_width_asked_for_is_reached_and_no_more(target):
+    labels, y = pool()
+    pilot = pilot_of(y, np.arange(0, 3000, 30))
+    plan = plan_labels(labels, half_width=0.9, target=target, pilot=pilot)
+    assert plan.half_width <= 0.9 * (1 + 1e-9)
+    less = plan_labels(labels, n_labels=plan.n_labels - 1, target=target, pilot=pilot)
+    assert less.half_width > 0.9
+    assert plan.n_pilot == 100
+    assert 0 < plan.saved < 1
+    assert plan.n_labels < plan.labels_queries <= plan.labels_alone
+
+
+def test_whole_queries_without_a_judge_follow_the_textbook():
+    labels, y = pool(2000)
+    whole = np.arange(20_000)  # everything known: no guess left
+    plan = plan_labels(labels, n_labels=20_000, target="population", pilot=pilot_of(y, whole[:-1]))
+    variance = labels.total(y).var(ddof=1)
+    assert plan.half_width == pytest.approx(1.96 * math.sqrt(variance / 2000), rel=0.12)
+    assert plan.half_width_alone == pytest.approx(plan.half_width, rel=0.01)
+
+
+def test_without_human_labels_it_says_so():
+    labels, y = pool()
+    plan = plan_labels(labels, n_labels=200)
+    assert "a guess from the judge's own spread, no human label yet" in str(plan)
+    assert any("correlate with them at 0.5" in a for a in plan.assumptions)
+    told = plan_labels(labels, n_labels=200, pilot=pilot_of(y, np.arange(0, 3000, 50)))
+    assert "from a pilot of 60 labels" in str(told)
+    assert "guess" not in str(told)
+    assert "\n" not in str(plan)
+
+
+@pytest.mark.parametrize("kind", ["constant", "constant one hot"])
+def test_a_constant_judge_still_gives_a_plan(kind):
+    labels, _ = pool(kind=kind)
+    plan = plan_labels(labels, n_labels=200)
+    assert 0 < plan.half_width < 10
+    assert plan.half_width < plan.half_width_alone
+
+
+def test_more_labels_narrower():
+    labels, _ = pool()
+    widths = [plan_labels(labels, n_labels=n).half_width for n in (50, 100, 500, 2000, 3000)]
+    assert widths == sorted(widths, reverse=True)
+    assert plan_labels(labels, n_labels=3000, target="pool").half_width == 0
+
+
+def test_labels_too_few_for_two_queries():
+    labels, _ = pool()
+    labels = replace(labels, query=labels.query // 30, n_queries=10)
+    plan = plan_labels(labels, n_labels=100, target="pool")
+    assert plan.half_width_alone is None
+    assert plan.half_width_queries is None
+
+
+def test_refusals():
+    labels, y = pool()
+    for options in ({}, {"half_width": 1, "n_labels": 100}):
+        with pytest.raises(DataError, match="either half_width or n_labels"):
+            plan_labels(labels, **options)
+    for wrong in (0, -1, math.nan, math.inf):
+        with pytest.raises(DataError, match="must be a positive number"):
+            plan_labels(labels, half_width=wrong)
+    with pytest.raises(DataError, match="target 'unlabeled' is not one of population, pool"):
+        plan_labels(labels, n_labels=100, target="unlabeled")
+    with pytest.raises(DataError, match="3001 labels, but only 3000 documents"):
+        plan_labels(labels, n_labels=3001)
+    with pytest.raises(InsufficientDataError, match="49 labelled documents") as caught:
+        plan_labels(labels, n_labels=49)
+    assert caught.value.n_needed == 50
+    with pytest.raises(InsufficientDataError, match=r"needs about .* queries") as caught:
+        plan_labels(labels, half_width=0.05)
+    assert caught.value.n == 300
+    assert caught.value.n_needed > 10_000
+    with pytest.raises(InsufficientDataError, match="pilot of 9 labelled"):
+        plan_labels(labels, n_labels=100, pilot=pilot_of(y, np.arange(9)))
+    with pytest.raises(InsufficientDataError, match=r"80 of a pilot.* 130 are needed"):
+        plan_labels(labels, n_labels=129, pilot=pilot_of(y, np.arange(80)))
+    far = LabeledDocuments(rows=np.array([3000]), human_gains=np.zeros(1))
+    with pytest.raises(DataError, match="pilot row 3000 is not one"):
+        plan_labels(labels, n_labels=100, pilot=far)
+    nothing = replace(labels, weights=np.zeros(3000))
+    with pytest.raises(DataError, match="nothing to label"):
+        plan_labels(nothing, n_labels=100)
