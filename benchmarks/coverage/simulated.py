@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 import simulator as sim
 
+from rag_sourcebias.errors import CalibrationError
 from rag_sourcebias.intervals.coverage import CoverageCell, Tally
-from rag_sourcebias.intervals.crc.recalibrate import recalibrated_utilities
+from rag_sourcebias.intervals.crc import (
+    PerQueryRule,
+    per_query_intervals,
+    recalibrated_utilities,
+)
+from rag_sourcebias.intervals.documents import design_document_sample, document_interval
 from rag_sourcebias.intervals.mean import mean_interval
 from rag_sourcebias.types.intervals import Interval
 
@@ -81,3 +88,75 @@ def as_row(cell: CoverageCell, **where: object) -> dict:
         "runs": cell.n_runs,
     }
     return row | ({"failures": cell.failures} if cell.failures else {})
+
+
+def per_query_cell(*, preset: str, n: int, n_runs: int, n_target: int = 200) -> list[dict]:
+    """Coverage and width of intervals for single queries, on average over runs and queries."""
+    rng = np.random.default_rng([n, 1, *preset.encode()])
+    held: dict[str, list[float]] = {}
+    widths: dict[str, list[float]] = {}
+    failures: dict[str, int] = {}
+    for _ in range(n_runs):
+        queries = sim.draw(n + n_target, rng, preset=preset)
+        labels, y = queries.labels(), queries.human()
+        first, others = labels.take(np.arange(n)), labels.take(np.arange(n, n + n_target))
+        for rule in get_args(PerQueryRule):
+            try:
+                found = per_query_intervals(
+                    first, y[:n], others, rule=rule, confidence_level=0.95
+                )
+            except CalibrationError:
+                failures[rule] = failures.get(rule, 0) + 1
+                continue
+            inside = (found.lower - 1e-9 <= y[n:]) & (y[n:] <= found.upper + 1e-9)
+            held.setdefault(rule, []).append(float(inside.mean()))
+            widths.setdefault(rule, []).append(float((found.upper - found.lower).mean()))
+    return [
+        {
+            "preset": preset,
+            "rule": rule,
+            "n": n,
+            "coverage": round(float(np.mean(held[rule])), 4) if rule in held else None,
+            "width": round(float(np.mean(widths[rule])), 4) if rule in held else None,
+            "runs": n_runs,
+            "failed": failures.get(rule, 0),
+        }
+        for rule in get_args(PerQueryRule)
+    ]
+
+
+def document_cell(
+    *, preset: str, judge: str | None, n_labels: int, n_queries: int, n_runs: int, truth: float
+) -> list[dict]:
+    """Labels spread over documents, against whole queries with the same number of labels."""
+    rng = np.random.default_rng([n_labels, n_queries, 2, *preset.encode(), *(judge or "").encode()])
+    depth = 10
+    n = n_labels // depth
+    tallies = {
+        (name, target): Tally(name, n_labels)
+        for name in ("documents", "regression", "ppi-paper")
+        for target in TARGETS
+        if (name, target) != ("ppi-paper", "pool")
+    }
+    for _ in range(n_runs):
+        queries = sim.draw(n_queries, rng, preset=preset, depth=depth)
+        if judge is not None:
+            queries = JUDGES[judge](queries, rng)
+        labels, y, yhat = queries.labels(), queries.human(), queries.judge()
+        gains = queries.gains[queries.grades].ravel()
+        sample = design_document_sample(labels, n_labels, rng=rng)
+        for (name, target), tally in tallies.items():
+            goal = truth if target == "population" else float(y.mean())
+            if name == "documents":
+                work = partial(
+                    document_interval, labels, sample, gains[sample.rows], target=target
+                )
+            else:
+                work = partial(
+                    mean_interval, y[:n], yhat[:n], yhat[n:], method=name, target=target
+                )
+            tally.attempt(work, goal)
+    return [
+        as_row(tally.cell(), preset=preset, judge=judge, n_queries=n_queries, target=target)
+        for (_, target), tally in tallies.items()
+    ]

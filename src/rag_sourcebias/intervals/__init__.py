@@ -1,14 +1,13 @@
 """Confidence intervals for evaluations that a judge labelled and people labelled in part."""
 
+from rag_sourcebias.intervals.bootstrap import bootstrap_interval
 from rag_sourcebias.intervals.classical import (
-    bootstrap_interval,
     clopper_pearson_interval,
     t_interval,
     wilson_interval,
 )
 from rag_sourcebias.intervals.comparison import (
     difference_interval,
-    judged_relative_delta_interval,
     unpaired_difference_interval,
     win_rate_interval,
 )
@@ -19,6 +18,7 @@ from rag_sourcebias.intervals.ppi import (
     ppi_interval,
 )
 from rag_sourcebias.intervals.ranking import JudgedRanking
+from rag_sourcebias.intervals.relative_delta import judged_relative_delta_interval
 from rag_sourcebias.intervals.utility import RankedLabels
 
 __all__ = [

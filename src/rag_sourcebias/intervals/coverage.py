@@ -22,7 +22,7 @@ from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.intervals.bootstrap_batch import KINDS, bootstrap_ends
 from rag_sourcebias.intervals.classical import t_interval
 from rag_sourcebias.intervals.mean import Method, mean_interval
-from rag_sourcebias.intervals.sample import Labels, Target, as_values, check_target
+from rag_sourcebias.intervals.values import Labels, Target, as_values, check_target
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import to_plain
 
@@ -242,26 +242,27 @@ class _Sample:
         return float(np.concatenate([self.y, self.y_unlabeled]).mean())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Population:
-    y: FloatArray
-    yhat: FloatArray
-    codes: IntArray | None
+    def __init__(self, y: FloatArray, yhat: FloatArray, codes: IntArray | None) -> None:
+        self.y, self.yhat = y, yhat
+        self.order, self.starts = np.arange(len(y)), np.arange(len(y) + 1)
+        self.clustered = codes is not None
+        if codes is not None:
+            self.order = np.argsort(codes, kind="stable")
+            self.starts = np.searchsorted(codes[self.order], np.arange(int(codes.max()) + 2))
 
     def draw(self, n: int, pool: int, rng: np.random.Generator) -> _Sample:
-        """Labelled items and ``pool`` others or, with codes, clusters."""
-        if self.codes is None:
-            rows = rng.integers(0, len(self.y), n + pool)
-            copy, cut = None, n
+        """Labelled items and ``pool`` others or, with clusters, that many of them."""
+        drawn = rng.integers(0, len(self.starts) - 1, n + pool)
+        if not self.clustered:
+            rows, copy, cut = drawn, None, n
         else:
-            order = np.argsort(self.codes, kind="stable")
-            starts = np.searchsorted(self.codes[order], np.arange(int(self.codes.max()) + 2))
-            drawn = rng.integers(0, len(starts) - 1, n + pool)
-            sizes = np.diff(starts)[drawn]
+            sizes = (self.starts[1:] - self.starts[:-1])[drawn]
             first = np.cumsum(sizes) - sizes
-            rows = order[np.repeat(starts[drawn] - first, sizes) + np.arange(int(sizes.sum()))]
+            rows = np.repeat(self.starts[drawn] - first, sizes) + np.arange(int(sizes.sum()))
             # a cluster drawn twice counts as two
-            copy, cut = np.repeat(np.arange(n + pool), sizes), int(sizes[:n].sum())
+            rows, copy = self.order[rows], np.repeat(np.arange(n + pool), sizes)
+            cut = int(sizes[:n].sum())
         return _Sample(
             y=self.y[rows[:cut]],
             yhat=self.yhat[rows[:cut]],

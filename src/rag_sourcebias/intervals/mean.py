@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Literal, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.quantiles import check_level, t_quantile
-from rag_sourcebias.intervals.classical import bootstrap_interval, t_interval, wilson_ends
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.inference.quantiles import check_level
+from rag_sourcebias.intervals.bootstrap import bootstrap_interval
+from rag_sourcebias.intervals.default import default_interval
 from rag_sourcebias.intervals.ppi import (
     crossfit_ppi_interval,
     paper_ppi_interval,
     ppi_interval,
 )
-from rag_sourcebias.intervals.regression import RegressionFit, fit_regression
-from rag_sourcebias.intervals.sample import (
-    Design,
-    JudgedSample,
-    Target,
-    check_target,
-    judge_correlation,
-)
+from rag_sourcebias.intervals.sample import JudgedSample
+from rag_sourcebias.intervals.values import Design, Target, check_target
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["MIN_CLUSTERS", "MIN_LABELED", "Method", "assumptions_of", "mean_interval"]
+__all__ = ["Method", "mean_interval"]
 
 FloatArray = npt.NDArray[np.float64]
 Method = Literal["regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap"]
-
-MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
-MIN_CLUSTERS = 5
 
 
 def mean_interval(
@@ -100,7 +91,7 @@ def mean_interval(
     if sample.shifted and target == "pool":
         raise DataError("weights with target 'pool': the labelled items are not of the pool")
     if method in ("regression", "labels"):
-        return _regression(sample, method, target, confidence_level, _bounds(sample, bounds))
+        return default_interval(sample, method, target, confidence_level, _bounds(sample, bounds))
     extra = [name for name, value in design.items() if value is not None]
     if extra or bounds is not None:
         raise DataError(
@@ -140,151 +131,3 @@ def _bounds(sample: JudgedSample, bounds: tuple[float, float] | None) -> tuple[f
             f"{values[outside[0]]:g} at position {outside[0]}"
         )
     return low, high
-
-
-def _regression(
-    sample: JudgedSample,
-    method: str,
-    target: Target,
-    level: float,
-    bounds: tuple[float, float] | None,
-) -> Interval:
-    """Regression on the judge or, with no judge columns, labels alone."""
-    human, judge = sample.y[:, 0], sample.x[:, 0]
-    n = sample.n_labeled
-    _check_enough(sample, bounds)
-    correlation = judge_correlation(human, judge)
-    alone = method == "labels"
-    notes: tuple[str, ...] = ()
-    if not alone:
-        alone, notes = _judge_notes(sample, correlation)
-    if alone:
-        sample = _without_judge(sample)
-    plain = alone and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
-    if plain and bounds is None:
-        share = n / (n + sample.n_unlabeled)
-        found = t_interval(
-            human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
-        )
-        if target == "unlabeled" and sample.n_unlabeled:
-            stretch = math.sqrt(1 + n / sample.n_unlabeled)
-            half = found.half_width * stretch
-            found = replace(
-                found, lower=found.estimate - half, upper=found.estimate + half, target=target
-            )
-        return replace(
-            found,
-            n_unlabeled=sample.n_unlabeled,
-            correlation=correlation,
-            notes=notes,
-            target=target,
-        )
-    fit = fit_regression(sample, target)
-    name = "labels alone" if alone else "regression on the judge"
-    quantile = t_quantile(0.5 + level / 2, fit.degrees)
-    estimate = float(fit.estimate[0])
-    if bounds is None:
-        half = quantile * math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-        lower, upper = estimate - half, estimate + half
-    else:
-        name += ", score form"
-        estimate, lower, upper = _score_form(sample, fit, target, quantile, bounds)
-    return Interval(
-        estimate=estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=level,
-        method=name,
-        target=target,
-        n_labeled=n,
-        n_unlabeled=sample.n_unlabeled,
-        assumptions=assumptions_of(sample),
-        correlation=correlation,
-        notes=notes,
-    )
-
-
-def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
-    if sample.n_labeled < 2:
-        raise InsufficientDataError(
-            f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
-            f"from {MIN_LABELED} on",
-            n=sample.n_labeled,
-            n_needed=MIN_LABELED,
-        )
-    if sample.cluster is not None and sample.n_units < MIN_CLUSTERS:
-        raise InsufficientDataError(
-            f"{sample.n_units} labelled cluster(s): an interval needs at least {MIN_CLUSTERS}",
-            n=sample.n_units,
-            n_needed=MIN_CLUSTERS,
-        )
-    if bounds is None:
-        as_spread = sample.y[:, 0]
-        if as_spread.min() == as_spread.max():
-            t_interval(as_spread)  # raises, with the remedy
-
-
-def _judge_notes(sample: JudgedSample, correlation: float) -> tuple[bool, tuple[str, ...]]:
-    """Whether labels alone must be used, and what to say about the judge."""
-    units = sample.n_units
-    if units < MIN_LABELED:
-        return True, (f"fewer than {MIN_LABELED} labels: the judge was not used",)
-    if np.ptp(sample.x, axis=0).max(initial=0.0) == 0.0:
-        return True, ("the judge is constant on the labelled items and was not used",)
-    if abs(correlation) <= 1 / math.sqrt(units - 2):
-        return False, ("this judge is no better than none: labels alone are as good",)
-    return False, ()
-
-
-def _without_judge(sample: JudgedSample) -> JudgedSample:
-    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0])
-
-
-def _score_form(
-    sample: JudgedSample,
-    fit: RegressionFit,
-    target: Target,
-    quantile: float,
-    bounds: tuple[float, float],
-) -> tuple[float, float, float]:
-    """Wilson's interval on the number of items that would give this variance.
-
-    Four pseudo-items, two at each end of the range (Agresti & Coull 1998), enter the variance:
-    labels that all agree, with the judge or with each other, do not make it zero.
-    """
-    low, high = bounds
-    width = high - low
-    share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
-    n = float(sample.n_units)
-    variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
-    reach = n_factor(sample, target)
-    pseudo = 2 * (1 - share) ** 2 + 2 * share**2
-    smoothed = (n * variance + reach * pseudo / n) / (n + 4)
-    if smoothed <= 0:
-        estimate = low + width * share
-        return estimate, estimate, estimate
-    pulled = (n * share + 2) / (n + 4)
-    effective = pulled * (1 - pulled) / smoothed
-    lower, upper = wilson_ends(share, effective, quantile)
-    return low + width * share, low + width * lower, low + width * upper
-
-
-def n_factor(sample: JudgedSample, target: Target) -> float:
-    """How sampling a finite target shrinks or stretches the variance of the labelled part."""
-    n, pool = sample.n_labeled, sample.n_unlabeled
-    if target == "pool":
-        return pool / (n + pool)
-    return 1 + n / pool if target == "unlabeled" and pool else 1.0
-
-
-def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
-    """What must hold for an interval from this sample."""
-    if sample.shifted:
-        drawn = "the weights are the true density ratios of the pool to the labelled items"
-    elif sample.n_strata > 1:
-        drawn = "within each stratum the labelled items were drawn at random from the judged pool"
-    else:
-        drawn = "the labelled items were drawn at random from the judged pool"
-    units = "items are independent" if sample.cluster is None else "clusters are independent"
-    same = "the judge treats labelled and unlabelled items alike"
-    return drawn, units, same

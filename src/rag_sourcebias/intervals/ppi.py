@@ -18,7 +18,7 @@ from rag_sourcebias.inference.quantiles import (
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.intervals.sample import Target, as_values, check_target, judge_correlation
+from rag_sourcebias.intervals.values import Target, as_values, check_target, judge_correlation
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["crossfit_ppi_interval", "paper_ppi_interval", "ppi_interval", "tuned_power"]

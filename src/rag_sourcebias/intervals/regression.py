@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.intervals.sample import JudgedSample, Target
+from rag_sourcebias.intervals.sample import JudgedSample
+from rag_sourcebias.intervals.values import Target
 
 __all__ = ["RegressionFit", "fit_regression"]
 

@@ -70,6 +70,7 @@ def write_label_sheet(
     design: Mapping[str, Any],
     rng: np.random.Generator | int,
     show_doc_ids: bool = True,
+    overwrite: bool = False,
 ) -> Path:
     """Write a blind labelling sheet in random order, and its manifest beside it.
 
@@ -89,6 +90,8 @@ def write_label_sheet(
         For the order of the rows.
     show_doc_ids : bool
         False leaves ``doc_id`` out, for ids that tell the source.
+    overwrite : bool
+        Whether an existing sheet, and the grades on it, may be replaced.
 
     Returns
     -------
@@ -99,12 +102,16 @@ def write_label_sheet(
     ------
     DataError
         If the ending is another one, there are no rows, a pair occurs twice, or a text is too
-        long for a spreadsheet cell.
+        long for a spreadsheet cell, or the sheet exists.
     """
     ending = _ending(path)
     if not rows or n_grades < 2:
         raise DataError(
             f"{path}: a sheet needs rows and two grades, not {len(rows)} and {n_grades}"
+        )
+    if not overwrite and Path(path).exists():
+        raise DataError(
+            f"{path} exists and may hold grades; choose another name, or overwrite=True"
         )
     _check_pairs(rows)
     generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
@@ -134,7 +141,8 @@ def write_label_sheet(
         ],
         "design": dict(design),
     }
-    content = sheet_csv(records, path) if ending == ".csv" else jsonl_text(records)
+    # complete before anything is written, so that a refusal leaves nothing behind
+    content = "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
     target = manifest_path(path)
     # the manifest first: a sheet without one could not be read back
     write_atomic(target, json.dumps(manifest, ensure_ascii=False, allow_nan=False) + "\n")

@@ -94,32 +94,55 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
 
 
 def echoed(body: Json, prompt: str, label: str) -> LabelScores:
-    """Read the log-probability of the echoed label.
+    """Read the log-probability of the echoed label from an answer with one more token, the likeliest.
 
     A token that spans the end of the prompt and the beginning of the label counts as part of the
-    label. Tokens written behind the label do not count.
+    label.
+
+    Raises
+    ------
+    CompletionError
+        If the echo is missing, or the token written behind the label is not the likeliest of its
+        position. Some servers report each echoed token's log-probability *after* that token
+        instead of before it; numbers of that kind look right and mean nothing.
     """
-    found = body["choices"][0].get("logprobs")
+    choice = body["choices"][0]
+    tokens, values, offsets, tops = _echo_columns(choice)
+    start, stop = len(prompt), len(prompt) + len(label)
+    ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
+    inside = [i for i, begin in enumerate(offsets) if begin < stop and ends[i] > start]
+    if not "".join(tokens[i] for i in inside).endswith(label.strip()):
+        raise _malformed("no echo of the label; a server that ignores echo needs scoring='top'")
+    written = [i for i, begin in enumerate(offsets) if begin >= stop]
+    if written:
+        options = tops[written[0]]
+        likeliest = isinstance(options, dict) and bool(options)
+        likeliest = likeliest and values[written[0]] >= max(map(_number, options.values())) - 1e-3
+    else:  # a model that ends right behind the label writes nothing
+        likeliest = choice.get("finish_reason") == "stop"
+    if not likeliest:
+        raise CompletionError(
+            "the server's echoed log-probabilities belong to other positions (the token it wrote "
+            "is not the one it calls likeliest): use scoring='top'",
+            reason="rejected",
+            fatal=True,
+        )
+    return LabelScores(logprobs=(math.fsum(values[i] for i in inside),), **_usage(body))
+
+
+def _echo_columns(choice: Json) -> tuple[list[str], list[float], list[int], list[Json]]:
+    found = choice.get("logprobs")
     if not isinstance(found, dict):
         raise _no_logprobs()
-    columns = [found.get(name) for name in ("tokens", "token_logprobs", "text_offset")]
-    if not all(isinstance(c, list) for c in columns) or len({len(c) for c in columns}) != 1:  # type: ignore[arg-type]
-        raise _malformed("echoed tokens, token_logprobs and text_offset that do not match")
-    tokens, values, offsets = columns
-    start, stop = len(prompt), len(prompt) + len(label)
-    base = int(offsets[0]) if offsets else 0
-    ends = [int(o) - base for o in offsets[1:]] + [stop + 1]  # type: ignore[index]
-    rows = [
-        row
-        for row, (offset, end) in enumerate(zip(offsets, ends, strict=True))  # type: ignore[arg-type]
-        if int(offset) - base < stop and end > start
-    ]
-    if not "".join(str(tokens[r]) for r in rows).endswith(label.strip()):  # type: ignore[index]
-        raise _malformed(
-            "an answer without the echoed label; a server that ignores echo needs scoring='top'"
-        )
-    total = math.fsum(_number(values[r]) for r in rows)  # type: ignore[index]
-    return LabelScores(logprobs=(total,), **_usage(body))
+    names = ("tokens", "token_logprobs", "text_offset", "top_logprobs")
+    columns: list[list[Json]] = [found.get(name) or [] for name in names]
+    if not columns[0] or len({len(column) for column in columns}) != 1:
+        raise _malformed("echoed " + ", ".join(names) + " that do not match")
+    try:
+        offsets = [int(offset) - int(columns[2][0]) for offset in columns[2]]
+    except (TypeError, ValueError):
+        raise _malformed(f"text_offset {columns[2]!r:.60}") from None
+    return [str(t) for t in columns[0]], [_number(v) for v in columns[1]], offsets, columns[3]
 
 
 def joined(parts: Sequence[LabelScores]) -> LabelScores:

@@ -27,8 +27,9 @@ class OpenAICompleter:
     ``/v1/completions`` (the prompt as it is). Label log-probabilities come
 
     - with ``api="completions"`` and ``scoring="echo"`` from the log-probabilities of the echoed
-      prompt and label, exact for every label, one request per label (llama.cpp, vLLM); this is
-      the scoring of [R];
+      prompt and label, exact for every label, one request per label; this is the scoring of [R].
+      Servers whose echoed numbers are shifted by a token (llama-cpp-python 0.3) are recognised
+      and refused;
     - with ``scoring="top"`` from the most likely first tokens of the answer, as many as
       ``top_logprobs``; a label that is not among them gets the smallest log-probability that
       was reported, and is counted.
@@ -44,7 +45,7 @@ class OpenAICompleter:
     scoring : {"top", "echo"}, optional
         ``"top"`` for chat, ``"echo"`` for completions by default.
     top_logprobs : int
-        Alternatives to ask for; OpenAI allows 20 (chat) and 5 (completions).
+        Alternatives to ask for; 20 by default, 5 for OpenAI's own completions (its limits).
     timeout : float
         Seconds without a byte from the server after which a request has failed.
     max_concurrency : int
@@ -83,7 +84,8 @@ class OpenAICompleter:
             raise DataError(
                 f"scoring {scoring!r} with api {api!r}: there are top (both) and echo (completions)"
             )
-        top_logprobs = (20 if api == "chat" else 5) if top_logprobs is None else top_logprobs
+        if top_logprobs is None:
+            top_logprobs = 5 if api == "completions" and base_url is None else 20
         if top_logprobs < 1 or max_concurrency < 1 or not timeout > 0:
             raise DataError(
                 f"top_logprobs {top_logprobs}, max_concurrency {max_concurrency} and timeout "
@@ -167,7 +169,7 @@ class OpenAICompleter:
         return answers.plain_labels(self._plain(prompt, fields), labels)
 
     def _echo(self, prompt: str, label: str) -> LabelScores:
-        # Some servers refuse max_tokens = 0; the token that is then written is not read.
+        # One token is written behind the label: it shows whether the numbers are in their places.
         fields = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
         return answers.echoed(self._plain(prompt + label, fields), prompt, label)
 

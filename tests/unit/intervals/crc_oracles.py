@@ -10,6 +10,7 @@ from rag_sourcebias.intervals.crc.ranks import tail_mass
 from rag_sourcebias.intervals.utility import RankedLabels
 
 TIE = 1e-9
+GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 
 
 def perturb_literally(p, lam):
@@ -93,3 +94,17 @@ def awkward_labels(seed, *, n_queries=None, gain_of_mean=False):
     )
     truth = labels.total(gains[rng.integers(0, n_grades, size=m)])
     return labels, (labels.utilities() if seed % 5 == 0 else truth)
+
+
+def judged(n, *, seed=0, bias=0.7, docs=8):
+    """Soft, generous judge of random grades."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(0, 0.8, (n, 1)) + rng.normal(0, 1, (n, docs)) - 0.2 * np.arange(docs)
+    cuts = np.array([0.0, 1.0, 2.0])
+    grades = (latent[..., None] > cuts).sum(-1)
+    seen = 0.7 * latent + bias + rng.normal(0, 0.7, (n, docs))
+    above = 1 / (1 + np.exp(-(seen[..., None] - cuts) / 0.35))
+    full = np.concatenate([np.ones((n, docs, 1)), above, np.zeros((n, docs, 1))], axis=-1)
+    weights = 1 / np.log2(np.arange(2, docs + 2))
+    labels = RankedLabels.from_grid(full[..., :-1] - full[..., 1:], weights, GAINS)
+    return labels, GAINS[grades] @ weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from crc_oracles import awkward_labels, bisect_dual
+from crc_oracles import GAINS, awkward_labels, bisect_dual, judged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,22 +12,6 @@ from rag_sourcebias.errors import CalibrationError, DataError
 from rag_sourcebias.intervals.crc import calibrate_dual, crc_interval
 from rag_sourcebias.intervals.crc.limit import negative_share
 from rag_sourcebias.intervals.utility import RankedLabels
-
-GAINS = np.array([0.0, 1.0, 3.0, 7.0])
-
-
-def judged(n, *, seed=0, bias=0.7, docs=8):
-    """Soft, generous judge of random grades."""
-    rng = np.random.default_rng(seed)
-    latent = rng.normal(0, 0.8, (n, 1)) + rng.normal(0, 1, (n, docs)) - 0.2 * np.arange(docs)
-    cuts = np.array([0.0, 1.0, 2.0])
-    grades = (latent[..., None] > cuts).sum(-1)
-    seen = 0.7 * latent + bias + rng.normal(0, 0.7, (n, docs))
-    above = 1 / (1 + np.exp(-(seen[..., None] - cuts) / 0.35))
-    full = np.concatenate([np.ones((n, docs, 1)), above, np.zeros((n, docs, 1))], axis=-1)
-    weights = 1 / np.log2(np.arange(2, docs + 2))
-    labels = RankedLabels.from_grid(full[..., :-1] - full[..., 1:], weights, GAINS)
-    return labels, GAINS[grades] @ weights
 
 
 def compare(labels, y, indices, level):

@@ -7,10 +7,9 @@ from math import ceil, floor
 
 import numpy as np
 import pytest
-from crc_oracles import awkward_labels
+from crc_oracles import GAINS, awkward_labels, judged
 from hypothesis import given
 from hypothesis import strategies as st
-from test_crc_dual import GAINS, judged
 
 from rag_sourcebias.errors import CalibrationError, DataError
 from rag_sourcebias.intervals.crc import (

@@ -44,13 +44,13 @@ def test_a_pilot_foretells_the_width(n_labels, target):
     labels, y = pool()
     rng = np.random.default_rng(1)
     ratios = []
-    for seed in range(12):
+    for seed in range(20):
         pilot = pilot_of(y, rng.choice(3000, 80, replace=False))
         plan = plan_labels(labels, n_labels=n_labels, target=target, pilot=pilot)
         sample = design_document_sample(labels, n_labels, rng=seed, pilot=pilot)
         got = document_interval(labels, sample, y[sample.rows], target=target)
         ratios.append(plan.half_width / got.half_width)
-    assert 0.85 < np.mean(ratios) < 1.2
+    assert 0.85 < np.median(ratios) < 1.2
 
 
 @pytest.mark.parametrize("target", ["population", "pool"])

@@ -18,12 +18,13 @@ from rag_sourcebias.intervals.crc.critical import TIE
 from rag_sourcebias.intervals.crc.roots import rising_root
 from rag_sourcebias.intervals.utility import FloatArray
 
-__all__ = ["negative_share", "solve_level"]
+__all__ = ["negative_share", "normal_score", "solve_level"]
 
 Errors = Callable[[float], FloatArray]
 _NORMAL = NormalDist()
 _FAR = 38.0  # standard deviations at which a normal tail is 0 in double precision
 _CLOSE = 1e-7
+_ACCURATE = 3e-5  # normal quantile; far below the error of the approximation
 _STEPS = 200
 
 
@@ -75,6 +76,7 @@ def _saddle(errors: FloatArray) -> tuple[float, float]:
     """
     scale = math.sqrt(float(errors @ errors) / len(errors))
     e = errors / scale
+    squares = e * e
     s, low, high = -float(e.mean()), -math.inf, math.inf
     for _ in range(_STEPS):
         exponent = s * e
@@ -82,7 +84,7 @@ def _saddle(errors: FloatArray) -> tuple[float, float]:
         tilted = np.exp(exponent - peak)
         total = float(tilted.sum())
         slope = float(tilted @ e) / total
-        curve = float(tilted @ (e * e)) / total - slope * slope
+        curve = float(tilted @ squares) / total - slope * slope
         low, high = (s, high) if slope < 0 else (low, s)
         if abs(slope) <= _CLOSE * math.sqrt(curve):
             break
@@ -91,7 +93,7 @@ def _saddle(errors: FloatArray) -> tuple[float, float]:
     fit = math.log(total / len(e)) + peak
     root = math.copysign(math.sqrt(max(-2.0 * fit, 0.0)), s)
     if abs(root) < 1e-5:  # q/r -> 1 + r·skewness/6 as both vanish
-        skew = float(np.mean(e**3)) / float(np.mean(e * e)) ** 1.5
+        skew = float(np.mean(e**3)) / float(np.mean(squares)) ** 1.5
         root = root if root else 1e-12
         return root, 1.0 + root * skew / 6
     return root, s * math.sqrt(curve) / root
@@ -109,7 +111,7 @@ def solve_level(
     *,
     start: float = 0.0,
     known: FloatArray | None = None,
-    tolerance: float = _CLOSE,
+    tolerance: float = _ACCURATE,
 ) -> float:
     """Return the smallest λ in (−1, 1] at which :func:`negative_share` is at most ``share``.
 

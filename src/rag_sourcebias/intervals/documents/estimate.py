@@ -94,8 +94,9 @@ def document_interval(
         If the sample is of another pool, or gains are missing (how many, which first) or outside
         the scale.
     InsufficientDataError
-        Below 50 labels drawn by chance (coverage of a nominal 95 % measured at .92–.94 with 20, .91–.95 with 30,
-        .93–.96 with 50 and more), if all labels are alike, or for the population below 2 queries.
+        Below 50 labels drawn by chance, unless nine in ten documents are labelled (coverage of a
+        nominal 95 % measured at .92–.94 with 20 labels, .91–.95 with 30, .93–.96 with 50 and
+        more); if all labels are alike; or for the population below 2 queries.
     """
     check_level(confidence_level)
     if target not in ("population", "pool"):

@@ -59,7 +59,10 @@ class Outlook:
         chance = inclusion_probabilities(self.size, n_labels)
         some = chance > 0
         design = float((self.noise[some] * (1 / chance[some] - 1)).sum()) / self.n_queries**2
-        degrees = float(max(n_labels - int((chance == 1).sum()) - 3, 1))
+        drawn = n_labels - int((chance == 1).sum())
+        # leave-one-out residuals and estimated coefficients each add 3/n
+        design *= 1 + 6 / max(drawn, 1)
+        degrees = float(max(drawn - 3, 1))
         if self.target == "pool":
             return self._half(design, degrees)
         between = (self.explained + self.residual) / self.n_queries

@@ -39,8 +39,9 @@ def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
             "What does “saved” mean?",
             "How many more labels the labels alone would need for an interval as narrow. It is "
             "estimated from the same labels and as uncertain as they are few. Savings of 0–10% are "
-            "common. A negative number means that the judge made the interval wider. Do not pick "
-            "whichever interval came out narrower: that spoils the promise of both.",
+            "common. A negative number means that the judge made this interval wider; that can "
+            "happen by chance with a judge that helps on average. Do not pick whichever interval "
+            "came out narrower: that spoils the promise of both.",
         ),
         (
             "Why not trust the judge alone?",
@@ -92,7 +93,8 @@ def curves_note(report: JudgedReport) -> str:
         f"population: {count(runs)} evaluations of each size are drawn from them, and each method "
         f"gives its interval. Coverage is the share that holds the true mean; it should be {aim}, "
         f"and the shaded band is what {count(runs)} runs leave to chance. A method below the band "
-        "promises too much. The dotted line marks the labels there are: near it and beyond, the "
+        "promises too much. Width is only worth comparing "
+        "among methods that cover. The dotted line marks the labels there are: near it, the "
         "same few labels are drawn again and again, so read the right end with care. Labels that "
         "were not drawn at random would not show here."
     )

@@ -28,7 +28,9 @@ def audit_table(audit: JudgeAudit) -> Table:
     rows += _estimates(("AUC", audit.auc), digits=2)
     if (a := audit.agreement) is not None:
         rounded = " (judge rounded)" if a.rounded else ""
-        rows += _estimates((f"same grade, of {a.n_grades}{rounded}", a.exact), digits=2)
+        rows += _estimates(
+            (f"share with the same of {a.n_grades} grades{rounded}", a.exact), digits=2
+        )
         rows += _estimates(("Cohen's κ", a.kappa), digits=2)
         if a.n_grades > 2:
             rows += _estimates(

@@ -29,8 +29,8 @@ def _measure_summary(report: JudgedReport, measure: str) -> str:
         for m in (low, high)
     ]
     return (
-        f"Mean {measure} of {len(means)} systems runs from {join(parts)}, each from {labels} "
-        f"({level(report.config.confidence_level)} intervals)."
+        f"Mean {measure} of {len(means)} systems runs from {parts[0]} to {parts[1]}, "
+        f"each from {labels} ({level(report.config.confidence_level)} intervals)."
     )
 
 
@@ -72,7 +72,7 @@ def _worth_summary(report: JudgedReport) -> list[str]:
         ("unused", "it was not used"),
     ):
         if found := by_role.get(kind):
-            text.append(f"For {_few(found)} {words}.")
+            text.append(f"For {_few(found)}, {words}.")
     return text
 
 

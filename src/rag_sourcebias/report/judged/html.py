@@ -64,7 +64,10 @@ def _context(report: JudgedReport) -> dict[str, Any]:
         ],
         "means": tables.means_table(report),
         "comparisons": tables.comparisons_table(report),
-        "compared": [comparison_sentence(report, c) for c in report.comparisons],
+        "clear": [
+            comparison_sentence(report, c) for c in report.comparisons if c.interval.excludes(0)
+        ],
+        "unclear": sum(not c.interval.excludes(0) for c in report.comparisons),
         "comparisons_note": explain.comparisons_note(report),
         "curves": curves[:_SHOWN],
         "more_curves": curves[_SHOWN:],

@@ -218,6 +218,8 @@ def _finish(  # noqa: PLR0917 - one picture, one caller
         plain_axes(axes, grid="both")
     upper.set_ylim(bottom=0)
     lower.set_ylim(100 * _LOWEST - 1, 101)
+    percents = range(round(100 * _LOWEST), 101, 5)
+    lower.set_yticks(percents, [f"≤{percents[0]}", *map(str, percents[1:])])
     upper.set_ylabel("mean width")
     lower.set_ylabel("coverage, %")
     unit = "labels" if report.kind == "items" else "labelled queries"

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.format import delta, interval, level, number
-from rag_sourcebias.report.judged.view import digits_of, ends, label, queries_summary, value
+from dataclasses import replace
+
+from rag_sourcebias.report.format import delta, level, number
+from rag_sourcebias.report.judged.view import digits_of, ends_about_zero, label, queries_summary
+from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import JudgedComparison, JudgedReport, QueryIntervals
 
 __all__ = ["comparison_sentence", "query_sentence"]
 
 
 def comparison_sentence(report: JudgedReport, c: JudgedComparison) -> str:
-    """Return one comparison: who is higher, by how much, or that it cannot be told."""
+    """Return one comparison: who is higher and by how much, or that it cannot be told."""
     i = c.interval
+    clear = i.excludes(0)
+    # A sentence that names the higher side first states the difference in that direction.
+    first, second = (c.second, c.first) if clear and i.estimate < 0 else (c.first, c.second)
     if c.kind == "relative_delta":
         where = f" in {c.system}" if c.system else ""
-        numbers = f"Relative Δ of {c.measure}{where} {delta(i.estimate)} {interval(i)}"
+        numbers = (
+            f"Relative Δ of {c.measure}{where} {delta(i.estimate)} {ends_about_zero(i, digits=1)}"
+        )
+        if clear:
+            return f"{first} is higher than {second}: {numbers}."
     else:
-        gap = value(report, c.measure, i.estimate, signed=True)
-        numbers = f"{c.measure} {gap} {ends(report, c.measure, i)}"
-    if not i.excludes(0):
-        return f"{c.first} against {c.second}: cannot be told apart ({numbers}, includes 0)."
-    higher, lower = (c.first, c.second) if i.estimate > 0 else (c.second, c.first)
-    return f"{higher} is higher than {lower}: {numbers}."
+        digits = digits_of(report, c.measure)
+        if clear:
+            higher = i if i.estimate > 0 else _reversed(i)
+            size = number(higher.estimate, digits=digits)
+            bounds = ends_about_zero(higher, digits=digits)
+            return f"{first} is higher than {second} in {c.measure} by {size} {bounds}."
+        size = number(i.estimate, digits=digits, signed=True)
+        numbers = f"{c.measure} {size} {ends_about_zero(i, digits=digits)}"
+    return f"{first} against {second}: cannot be told apart ({numbers}, includes 0)."
+
+
+def _reversed(i: Interval) -> Interval:
+    return replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
 
 
 def query_sentence(report: JudgedReport, q: QueryIntervals) -> str:

@@ -6,6 +6,7 @@ from rag_sourcebias.report.format import MISSING, count, delta, interval, level,
 from rag_sourcebias.report.judged.view import (
     digits_of,
     ends,
+    ends_about_zero,
     label,
     method_name,
     queries_summary,
@@ -36,7 +37,6 @@ def means_table(report: JudgedReport) -> Table:
         "estimate",
         at,
         "labels alone",
-        f"{at} of labels alone",
         "judge alone",
         "judge r",
         "labels saved" if report.kind == "items" else "queries saved",
@@ -56,8 +56,9 @@ def _mean_row(report: JudgedReport, m: JudgedMean) -> tuple[str, ...]:
         m.system or MISSING,
         value(report, m.measure, m.interval.estimate),
         ends(report, m.measure, m.interval),
-        MISSING if alone is None else value(report, m.measure, alone.estimate),
-        ends(report, m.measure, alone),
+        MISSING
+        if alone is None
+        else f"{value(report, m.measure, alone.estimate)} {ends(report, m.measure, alone)}",
         value(report, m.measure, m.judge_alone),
         MISSING if m.interval.correlation is None else number(m.interval.correlation, digits=2),
         MISSING if m.labels_saved is None else _signed(m.labels_saved),
@@ -93,10 +94,12 @@ def _comparison_row(report: JudgedReport, c: JudgedComparison) -> tuple[str, ...
     i = c.interval
     if c.kind == "relative_delta":
         what = f"Relative Δ in {c.system}, %" if c.system else "Relative Δ, %"
-        numbers = (delta(i.estimate), interval(i))
+        numbers = (delta(i.estimate), ends_about_zero(i, digits=1))
     else:
         what = "difference"
-        numbers = (value(report, c.measure, i.estimate, signed=True), ends(report, c.measure, i))
+        digits = digits_of(report, c.measure)
+        estimate = number(i.estimate, digits=digits, signed=True)
+        numbers = (estimate, ends_about_zero(i, digits=digits))
     return (
         c.measure,
         c.first,
@@ -192,12 +195,16 @@ def bias_table(audit: JudgeAudit) -> Table:
 def differences_table(audit: JudgeAudit) -> Table:
     """Return the differences of bias between groups."""
     return Table(
-        columns=("group", "against", "difference of bias", "p", "adjusted p"),
+        columns=("groups", "difference of bias", "p", "adjusted p"),
         rows=tuple(
-            (d.group, d.other, _bias(d.difference), p_value(d.p_value), p_value(d.p_adjusted))
+            (
+                f"{d.group} − {d.other}",
+                _bias(d.difference),
+                p_value(d.p_value),
+                p_value(d.p_adjusted),
+            )
             for d in audit.differences
         ),
-        n_heads=2,
     )
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "caveats",
     "digits_of",
     "ends",
+    "ends_about_zero",
     "holds",
     "label",
     "measures_of",
@@ -103,6 +104,16 @@ def value(report: JudgedReport, measure: str, number_: float, *, signed: bool = 
 def ends(report: JudgedReport, measure: str, interval: Interval | None) -> str:
     """Return the ends of an interval of a measure as text."""
     return format_interval(interval, digits=digits_of(report, measure))
+
+
+def ends_about_zero(interval: Interval, *, digits: int) -> str:
+    """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
+    finest = digits + 3
+    while digits < finest and any(
+        end != 0 and round(abs(end), digits) == 0 for end in (interval.lower, interval.upper)
+    ):
+        digits += 1
+    return format_interval(interval, digits=digits)
 
 
 def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:

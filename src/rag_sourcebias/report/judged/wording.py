@@ -137,7 +137,7 @@ def worth_sentence(report: JudgedReport, mean: JudgedMean) -> str:
             f"{label_unit(report, n, more=True)} for this width."
         )
     return (
-        f"{who} made the interval {_percent(-change)} wider than labels alone"
+        f"{who} made this interval {_percent(-change)} wider than labels alone"
         f"{_alone(report, mean)}: it cost the worth of about {label_unit(report, n)}."
     )
 

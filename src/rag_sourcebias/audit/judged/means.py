@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import SourceBiasError
 from rag_sourcebias.intervals.coverage import coverage_study
-from rag_sourcebias.intervals.mean import MIN_LABELED, Method, mean_interval
+from rag_sourcebias.intervals.default import MIN_LABELED
+from rag_sourcebias.intervals.mean import Method, mean_interval
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import CoveragePoint, JudgedConfig, JudgedMean
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, overload
 
-from rag_sourcebias.audit.judged_items import judge_items_with_intervals
-from rag_sourcebias.audit.judged_ranking import judge_ranking_with_intervals
+from rag_sourcebias.audit.judged.items import judge_items_with_intervals
+from rag_sourcebias.audit.judged.ranking import judge_ranking_with_intervals
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_items import JudgedItems
@@ -44,8 +44,8 @@ def judge_with_intervals(
     ----------
     data : JudgedItems, or Run or sequence of Run
         Items with human and judge values
-        (:func:`~rag_sourcebias.audit.judged_items.judge_items_with_intervals`), or rankings
-        (:func:`~rag_sourcebias.audit.judged_ranking.judge_ranking_with_intervals`).
+        (:func:`~rag_sourcebias.audit.judged.items.judge_items_with_intervals`), or rankings
+        (:func:`~rag_sourcebias.audit.judged.ranking.judge_ranking_with_intervals`).
     human : Qrels
         For rankings: judgments by people, of some queries.
     judge : LabelDistributions

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.audit.judged_parts import JudgedValues, judged_mean, resampled_curves
+from rag_sourcebias.audit.judged.item_comparisons import group_differences
+from rag_sourcebias.audit.judged.means import JudgedValues, judged_mean, resampled_curves
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.checks import check_items, check_scale
-from rag_sourcebias.intervals.comparison import difference_interval, unpaired_difference_interval
 from rag_sourcebias.judges.audit import audit_judge
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
-    JudgedComparison,
     JudgedConfig,
     JudgedMean,
     JudgedReport,
@@ -109,7 +107,7 @@ def judge_items_with_intervals(
         n_unlabeled=items.n_unlabeled,
         n_judge_missing=items.n_judge_missing,
         means=tuple(means),
-        comparisons=_comparisons(items, groups, means, measure, config),
+        comparisons=group_differences(items, groups, means, measure, config),
         per_query=(),
         curves=tuple(curves),
         audits=_audits(items, measure, config),
@@ -177,72 +175,6 @@ def _hull(intervals: list[Interval], n_missing: int) -> Interval:
         lower=min(i.lower for i in intervals),
         upper=max(i.upper for i in intervals),
         notes=(*first.notes, note),
-    )
-
-
-def _comparisons(
-    items: JudgedItems,
-    groups: dict[str, npt.NDArray[np.int64]],
-    means: list[JudgedMean],
-    measure: str,
-    config: JudgedConfig,
-) -> tuple[JudgedComparison, ...]:
-    """Differences of all pairs of groups, or of each with the first where there are many."""
-    by_name = dict(zip(groups, means, strict=True))
-    pairs = list(combinations(groups, 2))
-    if len(groups) > 6:
-        pairs = pairs[: len(groups) - 1]
-    found = []
-    for first, second in pairs:
-        try:
-            interval = _paired(items, groups[first], groups[second], config)
-        except InsufficientDataError:
-            interval = None
-        if interval is None:
-            interval = unpaired_difference_interval(
-                by_name[first].interval, by_name[second].interval
-            )
-        found.append(
-            JudgedComparison(
-                kind="difference",
-                measure=measure,
-                system="",
-                first=first,
-                second=second,
-                interval=interval,
-            )
-        )
-    return tuple(found)
-
-
-def _paired(
-    items: JudgedItems,
-    first: npt.NDArray[np.int64],
-    second: npt.NDArray[np.int64],
-    config: JudgedConfig,
-) -> Interval | None:
-    """Difference on the clusters that hold one item of each group; None without any."""
-    if items.clusters is None or config.method != "regression":
-        return None
-    rows = [{items.clusters[i]: int(i) for i in group} for group in (first, second)]
-    if len(rows[0]) != len(first) or len(rows[1]) != len(second):
-        return None  # a cluster holds several items of one group
-    shared = [key for key in rows[0] if key in rows[1]]
-    if len(shared) < max(len(first), len(second)):
-        return None  # on part of the items the difference would be another one
-    index = np.array([[row[key] for row in rows] for key in shared])
-    human = items.human[index]
-    judge = np.where(items.judged, items.judge, np.nanmean(items.judge))[index]
-    labeled = ~np.isnan(human).any(axis=1)
-    strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
-    return difference_interval(
-        human[labeled],
-        judge[labeled],
-        judge[~labeled],
-        target=config.target,
-        confidence_level=config.confidence_level,
-        strata=None if strata is None else strata[labeled],
-        strata_unlabeled=None if strata is None else strata[~labeled],
     )
 
 

@@ -1,0 +1,133 @@
+"""The default method, and labels alone, for one mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.inference.quantiles import t_quantile
+from rag_sourcebias.intervals.classical import t_interval
+from rag_sourcebias.intervals.regression import fit_regression
+from rag_sourcebias.intervals.sample import JudgedSample
+from rag_sourcebias.intervals.score_form import score_form
+from rag_sourcebias.intervals.values import Target, judge_correlation
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = ["MIN_CLUSTERS", "MIN_LABELED", "assumptions_of", "default_interval"]
+
+MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
+MIN_CLUSTERS = 5
+
+
+def default_interval(
+    sample: JudgedSample,
+    method: str,
+    target: Target,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> Interval:
+    """Regression on the judge or, with no judge columns, labels alone."""
+    human, judge = sample.y[:, 0], sample.x[:, 0]
+    n = sample.n_labeled
+    _check_enough(sample, bounds)
+    correlation = judge_correlation(human, judge)
+    alone = method == "labels"
+    notes: tuple[str, ...] = ()
+    if not alone:
+        alone, notes = _judge_notes(sample, correlation)
+    if alone:
+        sample = _without_judge(sample)
+    plain = alone and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
+    if plain and bounds is None:
+        share = n / (n + sample.n_unlabeled)
+        found = t_interval(
+            human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
+        )
+        if target == "unlabeled" and sample.n_unlabeled:
+            stretch = math.sqrt(1 + n / sample.n_unlabeled)
+            half = found.half_width * stretch
+            found = replace(
+                found, lower=found.estimate - half, upper=found.estimate + half, target=target
+            )
+        return replace(
+            found,
+            n_unlabeled=sample.n_unlabeled,
+            correlation=correlation,
+            notes=notes,
+            target=target,
+        )
+    fit = fit_regression(sample, target)
+    name = "labels alone" if alone else "regression on the judge"
+    quantile = t_quantile(0.5 + level / 2, fit.degrees)
+    estimate = float(fit.estimate[0])
+    if bounds is None:
+        half = quantile * math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
+        lower, upper = estimate - half, estimate + half
+    else:
+        name += ", score form"
+        estimate, lower, upper = score_form(sample, fit, target, quantile, bounds)
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=level,
+        method=name,
+        target=target,
+        n_labeled=n,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
+        correlation=correlation,
+        notes=notes,
+    )
+
+
+def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
+    if sample.n_labeled < 2:
+        raise InsufficientDataError(
+            f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
+            f"from {MIN_LABELED} on",
+            n=sample.n_labeled,
+            n_needed=MIN_LABELED,
+        )
+    if sample.cluster is not None and sample.n_units < MIN_CLUSTERS:
+        raise InsufficientDataError(
+            f"{sample.n_units} labelled cluster(s): an interval needs at least {MIN_CLUSTERS}",
+            n=sample.n_units,
+            n_needed=MIN_CLUSTERS,
+        )
+    if bounds is None:
+        as_spread = sample.y[:, 0]
+        if as_spread.min() == as_spread.max():
+            t_interval(as_spread)  # raises, with the remedy
+
+
+def _judge_notes(sample: JudgedSample, correlation: float) -> tuple[bool, tuple[str, ...]]:
+    """Whether labels alone must be used, and what to say about the judge."""
+    units = sample.n_units
+    if units < MIN_LABELED:
+        return True, (f"fewer than {MIN_LABELED} labels: the judge was not used",)
+    if np.ptp(sample.x, axis=0).max(initial=0.0) == 0.0:
+        return True, ("the judge is constant on the labelled items and was not used",)
+    if abs(correlation) <= 1 / math.sqrt(units - 2):
+        return False, ("this judge is no better than none: labels alone are as good",)
+    return False, ()
+
+
+def _without_judge(sample: JudgedSample) -> JudgedSample:
+    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0])
+
+
+def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
+    """What must hold for an interval from this sample."""
+    if sample.shifted:
+        drawn = "the weights are the true density ratios of the pool to the labelled items"
+    elif sample.n_strata > 1:
+        drawn = "within each stratum the labelled items were drawn at random from the judged pool"
+    else:
+        drawn = "the labelled items were drawn at random from the judged pool"
+    units = "items are independent" if sample.cluster is None else "clusters are independent"
+    same = "the judge treats labelled and unlabelled items alike"
+    return drawn, units, same
