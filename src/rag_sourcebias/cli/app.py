@@ -10,7 +10,7 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli import audit, datasets, report
+from rag_sourcebias.cli import audit, datasets, interval, judge, labels, report
 from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
@@ -31,9 +31,16 @@ app = typer.Typer(
 
     Then on your own data: a BEIR folder with one corpus/<source>.jsonl per source, or a TREC run
     with qrels and a tags file.
+
+    How far can you trust a score that an LLM judge gave?
+
+        rag-sourcebias interval --sample
     """,
 )
 app.add_typer(audit.app, name="audit")
+app.command("interval")(interval.interval)
+app.add_typer(judge.app, name="judge")
+app.add_typer(labels.app, name="labels")
 app.add_typer(report.app, name="report")
 app.command("datasets")(datasets.datasets)
 
@@ -80,8 +87,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     if code == _INTERRUPTED:
         err.print(
-            "\ninterrupted: no report was written; what was encoded and scored is cached, so the "
-            "same command goes on where it stopped",
+            "\ninterrupted: no result was written; what was encoded, scored or answered is cached, "
+            "so the same command goes on where it stopped",
             soft_wrap=True,
         )
     sys.exit(code if isinstance(code, int) else 0)

@@ -25,7 +25,9 @@ def number_pair(option: str, text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in parts)
     except ValueError:
-        raise DataError(f"--{option} {text!r}: write two numbers as low,high, such as 0,1") from None
+        raise DataError(
+            f"--{option} {text!r}: write two numbers as low,high, such as 0,1"
+        ) from None
     if not low < high:
         raise DataError(f"--{option} {text!r}: the first number must be below the second")
     return low, high

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from rag_sourcebias.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.cli.console import err
@@ -22,6 +23,14 @@ __all__ = ["Columns", "ItemFiles", "RankingFiles", "check_one_input"]
 OnStage = Callable[[str], None]
 
 
+class Factors(TypedDict):
+    """Columns that tell how items belong together."""
+
+    group: str | None
+    cluster: str | None
+    stratum: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """Columns named on the command line."""
@@ -37,9 +46,9 @@ class Columns:
         """Return the options that were used."""
         return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
 
-    def factors(self) -> dict[str, str | None]:
+    def factors(self) -> Factors:
         """Return group, cluster and stratum."""
-        return {"group": self.group, "cluster": self.cluster, "stratum": self.stratum}
+        return Factors(group=self.group, cluster=self.cluster, stratum=self.stratum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +73,7 @@ class ItemFiles:
                     soft_wrap=True,
                 )
                 items = read_judged_items(file)
-            return items, "correct", "EVOUNA sample"
+            return items, "correctness", "EVOUNA sample"
         if self.ragas is not None:
             found = read_ragas_result(
                 self.ragas,

@@ -153,7 +153,7 @@ Grades = Annotated[
     typer.Option(
         "--grades",
         min=2,
-        help="Number of grades, where --labels holds votes or grades and the highest may not occur.",
+        help="Number of grades, where --labels holds votes or grades and may lack the highest.",
         rich_help_panel=_RANKINGS,
     ),
 ]

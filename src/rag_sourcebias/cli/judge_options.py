@@ -63,9 +63,7 @@ AnswersFile = Annotated[
 QuestionColumn = Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)]
 ReferenceColumn = Annotated[
     str | None,
-    typer.Option(
-        "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
-    ),
+    typer.Option("--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS),
 ]
 AnswerColumn = Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)]
 Output = Annotated[
@@ -112,9 +110,7 @@ Api = Annotated[
 Timeout = Annotated[
     float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
 ]
-Concurrency = Annotated[
-    int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)
-]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
 MODES = ("scoring", "votes", "verbalised")
 Mode = Annotated[
     str,
@@ -168,15 +164,11 @@ Cache = Annotated[
 ]
 PriceIn = Annotated[
     float | None,
-    typer.Option(
-        "--price-in", help="Price of a million tokens read.", rich_help_panel=_COST
-    ),
+    typer.Option("--price-in", help="Price of a million tokens read.", rich_help_panel=_COST),
 ]
 PriceOut = Annotated[
     float | None,
-    typer.Option(
-        "--price-out", help="Price of a million tokens written.", rich_help_panel=_COST
-    ),
+    typer.Option("--price-out", help="Price of a million tokens written.", rich_help_panel=_COST),
 ]
 MaxCost = Annotated[
     float | None,

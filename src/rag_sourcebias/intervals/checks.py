@@ -17,56 +17,14 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.quantiles import check_level
+from rag_sourcebias.intervals.scale_checks import is_constant
 from rag_sourcebias.types.judged_items import JudgedItems
 
-__all__ = ["check_items", "check_random_labels", "check_scale", "is_constant"]
+__all__ = ["check_items", "check_random_labels"]
 
 FloatArray = npt.NDArray[np.float64]
 _BINS = 1024
 _FEWEST = 8  # labels; fewer can hardly look other than random
-
-
-def check_scale(
-    values: FloatArray,
-    low: float,
-    high: float,
-    *,
-    ids: Sequence[str] | None = None,
-    what: str = "human label",
-) -> None:
-    """Refuse values outside a scale.
-
-    Parameters
-    ----------
-    values : float64 array of shape (n,)
-        NaN (no value) passes.
-    low, high : float
-        Ends of the scale; both belong to it.
-    ids : sequence of str or None
-        Names of the items, for the message.
-
-    Raises
-    ------
-    DataError
-        Saying how many lie outside, and naming the first.
-    """
-    outside = np.flatnonzero((values < low) | (values > high))
-    if len(outside):
-        first = int(outside[0])
-        name = f"item {ids[first]!r}" if ids is not None else f"item {first} (counted from 0)"
-        raise DataError(
-            f"{len(outside)} {what}(s) outside the scale {low:g} … {high:g}, first "
-            f"{values[first]:g} of {name}; correct them, or state the scale they are on"
-        )
-
-
-def is_constant(values: FloatArray) -> bool:
-    """Whether all values (NaN aside) are equal up to rounding, so that a judge tells nothing."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return True
-    span = float(known.max()) - float(known.min())
-    return span <= 1e-12 * max(1.0, abs(float(known[0])))
 
 
 def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[str, ...]:

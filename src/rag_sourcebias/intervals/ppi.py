@@ -11,17 +11,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import (
-    as_generator,
     check_level,
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.intervals.values import Target, as_values, check_target, judge_correlation
+from rag_sourcebias.intervals.ppi_forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.values import Target, check_target
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["crossfit_ppi_interval", "paper_ppi_interval", "ppi_interval", "tuned_power"]
+__all__ = ["ppi_interval", "tuned_power"]
 
 FloatArray = npt.NDArray[np.float64]
 _DISTINCT = "the unlabelled items are other items from the same distribution"
@@ -61,7 +60,7 @@ def ppi_interval(
     """
     check_level(confidence_level)
     check_target(target)
-    human, judge, pool = _triple(y, yhat, yhat_unlabeled)
+    human, judge, pool = ppi_samples(y, yhat, yhat_unlabeled)
     tuned = lam is None
     power = tuned_power(human, judge, pool) if lam is None else float(lam)
     n, n_pool = len(human), len(pool)
@@ -77,7 +76,7 @@ def ppi_interval(
         variance = spread * (1 / n + 1 / n_pool)
     probability = 0.5 + confidence_level / 2
     quantile = normal_quantile(probability) if normal else t_quantile(probability, n - 1)
-    return _interval(
+    return ppi_result(
         estimate,
         quantile * math.sqrt(variance),
         confidence_level=confidence_level,
@@ -104,136 +103,3 @@ def tuned_power(y: FloatArray, yhat: FloatArray, yhat_unlabeled: FloatArray) -> 
     together = float(((y - y.mean()) * (yhat - yhat.mean())).mean())
     ratio = len(y) / len(yhat_unlabeled)
     return min(max(together / ((1 + ratio) * spread), 0.0), 1.0)
-
-
-def crossfit_ppi_interval(
-    y: npt.ArrayLike,
-    yhat: npt.ArrayLike,
-    yhat_unlabeled: npt.ArrayLike,
-    *,
-    n_folds: int = 10,
-    confidence_level: float = 0.95,
-    rng: np.random.Generator | int = 0,
-) -> Interval:
-    """PPI for the population, with λ for each fold tuned on the other folds.
-
-    The power is not clipped, so an inverted judge helps too. The residuals that give the variance
-    were not used to choose the power they are formed with.
-    """
-    check_level(confidence_level)
-    human, judge, pool = _triple(y, yhat, yhat_unlabeled)
-    n, n_pool = len(human), len(pool)
-    folds = min(n_folds, n)
-    if folds < 2:
-        raise DataError(f"n_folds {n_folds} is below 2")
-    code = as_generator(rng).permutation(n) % folds
-    sizes = np.bincount(code, minlength=folds).astype(np.float64)
-    rest = n - sizes
-
-    def without(values: FloatArray) -> FloatArray:
-        return np.asarray(values.sum() - np.bincount(code, weights=values, minlength=folds))
-
-    sums_y, sums_f = without(human), without(judge)
-    together = (without(human * judge) - sums_y * sums_f / rest) / np.maximum(rest - 1, 1)
-    everything = np.concatenate([judge, pool])
-    spread = float(everything.var(ddof=1))
-    power = together / ((1 + n / n_pool) * spread) if spread > 0 else np.zeros(folds)
-    residual = human - power[code] * judge
-    weight = float((power * sizes).sum() / n)
-    estimate = weight * float(pool.mean()) + float(residual.mean())
-    # The residuals of different folds have different centres when λ differs; remove the shift.
-    level = residual + (power[code] - weight) * float(pool.mean())
-    variance = float(level.var(ddof=1)) / n + weight**2 * float(pool.var(ddof=1)) / n_pool
-    half = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance)
-    return _interval(
-        estimate,
-        half,
-        confidence_level=confidence_level,
-        method=f"PPI (cross-fitted λ = {weight:.3g})",
-        target="population",
-        human=human,
-        judge=judge,
-        n_pool=n_pool,
-        assumptions=(_RANDOM, _DISTINCT),
-    )
-
-
-def paper_ppi_interval(
-    y: npt.ArrayLike,
-    yhat: npt.ArrayLike,
-    yhat_all: npt.ArrayLike,
-    *,
-    confidence_level: float = 0.95,
-) -> Interval:
-    """PPI exactly as in [R] Eq. 8–11.
-
-    Parameters
-    ----------
-    y, yhat : array-like of shape (n,)
-    yhat_all : array-like of shape (N,)
-        Judge values of all items, the labelled ones among them.
-
-    Returns
-    -------
-    Interval
-        Mean prediction over N plus mean error over n, ± 1.96 √(σ²_err/n + σ²_pred/N). As the
-        labelled items are among the N, the formula leaves out a covariance.
-    """
-    check_level(confidence_level)
-    human, judge, everything = _triple(y, yhat, yhat_all)
-    error = human - judge
-    variance = error.var(ddof=1) / len(error) + everything.var(ddof=1) / len(everything)
-    half = normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance))
-    return _interval(
-        float(everything.mean() + error.mean()),
-        half,
-        confidence_level=confidence_level,
-        method="PPI (paper)",
-        target="population",
-        human=human,
-        judge=judge,
-        n_pool=len(everything) - len(human),
-        assumptions=(_RANDOM, "normal quantiles; the overlap of the two samples is ignored"),
-    )
-
-
-def _triple(
-    y: npt.ArrayLike, yhat: npt.ArrayLike, pool: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    human, judge, others = as_values("y", y), as_values("yhat", yhat), as_values("pool", pool)
-    if len(human) != len(judge):
-        raise DataError(f"{len(human)} human values and {len(judge)} judge values of them")
-    for name, size in (("labelled", len(human)), ("judged", len(others))):
-        if size < 2:
-            raise InsufficientDataError(
-                f"{size} {name} item(s): PPI needs at least 2", n=size, n_needed=2
-            )
-    return human, judge, others
-
-
-def _interval(
-    estimate: float,
-    half: float,
-    *,
-    confidence_level: float,
-    method: str,
-    target: str,
-    human: FloatArray,
-    judge: FloatArray,
-    n_pool: int,
-    assumptions: tuple[str, ...],
-    notes: tuple[str, ...] = (),
-) -> Interval:
-    return Interval(
-        estimate=estimate,
-        lower=estimate - half,
-        upper=estimate + half,
-        confidence_level=confidence_level,
-        method=method,
-        target=target,
-        n_labeled=len(human),
-        n_unlabeled=n_pool,
-        assumptions=assumptions,
-        correlation=judge_correlation(human, judge),
-        notes=notes,
-    )

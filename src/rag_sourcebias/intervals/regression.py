@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.intervals.influence import cluster_influence, item_influence
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.values import Target
 
@@ -22,7 +23,6 @@ __all__ = ["RegressionFit", "fit_regression"]
 
 FloatArray = npt.NDArray[np.float64]
 _CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
-_ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,13 +67,13 @@ def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
     coefficients = inverse @ moments
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
-        influence = _item_influence(sample, design, inverse, coefficients, towards)
+        influence = item_influence(sample, design, inverse, coefficients, towards)
         correction = sample.n_labeled / max(sample.n_labeled - rank, 1)
         degrees = float(max(sample.n_labeled - rank, 1))
         if sample.shifted:
             degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
     else:
-        influence = _cluster_influence(
+        influence = cluster_influence(
             sample, design, (gram, moments), towards @ coefficients, towards
         )
         correction = 1.0
@@ -130,58 +130,6 @@ def _target_means(
     else:
         mean = (design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool))
     return mean
-
-
-def _item_influence(
-    sample: JudgedSample,
-    design: FloatArray,
-    inverse: FloatArray,
-    coefficients: FloatArray,
-    towards: FloatArray,
-) -> FloatArray:
-    """What the estimate would lose without each item; shape (n, k)."""
-    residuals = sample.y - design @ coefficients
-    free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
-    alone = free < _ALONE
-    left_out = residuals / np.where(alone, 1.0, free)[:, None]
-    if alone.any():
-        # The item alone decides a direction of the fit, so its own residual is 0. Without it that
-        # direction has no slope, and the mean of the other items is what would predict it.
-        total = sample.y.sum(axis=0)
-        others = (total - sample.y[alone]) / max(sample.n_labeled - 1, 1)
-        left_out[alone] = sample.y[alone] - others
-    influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
-    return influence
-
-
-def _cluster_influence(
-    sample: JudgedSample,
-    design: FloatArray,
-    normal_equations: tuple[FloatArray, FloatArray],
-    estimate: FloatArray,
-    towards: FloatArray,
-) -> FloatArray:
-    """What the estimate would lose without each cluster; shape (G, k)."""
-    gram, moments = normal_equations
-    codes = np.unique(np.asarray(sample.cluster), return_inverse=True)[1]
-    n_clusters = int(codes.max()) + 1
-    weighted = design * sample.weights[:, None]
-    width = design.shape[1]
-
-    def by_cluster(values: FloatArray) -> FloatArray:
-        return np.stack(
-            [np.bincount(codes, weights=column, minlength=n_clusters) for column in values.T],
-            axis=1,
-        )
-
-    grams = by_cluster((weighted[:, :, None] * design[:, None, :]).reshape(len(design), -1))
-    own = by_cluster((weighted[:, :, None] * sample.y[:, None, :]).reshape(len(design), -1))
-    without = np.linalg.pinv(
-        gram - grams.reshape(n_clusters, width, width), rcond=_CONSTANT, hermitian=True
-    )
-    left_out = without @ (moments - own.reshape(n_clusters, width, -1))
-    influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)
-    return influence
 
 
 def _effective(weights: FloatArray) -> float:

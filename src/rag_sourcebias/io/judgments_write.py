@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.types.judgments import Judgments
 
 __all__ = [
@@ -144,7 +143,7 @@ def _number(value: float) -> float | None:
 def _write(path: PathLike, rows: Iterator[Row]) -> None:
     ending = table_ending(path).removesuffix(".gz")
     if ending == ".jsonl":
-        write_atomic(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_atomic(path, jsonl_text(dict(row) for row in rows))
     else:
         write_atomic(path, _lines(path, rows, ending))
 

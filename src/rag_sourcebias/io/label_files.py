@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,13 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.cells import names_of
 from rag_sourcebias.io.columns import find_column
 from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.label_cells import (
+    cell_floats,
+    cell_grades,
+    cell_items,
+    stacked_rows,
+    vote_shares,
+)
 from rag_sourcebias.io.tables import Table, read_table
 from rag_sourcebias.types.labels import LabelDistributions
 
@@ -120,11 +126,17 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     table = read_table(path, choose)
     columns = [table.columns[c] for c in form]
     if re.fullmatch(r"p_?0", form[0]):
-        return table, np.column_stack([_floats(c, table) for c in columns])
+        return table, np.column_stack([cell_floats(c, table) for c in columns])
     if form[0] == "probs":
-        return table, _stack([_items(c, table, i) for i, c in enumerate(columns[0])], table)
-    votes = [_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])]
-    return table, _shares([_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades)
+        return table, stacked_rows(
+            [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
+        )
+    votes = [
+        cell_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])
+    ]
+    return table, vote_shares(
+        [cell_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades
+    )
 
 
 def _value_columns(names: Sequence[str]) -> list[str]:
@@ -133,76 +145,6 @@ def _value_columns(names: Sequence[str]) -> list[str]:
         if len(numbered) > 1 and numbered[-1] == pattern.format(len(numbered) - 1):
             return numbered
     return next(([n] for n in ("probs", "votes", "grade") if n in names), [])
-
-
-def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
-    try:
-        if isinstance(cell, bool):
-            raise TypeError
-        return float(cell)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
-
-
-def _floats(cells: Sequence[Any], table: Table) -> FloatArray:
-    return np.array([_number(c, table, i) for i, c in enumerate(cells)], dtype=np.float64)
-
-
-def _items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN401
-    """Return the entries of a list cell."""
-    if isinstance(cell, str):
-        try:
-            cell = (
-                json.loads(cell)
-                if cell.lstrip().startswith("[")
-                else re.split(r"[\s|]+", cell.strip())
-            )
-        except ValueError as error:
-            raise DataError(f"{table.where(row)}: {cell!r} is not a list of numbers") from error
-    if not isinstance(cell, list) or not cell or cell == [""]:
-        raise DataError(
-            f"{table.where(row)}: expected a list of numbers, found {cell!r}; leave out pairs the "
-            "judge gave no answer for"
-        )
-    return cell
-
-
-def _stack(rows: Sequence[Sequence[Any]], table: Table) -> FloatArray:
-    width = len(rows[0])
-    for i, row in enumerate(rows):
-        if len(row) != width:
-            raise DataError(
-                f"{table.where(i)}: {len(row)} probabilities where the first row has {width}"
-            )
-    return np.array(
-        [[_number(v, table, i) for v in row] for i, row in enumerate(rows)], dtype=np.float64
-    )
-
-
-def _grades(cells: Sequence[Any], table: Table, row: int) -> list[int]:
-    values = [_number(c, table, row) for c in cells]
-    for value in values:
-        if not value.is_integer() or value < 0:
-            raise DataError(
-                f"{table.where(row)}: grade {value:g} is not a whole number of at least 0; leave "
-                "out pairs the judge gave no answer for"
-            )
-    return [int(v) for v in values]
-
-
-def _shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | None) -> FloatArray:
-    highest = [max(v) for v in votes]
-    width = max(max(highest) + 1, 2) if n_grades is None else n_grades
-    over = next((i for i, g in enumerate(highest) if g >= width), None)
-    if over is not None:
-        raise DataError(
-            f"{table.where(over)}: grade {highest[over]} is outside the scale 0 … {width - 1}"
-        )
-    counts = np.zeros((len(votes), width))
-    rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])
-    np.add.at(counts, (rows, np.concatenate([np.asarray(v) for v in votes])), 1.0)
-    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-    return shares
 
 
 def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:

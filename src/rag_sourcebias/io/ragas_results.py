@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -34,6 +34,12 @@ _NOT_METRICS = frozenset(
         "answer", "contexts", "ground_truth", "human", "group", "cluster", "stratum",
     }
 )  # fmt: skip
+
+
+class _Factors(TypedDict):
+    group: str | None
+    cluster: str | None
+    stratum: str | None
 
 
 class RagasItems(NamedTuple):
@@ -80,7 +86,7 @@ def read_ragas_result(
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
     found = _metric(path, names, metric, human)
-    factors = {"group": group, "cluster": cluster, "stratum": stratum}
+    factors = _Factors(group=group, cluster=cluster, stratum=stratum)
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
@@ -93,7 +99,8 @@ def read_ragas_result(
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
     row = next((c for c in _ROW if c in other), None)
     if shared is None and row is not None:
-        return RagasItems(_join_rows(path, found, human_path, row, human, factors), found, row)
+        unlabeled = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
+        return RagasItems(_join_rows(unlabeled, path, human_path, row, human), found, row)
     if shared is None:
         raise DataError(
             f"nothing joins {name} ({', '.join(names)}) and {os.fspath(human_path)} "
@@ -150,14 +157,8 @@ def _is_scores(table: Table, column: str) -> bool:
 
 
 def _join_rows(
-    path: PathLike,
-    metric: str,
-    human_path: PathLike,
-    row: str,
-    human: str | None,
-    factors: dict[str, str | None],
+    unlabeled: JudgedItems, path: PathLike, human_path: PathLike, row: str, human: str | None
 ) -> JudgedItems:
-    unlabeled = read_judged_items(path, id=(), judge=metric, require_human=False, **factors)
     where = os.fspath(human_path)
 
     def choose(names: tuple[str, ...]) -> list[str]:

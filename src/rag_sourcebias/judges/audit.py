@@ -11,18 +11,20 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level
-from rag_sourcebias.intervals.checks import check_items, is_constant
+from rag_sourcebias.intervals.checks import check_items
+from rag_sourcebias.intervals.scale_checks import is_constant
 from rag_sourcebias.judges.agreement import agreement_of
-from rag_sourcebias.judges.association import auc_interval, correlation_intervals, kendall_tau_b
-from rag_sourcebias.judges.bias import bias_differences, group_biases, mean_error
+from rag_sourcebias.judges.association import correlation_intervals
+from rag_sourcebias.judges.auc import auc_interval
+from rag_sourcebias.judges.bias import group_biases, mean_error
+from rag_sourcebias.judges.bias_contrasts import bias_differences
 from rag_sourcebias.judges.calibration import calibration_of
+from rag_sourcebias.judges.kendall import kendall_tau_b
+from rag_sourcebias.judges.verdicts import verdict_notes
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judge_audit import (
-    BiasDifference,
-    GroupBias,
-    JudgeAudit,
-    LabelCalibration,
-)
+from rag_sourcebias.types.judge_audit import JudgeAudit
+from rag_sourcebias.types.judge_bias import BiasDifference, GroupBias
+from rag_sourcebias.types.judge_calibration import LabelCalibration
 from rag_sourcebias.types.judged_items import JudgedItems
 
 __all__ = ["audit_judge"]
@@ -154,7 +156,7 @@ def _audit(
     if groups is not None:
         biases = group_biases(y, f, groups, clusters, span=span, confidence_level=level)
         differences = bias_differences(f - y, groups, clusters, confidence_level=level)
-    verdicts = _verdicts(
+    verdicts = verdict_notes(
         y,
         f,
         pearson,
@@ -206,52 +208,3 @@ def _calibration(
         confidence_level=level,
         rng=rng,
     )
-
-
-def _verdicts(
-    y: FloatArray,
-    f: FloatArray,
-    pearson: Interval | None,
-    differences: tuple[BiasDifference, ...],
-    *,
-    useful_from: float,
-    missing: int,
-    level: float,
-) -> list[str]:
-    notes = []
-    if is_constant(f):
-        notes.append(
-            f"the judge is useless: it gives {f[0]:g} to every labelled item; use labels alone"
-        )
-    elif is_constant(y):
-        notes.append(
-            f"every human label is {y[0]:g}: nothing can be said about how the judge orders items"
-        )
-    elif pearson is not None and abs(pearson.estimate) <= useful_from:
-        notes.append(
-            f"the judge is useless: |r| = {abs(pearson.estimate):.3f} is no more than 1/√(n − 2) = "
-            f"{useful_from:.3f}; use labels alone"
-        )
-    elif pearson is not None and not pearson.excludes(0.0):
-        notes.append(
-            f"it is not certain that the judge orders items at all: the interval of r, "
-            f"[{pearson.lower:.3f}, {pearson.upper:.3f}], holds 0"
-        )
-    elif pearson is not None and pearson.estimate < 0:
-        notes.append(
-            f"the judge orders items the wrong way round (r = {pearson.estimate:.2f}); check the "
-            "direction of its scale"
-        )
-    if differences and differences[0].p_adjusted < 1 - level:
-        first = differences[0]
-        notes.append(
-            f"the judge is not equally biased to every group: {first.group} against {first.other} "
-            f"{first.difference.estimate:+.3g} (adjusted p = {first.p_adjusted:.2g}); estimate the "
-            "correction per group"
-        )
-    if missing:
-        notes.append(
-            f"{missing} of {len(y) + missing} labelled items have no judge value; they are left "
-            "out here, and they are rarely missing at random"
-        )
-    return notes

@@ -8,10 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.quantiles import as_generator, check_level
-from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judge_audit import GradeCalibration, LabelCalibration, ReliabilityBin
+from rag_sourcebias.judges.grade_bins import (
+    bin_codes,
+    bin_means,
+    clustered_or_none,
+    one_grade,
+    ranked_score,
+)
+from rag_sourcebias.types.judge_calibration import (
+    LabelCalibration,
+)
 from rag_sourcebias.types.labels import LabelDistributions
 
 __all__ = ["audit_labels", "calibration_of"]
@@ -126,7 +133,7 @@ def calibration_of(
     generator = as_generator(rng)
     simulated = _draws(probs, generator)
     grades = tuple(
-        _one_grade(
+        one_grade(
             probs,
             observed,
             r,
@@ -145,11 +152,11 @@ def calibration_of(
         n=n,
         grades=grades,
         brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
-        rps=_ranked_score(probs, observed),
-        rps_of_shares=_ranked_score(shares, observed),
-        gain_error=_mean(predicted - seen, clusters, confidence_level),
+        rps=ranked_score(probs, observed),
+        rps_of_shares=ranked_score(shares, observed),
+        gain_error=clustered_or_none(predicted - seen, clusters, confidence_level),
         gain_slope=slope,
-        gain_bins=_bin_means(predicted, seen, _bin_codes(predicted, bins)),
+        gain_bins=bin_means(predicted, seen, bin_codes(predicted, bins)),
     )
 
 
@@ -163,81 +170,3 @@ def _draws(probs: FloatArray, rng: np.random.Generator) -> IntArray:
     for r in range(steps.shape[1]):
         drawn += uniform >= steps[:, r]
     return drawn
-
-
-def _ranked_score(probs: FloatArray, observed: FloatArray) -> float:
-    gap = np.cumsum(probs - observed, axis=1)[:, :-1]
-    return float((gap**2).mean())
-
-
-def _mean(errors: FloatArray, clusters: IntArray, level: float) -> Interval | None:
-    try:
-        return clustered_mean(errors, clusters, confidence_level=level)
-    except InsufficientDataError:
-        return None
-
-
-def _bin_codes(predicted: FloatArray, bins: int) -> IntArray:
-    """Code of the bin of each item; bins are never split between equal predictions."""
-    _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    wanted = np.minimum((middle * bins / len(predicted)).astype(np.int64), bins - 1)
-    _, packed = np.unique(wanted, return_inverse=True)
-    result: IntArray = packed[code].astype(np.int64)
-    return result
-
-
-def _bin_means(
-    predicted: FloatArray, seen: FloatArray, code: IntArray
-) -> tuple[ReliabilityBin, ...]:
-    n = np.bincount(code)
-    return tuple(
-        ReliabilityBin(n=int(size), predicted=float(p), observed=float(o))
-        for size, p, o in zip(
-            n,
-            np.bincount(code, weights=predicted) / n,
-            np.bincount(code, weights=seen) / n,
-            strict=True,
-        )
-    )
-
-
-def _one_grade(
-    probs: FloatArray,
-    observed: FloatArray,
-    r: int,
-    *,
-    simulated: IntArray,
-    clusters: IntArray,
-    bins: int,
-    level: float,
-) -> GradeCalibration:
-    p, o = probs[:, r], observed[:, r]
-    code = _bin_codes(p, bins)
-    table = _bin_means(p, o, code)
-    weight = np.array([b.n for b in table]) / len(p)
-    mean_p = np.array([b.predicted for b in table])
-    mean_o = np.array([b.observed for b in table])
-    share = float(o.mean())
-    k = len(table)
-    hits = np.stack([np.bincount(code[row == r], minlength=k) for row in simulated])
-    noise = np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()
-    within_p, within_o = p - mean_p[code], o - mean_o[code]
-    reliability = float(weight @ (mean_p - mean_o) ** 2)
-    resolution = float(weight @ (mean_o - share) ** 2)
-    brier = float(((p - o) ** 2).mean())
-    uncertainty = float(o.var())
-    return GradeCalibration(
-        grade=r,
-        predicted_share=float(p.mean()),
-        observed_share=share,
-        difference=_mean(p - o, clusters, level),
-        ece=float(weight @ np.abs(mean_p - mean_o)),
-        ece_if_calibrated=float(noise),
-        brier=brier,
-        reliability=reliability,
-        resolution=resolution,
-        uncertainty=uncertainty,
-        within_bins=float((within_p**2).mean() - 2 * (within_p * within_o).mean()),
-        bins=table,
-    )

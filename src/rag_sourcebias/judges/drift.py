@@ -7,7 +7,6 @@ built on the old calibration are refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,70 +16,18 @@ from rag_sourcebias.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
-    UnsupportedVersionError,
 )
 from rag_sourcebias.inference.quantiles import check_level
-from rag_sourcebias.intervals.checks import is_constant
-from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.intervals.scale_checks import is_constant
 from rag_sourcebias.judges.bias import mean_error
-from rag_sourcebias.types.anchors import ANCHOR_SCHEMA, AnchorSet, DriftCheck
+from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged_items import JudgedItems
 
-__all__ = [
-    "build_anchor_set",
-    "check_drift",
-    "read_anchor_set",
-    "require_stable",
-    "write_anchor_set",
-]
+__all__ = ["check_drift", "require_stable"]
 
 FloatArray = npt.NDArray[np.float64]
 _FEWEST = 20
 _MOST_MISSING = 0.1
-
-
-def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None = None) -> AnchorSet:
-    """Freeze the labelled and judged items with the calibration of the judge on them.
-
-    Parameters
-    ----------
-    items : JudgedItems
-        Items without a human label or a judge value are left out.
-    settings : mapping of str to str or None
-        What identifies the judge: model, prompt hash, temperature.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 20 anchors.
-    CalibrationError
-        If the judge gives all of them the same value.
-    """
-    rows = np.flatnonzero(items.labeled & items.judged)
-    if len(rows) < _FEWEST:
-        raise InsufficientDataError(
-            f"{len(rows)} labelled and judged item(s) are too few for an anchor set; at least "
-            f"{_FEWEST} are needed",
-            n=len(rows),
-            n_needed=_FEWEST,
-        )
-    y, f = items.human[rows], items.judge[rows]
-    if is_constant(f):
-        raise CalibrationError(
-            f"the judge gives all {len(f)} anchors the value {f[0]:g}; a constant judge cannot be "
-            "calibrated"
-        )
-    slope = float(np.cov(f, y, ddof=0)[0, 1] / np.var(f))
-    return AnchorSet(
-        schema_version=ANCHOR_SCHEMA,
-        ids=tuple(items.ids[i] for i in rows),
-        human=y,
-        judge=f,
-        slope=slope,
-        intercept=float(y.mean() - slope * f.mean()),
-        settings=dict(settings or {}),
-    )
 
 
 def check_drift(
@@ -177,40 +124,6 @@ def require_stable(check: DriftCheck) -> None:
         f"{check.correlation_then:.2f} then, {check.correlation_now:.2f} now); no interval is "
         "given on the old calibration: label a new sample and calibrate again"
     )
-
-
-def write_anchor_set(anchors: AnchorSet, path: PathLike) -> None:
-    """Write an anchor set as JSON."""
-    text = json.dumps(anchors.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-    write_atomic(path, text + "\n")
-
-
-def read_anchor_set(path: PathLike) -> AnchorSet:
-    """Read what :func:`write_anchor_set` wrote.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, is not JSON, or is not an anchor set.
-    UnsupportedVersionError
-        If it was written with another schema.
-    """
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not JSON ({error}); expected an anchor set") from error
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version is None:
-        raise DataError(f"{path} is not an anchor set; expected a file of write_anchor_set")
-    if version != ANCHOR_SCHEMA:
-        raise UnsupportedVersionError(
-            f"{path} has anchor set schema {version!r}; this release reads {ANCHOR_SCHEMA}"
-        )
-    try:
-        return AnchorSet.from_dict(data)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{path} is not a complete anchor set: {error}") from error
 
 
 def _aligned(anchors: AnchorSet, values: Mapping[str, float] | FloatArray) -> FloatArray:

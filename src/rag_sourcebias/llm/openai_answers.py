@@ -94,7 +94,7 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
 
 
 def echoed(body: Json, prompt: str, label: str) -> LabelScores:
-    """Read the log-probability of the echoed label from an answer with one more token, the likeliest.
+    """Read the log-probability of the echoed label; the answer holds one more token, the likeliest.
 
     A token that spans the end of the prompt and the beginning of the label counts as part of the
     label.

@@ -4,16 +4,16 @@ from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judge_audit import JudgeAudit, LabelCalibration
-from rag_sourcebias.types.judged import (
+from rag_sourcebias.types.judge_audit import JudgeAudit
+from rag_sourcebias.types.judge_calibration import LabelCalibration
+from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
+from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.types.judged_parts import (
     CoveragePoint,
     JudgedComparison,
-    JudgedConfig,
     JudgedMean,
-    JudgedReport,
     QueryIntervals,
 )
-from rag_sourcebias.types.judged_items import JudgedItems
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels

@@ -13,9 +13,8 @@ from rag_sourcebias.intervals.checks import (
     _shape_check,
     check_items,
     check_random_labels,
-    check_scale,
-    is_constant,
 )
+from rag_sourcebias.intervals.scale_checks import check_scale, is_constant
 from rag_sourcebias.types.judged_items import JudgedItems
 
 

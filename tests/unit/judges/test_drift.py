@@ -13,13 +13,8 @@ from rag_sourcebias.errors import (
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.judges.drift import (
-    build_anchor_set,
-    check_drift,
-    read_anchor_set,
-    require_stable,
-    write_anchor_set,
-)
+from rag_sourcebias.judges.anchors import build_anchor_set, read_anchor_set, write_anchor_set
+from rag_sourcebias.judges.drift import check_drift, require_stable
 from rag_sourcebias.types.anchors import DriftCheck
 from rag_sourcebias.types.judged_items import JudgedItems
 

@@ -5,12 +5,9 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.judges.association import (
-    auc_interval,
-    correlation_intervals,
-    kendall_tau_b,
-    resampled_weights,
-)
+from rag_sourcebias.judges.association import correlation_intervals, resampled_weights
+from rag_sourcebias.judges.auc import auc_interval
+from rag_sourcebias.judges.kendall import kendall_tau_b
 
 
 def draws(seed, n=200):

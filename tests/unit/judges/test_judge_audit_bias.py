@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.judges.bias import bias_differences, group_biases, mean_error
+from rag_sourcebias.judges.bias import group_biases, mean_error
+from rag_sourcebias.judges.bias_contrasts import bias_differences
 
 
 def test_mean_error_is_the_t_interval_for_independent_items():

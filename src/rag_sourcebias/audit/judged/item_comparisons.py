@@ -10,8 +10,9 @@ import numpy.typing as npt
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.intervals.comparison import difference_interval, unpaired_difference_interval
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import JudgedComparison, JudgedConfig, JudgedMean
+from rag_sourcebias.types.judged import JudgedConfig
 from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.types.judged_parts import JudgedComparison, JudgedMean
 
 __all__ = ["group_differences"]
 

@@ -14,18 +14,14 @@ from rag_sourcebias.audit.environment import environment
 from rag_sourcebias.audit.judged.item_comparisons import group_differences
 from rag_sourcebias.audit.judged.means import JudgedValues, judged_mean, resampled_curves
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals.checks import check_items, check_scale
+from rag_sourcebias.intervals.checks import check_items
+from rag_sourcebias.intervals.scale_checks import check_scale
 from rag_sourcebias.judges.audit import audit_judge
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
-from rag_sourcebias.types.judged import (
-    JUDGED_SCHEMA_VERSION,
-    CoveragePoint,
-    JudgedConfig,
-    JudgedMean,
-    JudgedReport,
-)
+from rag_sourcebias.types.judged import JUDGED_SCHEMA_VERSION, JudgedConfig, JudgedReport
 from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean
 
 __all__ = ["judge_items_with_intervals"]
 

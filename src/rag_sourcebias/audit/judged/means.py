@@ -13,7 +13,8 @@ from rag_sourcebias.intervals.coverage import coverage_study
 from rag_sourcebias.intervals.default import MIN_LABELED
 from rag_sourcebias.intervals.mean import Method, mean_interval
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import CoveragePoint, JudgedConfig, JudgedMean
+from rag_sourcebias.types.judged import JudgedConfig
+from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean
 
 __all__ = ["JudgedValues", "judged_mean", "labels_saved", "resampled_curves"]
 

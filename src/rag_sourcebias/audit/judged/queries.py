@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.intervals.crc.per_query import per_query_intervals
 from rag_sourcebias.intervals.ranking import JudgedRanking
-from rag_sourcebias.types.judged import JudgedConfig, QueryIntervals
+from rag_sourcebias.types.judged import JudgedConfig
+from rag_sourcebias.types.judged_parts import QueryIntervals
 
 __all__ = ["query_intervals"]
 

@@ -18,14 +18,8 @@ from rag_sourcebias.errors import CalibrationError, DataError
 from rag_sourcebias.intervals.checks import check_random_labels
 from rag_sourcebias.intervals.ranking import parse_measure
 from rag_sourcebias.types.documents import TagTable
-from rag_sourcebias.types.judged import (
-    JUDGED_SCHEMA_VERSION,
-    CoveragePoint,
-    JudgedConfig,
-    JudgedMean,
-    JudgedReport,
-    QueryIntervals,
-)
+from rag_sourcebias.types.judged import JUDGED_SCHEMA_VERSION, JudgedConfig, JudgedReport
+from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean, QueryIntervals
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels

@@ -14,7 +14,8 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.comparison import difference_interval
 from rag_sourcebias.intervals.relative_delta import judged_relative_delta_interval
 from rag_sourcebias.types.documents import TagTable
-from rag_sourcebias.types.judged import JudgedComparison, JudgedConfig
+from rag_sourcebias.types.judged import JudgedConfig
+from rag_sourcebias.types.judged_parts import JudgedComparison
 from rag_sourcebias.types.labels import LabelDistributions
 
 __all__ = ["relative_deltas", "source_of_rows", "system_differences"]

@@ -7,7 +7,8 @@ from rag_sourcebias.report.format import interval, number
 from rag_sourcebias.report.judged.plots import draw_interval
 from rag_sourcebias.report.plots import draw_heading
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
-from rag_sourcebias.types.judge_audit import GroupBias, JudgeAudit
+from rag_sourcebias.types.judge_audit import JudgeAudit
+from rag_sourcebias.types.judge_bias import GroupBias
 
 __all__ = ["bias_plot", "calibration_plot", "shares_plot"]
 
@@ -77,7 +78,7 @@ def shares_plot(audit: JudgeAudit, name: str, *, uid: str) -> str:
     grades = audit.calibration.grades
     x = range(len(grades))
     with style():
-        figure, axes = canvas(3.2)
+        figure, axes = canvas(4.0)
         axes.bar(
             [i - 0.2 for i in x],
             [100 * g.observed_share for g in grades],
@@ -126,7 +127,7 @@ def calibration_plot(audit: JudgeAudit, name: str, *, uid: str) -> str:
     top = max(*(b.predicted for b in bins), *(b.observed for b in bins), 1e-9)
     largest = max(b.n for b in bins)
     with style():
-        figure, axes = canvas(4.6)
+        figure, axes = canvas(4.0)
         axes.plot([0, top], [0, top], color=COLOURS["muted"], linewidth=1, zorder=1)
         axes.plot(
             [b.predicted for b in bins],

@@ -13,7 +13,8 @@ from rag_sourcebias.report.judged.wording import (
     worth_sentence,
 )
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import JudgedMean, JudgedReport
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedMean
 
 __all__ = ["Card", "CardRow", "cards"]
 

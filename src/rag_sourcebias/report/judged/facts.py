@@ -23,7 +23,9 @@ def audit_table(audit: JudgeAudit) -> Table:
     rows += _estimates(("Pearson's r", audit.pearson), ("Spearman's ρ", audit.spearman), digits=2)
     if audit.kendall is not None:
         rows.append(("Kendall's τ-b", number(audit.kendall, digits=2)))
-    rows.append(("r from which a judge is of use", f"above {number(audit.useful_from, digits=2)}"))
+    if audit.n_clusters == audit.n:  # the threshold counts items as independent
+        threshold = number(audit.useful_from, digits=2)
+        rows.append(("r from which a judge is of use", f"above {threshold}"))
     rows += _estimates(("mean of judge − people", audit.bias), digits=3)
     rows += _estimates(("AUC", audit.auc), digits=2)
     if (a := audit.agreement) is not None:

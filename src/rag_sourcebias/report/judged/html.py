@@ -30,7 +30,8 @@ from rag_sourcebias.report.judged.view import (
 )
 from rag_sourcebias.report.page import render_page
 from rag_sourcebias.types.judge_audit import JudgeAudit
-from rag_sourcebias.types.judged import JudgedReport, QueryIntervals
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import QueryIntervals
 
 __all__ = ["to_html"]
 
@@ -103,10 +104,10 @@ def _queries(report: JudgedReport, query: QueryIntervals, uid: Iterator[str]) ->
     figures = []
     if known.any():
         svg = query_plots.labeled_queries_plot(query, uid=next(uid))
-        figures.append((f"{name}: labelled queries", svg))
+        figures.append((f"{name}: labelled", svg))
     if not known.all():
         svg = query_plots.other_queries_plot(query, uid=next(uid))
-        figures.append((f"{name}: the other queries", svg))
+        figures.append((f"{name}: others", svg))
     return {"text": query_sentence(report, query), "figures": figures}
 
 

@@ -12,7 +12,8 @@ from rag_sourcebias.report.judged.view import ends, label, method_name, other_sc
 from rag_sourcebias.report.plots import draw_heading
 from rag_sourcebias.report.svg import COLOURS, WIDTH, canvas, plain_axes, render, style
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import CoveragePoint, JudgedMean, JudgedReport
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from rag_sourcebias.report.format import count, number, shorten
 from rag_sourcebias.report.judged.plots import draw_legend
 from rag_sourcebias.report.judged.view import holds, label
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
-from rag_sourcebias.types.judged import QueryIntervals
+from rag_sourcebias.types.judged_parts import QueryIntervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def other_queries_plot(query: QueryIntervals, *, uid: str) -> str:
         raise DataError(f"every query of {label(query.measure, query.system)!r} has a human value")
     order = others[np.argsort(query.estimate[others], kind="stable")]
     with style():
-        figure, axes = canvas(3.4)
+        figure, axes = canvas(3.9)
         x = np.arange(1, len(order) + 1)
         _bars(axes, query, order, x, side="even", width=_line_width(len(order)))
         axes.plot(x, query.estimate[order], "o", **_dots(len(order)))
@@ -142,7 +142,12 @@ def _dashes(n: int) -> dict[str, Any]:
 
 
 def _key(side: str) -> dict[str, Any]:
-    return {"color": COLOURS[side], "linewidth": 6, "alpha": 0.45 if side == "even" else 0.6}
+    return {
+        "color": COLOURS[side],
+        "linewidth": 6,
+        "solid_capstyle": "butt",
+        "alpha": 0.45 if side == "even" else 0.6,
+    }
 
 
 def _frame(axes: Axes, query: QueryIntervals, n: int, by: str) -> None:

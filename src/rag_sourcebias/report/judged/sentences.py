@@ -7,7 +7,8 @@ from dataclasses import replace
 from rag_sourcebias.report.format import delta, level, number
 from rag_sourcebias.report.judged.view import digits_of, ends_about_zero, label, queries_summary
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import JudgedComparison, JudgedReport, QueryIntervals
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedComparison, QueryIntervals
 
 __all__ = ["comparison_sentence", "query_sentence"]
 

@@ -15,7 +15,8 @@ from rag_sourcebias.report.judged.view import (
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
-from rag_sourcebias.types.judged import JudgedComparison, JudgedMean, JudgedReport
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedComparison, JudgedMean
 
 __all__ = [
     "bias_table",

@@ -8,7 +8,8 @@ from rag_sourcebias.report.format import count, level, number
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
 from rag_sourcebias.report.judged.view import ends, label, other_scale, top_warnings, value
 from rag_sourcebias.report.judged.wording import role, saved_short
-from rag_sourcebias.types.judged import JudgedMean, JudgedReport
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedMean
 
 if TYPE_CHECKING:
     from rich.console import Console

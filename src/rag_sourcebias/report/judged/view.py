@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rag_sourcebias.report.format import interval as format_interval
 from rag_sourcebias.report.format import number
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judged import JudgedComparison, JudgedMean, JudgedReport, QueryIntervals
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedComparison, JudgedMean, QueryIntervals
 
 __all__ = [
     "METHODS",

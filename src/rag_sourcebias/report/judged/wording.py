@@ -14,7 +14,8 @@ from rag_sourcebias.report.judged.view import (
     unit_of,
     value,
 )
-from rag_sourcebias.types.judged import JudgedMean, JudgedReport
+from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types.judged_parts import JudgedMean
 
 __all__ = [
     "Role",
