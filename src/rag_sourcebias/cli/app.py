@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 
 import typer
@@ -17,6 +18,7 @@ from rag_sourcebias.errors import SourceBiasError
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
+_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric)=…")
 
 app = typer.Typer(
     name="rag-sourcebias",
@@ -65,6 +67,11 @@ def _options(
     logger.handlers = [handler]
 
 
+def _as_options(message: str) -> str:
+    """Name options as they are written here where a message names arguments of a function."""
+    return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} <column>", message)
+
+
 def main() -> None:
     """Run the command line; the entry point of the console script."""
     # Model libraries draw bars of their own while loading, across ours.
@@ -75,7 +82,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except SourceBiasError as error:
         err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
-        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        err.print(_as_options(str(error)), markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED

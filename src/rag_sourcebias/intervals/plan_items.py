@@ -116,36 +116,20 @@ def plan_item_labels(
     n, spread = len(human), float(human.var(ddof=1))
     r = _pilot_correlation(human, judge)
     pool = n + int(n_unlabeled)
-    probability = 0.5 + confidence_level / 2
-
-    def with_judge(r: float) -> Callable[[int], float]:
-        # the pilot spent one more degree of freedom on the slope
-        missed = spread * (1 - r * r) * ((n - 1) / (n - 2) if r else 1.0)
-        explained = spread * r * r
-
-        def half(k: int) -> float:
-            rest = max(1 / k - 1 / pool, 0.0) if target == "pool" else 1 / k
-            shared = explained / pool if target == "population" else 0.0
-            return t_quantile(probability, k - 2) * math.sqrt(missed * rest + shared)
-
-        return half
-
-    def alone(k: int) -> float:
-        rest = max(1 / k - 1 / pool, 0.0) if target == "pool" else 1 / k
-        return t_quantile(probability, k - 1) * math.sqrt(spread * rest)
-
-    without = smallest(alone, wanted, 3, MOST) or MOST
-    found = smallest(with_judge(r), wanted, 3, pool)
+    curves = _Curves(spread, n, pool, target, 0.5 + confidence_level / 2)
+    without = smallest(curves.alone, wanted, 3, MOST) or MOST
+    found = smallest(curves.with_judge(r), wanted, 3, pool)
     if found is None:
         raise InsufficientDataError(
-            f"labelling all {pool} items gives ±{with_judge(r)(pool):.3g}; ±{wanted:.3g} needs "
-            f"about {without} items",
+            f"labelling all {pool} items gives ±{curves.with_judge(r)(pool):.3g}; "
+            f"±{wanted:.3g} needs about {without} items",
             n=pool,
             n_needed=without,
         )
     low, high = _correlation_range(r, n)
     saved = [
-        1 - (smallest(with_judge(end), wanted, 3, pool) or without) / without for end in (low, high)
+        1 - (smallest(curves.with_judge(end), wanted, 3, pool) or without) / without
+        for end in (low, high)
     ]
     return ItemPlan(
         n_judge=found,
@@ -161,6 +145,35 @@ def plan_item_labels(
             f"the pilot of {n} items and the labels to come are random draws from the same items",
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """Half-width against the number of labels."""
+
+    spread: float
+    n_pilot: int
+    pool: int
+    target: str
+    probability: float
+
+    def with_judge(self, r: float) -> Callable[[int], float]:
+        # the pilot spent one more degree of freedom on the slope
+        missed = self.spread * (1 - r * r)
+        if r:
+            missed *= (self.n_pilot - 1) / (self.n_pilot - 2)
+        shared = self.spread * r * r / self.pool if self.target == "population" else 0.0
+
+        def half(k: int) -> float:
+            return t_quantile(self.probability, k - 2) * math.sqrt(missed * self._rest(k) + shared)
+
+        return half
+
+    def alone(self, k: int) -> float:
+        return t_quantile(self.probability, k - 1) * math.sqrt(self.spread * self._rest(k))
+
+    def _rest(self, k: int) -> float:
+        return max(1 / k - 1 / self.pool, 0.0) if self.target == "pool" else 1 / k
 
 
 def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -91,7 +91,7 @@ def read_ragas_result(
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
                 f"{name} has no column of human labels (its columns are {', '.join(names)}); name "
-                "it with human=…, or give the labels as a second file (human_path)"
+                "it with human=…, or give the labels in a file of their own"
             )
         items = read_judged_items(path, id=id or (), human=human, judge=found, **factors)
         return RagasItems(items, found, "the row")

@@ -10,7 +10,7 @@ from typing import Literal
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.beir_corpus import read_corpus
 from rag_sourcebias.io.cells import ids_of
-from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.files import PathLike, read_lines
 from rag_sourcebias.io.tables import read_table
 
 __all__ = ["read_texts"]
@@ -34,7 +34,8 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
     path : path
         CSV, TSV, JSON lines (also .gz) or Parquet with an id (``_id``, ``query_id``, ``doc_id``,
         …) and a text (``text``, ``query``, ``contents``, …); a ``title`` of a document goes before
-        its text. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is then
+        its text. Two tab-separated columns without a header are id and text, as TREC and MS MARCO
+        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is then
         called ``<_id>@<source>``, as in an audit.
 
     Raises
@@ -46,6 +47,8 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
     if kind == "document" and file.is_dir():
         corpus = read_corpus(file, sources=None, titles=True).corpus
         return dict(zip(corpus.doc_ids, corpus.texts, strict=True))
+    if (plain := _without_header(path, kind)) is not None:
+        return plain
     name = os.fspath(path)
     chosen: list[str] = []
 
@@ -67,3 +70,23 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
     columns = [table.columns[c] for c in (*chosen[2:], chosen[1])]
     texts = [" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True)]
     return dict(zip(ids, texts, strict=True))
+
+
+def _without_header(path: PathLike, kind: Kind) -> dict[str, str] | None:
+    """Read id and text of two columns whose first line names neither; None for other files."""
+    if not os.fspath(path).removesuffix(".gz").endswith((".tsv", ".txt")):
+        return None
+    first = next(read_lines(path), (0, ""))[1].split("\t")
+    known = {*_IDS[kind], *_TEXTS[kind]}
+    if len(first) != 2 or any(cell.strip().lower() in known for cell in first):
+        return None
+    texts: dict[str, str] = {}
+    for number, line in read_lines(path):
+        name, tab, text = line.partition("\t")
+        if not tab or not name.strip() or name.strip() in texts:
+            raise DataError(
+                f"{os.fspath(path)}:{number}: expected an id that occurs once, a tab and a text, "
+                f"found {line[:80]!r}"
+            )
+        texts[name.strip()] = text.strip()
+    return texts

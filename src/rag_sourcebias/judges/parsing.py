@@ -32,6 +32,7 @@ _LEAD = re.compile(
     r"assessment|judg[e]?ment|is|of|would be|passage|document)\b[\s:=*_\"'`-]*)*",
     re.IGNORECASE,
 )
+_RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
 _TOLERANCE = 0.05  # rounding to one decimal of four numbers
 _PAIR = re.compile(r"[\"'\[(]*([^\s\"'\[\](){},:=]+)[\"'\])]*\s*[:=]\s*[\"']?([-+.\deE]+\s*%?)")
 
@@ -56,15 +57,16 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
     >>> [read_grade(text, labels) for text in ("**Relevance: [2]**", "3, as 1 is wrong", "2.5")]
     [2, 3, None]
     """
-    lead = _LEAD.match(text)
-    start = text[lead.end() :] if lead else text
     cores = [_core(label) for label in labels]
     # a grade that stands first is the answer; what follows may mention others
-    first = re.match(rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", start, re.I)
-    sign = start[: first.start(1)] if first else ""
-    if first and "-" not in sign and "." not in sign:
-        after = start[first.end() :].lstrip()
-        if not re.match(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?[\w]", after, re.I):
+    lead = _LEAD.match(text)
+    begin = lead.end() if lead else 0
+    first = re.compile(
+        rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", re.IGNORECASE
+    ).match(text, begin)
+    if first and not text[: first.start(1)].endswith(("-", "–", ".", "/")):
+        after = text[first.end() :].lstrip()
+        if not _RANGE.match(after):
             return cores.index(first[1].casefold())
     pattern = rf"(?<![\w.\-/–])({_alternatives(cores)})(?![\w/%–]|-\w|\.\d)"
     named = {match.casefold() for match in re.findall(pattern, text, re.I)}

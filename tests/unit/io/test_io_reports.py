@@ -161,8 +161,8 @@ def test_infinity_is_refused_and_nothing_is_written(tmp_path):
     [
         ("", r"r\.json is not JSON"),
         ('{"a": 1', r"r\.json is not JSON"),
-        ("[1]", r"r\.json is not a skew report: it is JSON without a schema_version"),
-        ('{"a": 1}', r"r\.json is not a skew report"),
+        ("[1]", r"r\.json is not a report: it is JSON without a schema_version"),
+        ('{"a": 1}', r"r\.json is not a report"),
         (
             '{"schema_version": 1}',
             r"r\.json is not a complete skew report: field 'data' is missing",

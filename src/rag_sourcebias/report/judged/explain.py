@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import count, level, number
-from rag_sourcebias.report.judged.view import queries_summary, unit_of
+from rag_sourcebias.report.judged.view import other_scale, queries_summary, unit_of
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
 
@@ -123,8 +123,13 @@ def queries_note(report: JudgedReport) -> str:
     return text
 
 
-def bias_note(audit: JudgeAudit) -> str:
+def bias_note(report: JudgedReport, name: str, audit: JudgeAudit) -> str:
     """Return what the bias of a judge means for who uses it."""
+    if any(other_scale(report, m) for m in report.means if m.measure == name):
+        return (
+            "The judge seems to answer on another scale than people, so judge − people is no error "
+            "of the judge. How far the two go together is what counts."
+        )
     text = (
         "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The human "
         "labels correct the estimates on this page for it."

@@ -77,7 +77,7 @@ def _context(report: JudgedReport) -> dict[str, Any]:
         "queries": [_queries(report, q, uid) for q in report.per_query],
         "queries_table": tables.queries_table(report),
         "queries_note": explain.queries_note(report),
-        "audits": [_audit(name, audit, uid) for name, audit in report.audits.items()],
+        "audits": [_audit(report, name, audit, uid) for name, audit in report.audits.items()],
         "reading": explain.how_to_read(report),
         "assumptions": assumptions(report),
         "caveats": caveats(report),
@@ -111,7 +111,9 @@ def _queries(report: JudgedReport, query: QueryIntervals, uid: Iterator[str]) ->
     return {"text": query_sentence(report, query), "figures": figures}
 
 
-def _audit(name: str, audit: JudgeAudit, uid: Iterator[str]) -> dict[str, Any]:
+def _audit(
+    report: JudgedReport, name: str, audit: JudgeAudit, uid: Iterator[str]
+) -> dict[str, Any]:
     figures = []
     if any(g.bias is not None for g in audit.groups):
         figures.append(("Bias by group", audit_plots.bias_plot(audit, name, uid=next(uid))))
@@ -124,7 +126,7 @@ def _audit(name: str, audit: JudgeAudit, uid: Iterator[str]) -> dict[str, Any]:
     return {
         "name": name,
         "figures": figures,
-        "note": explain.bias_note(audit),
+        "note": explain.bias_note(report, name, audit),
         "bias": tables.bias_table(audit),
         "differences": tables.differences_table(audit),
         "shares": tables.shares_table(audit),

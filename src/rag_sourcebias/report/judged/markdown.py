@@ -68,7 +68,7 @@ def _queries(report: JudgedReport) -> Iterator[str]:
 def _audits(report: JudgedReport) -> Iterator[str]:
     for name, audit in report.audits.items():
         yield f"## The judge against people: {escape(name)}"
-        yield escape(explain.bias_note(audit))
+        yield escape(explain.bias_note(report, name, audit))
         yield table(tables.bias_table(audit))
         yield table(tables.differences_table(audit))
         yield table(tables.shares_table(audit))

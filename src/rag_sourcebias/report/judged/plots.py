@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import level, number, shorten
 from rag_sourcebias.report.judged.view import ends, label, method_name, other_scale, value
+from rag_sourcebias.report.judged.wording import role
 from rag_sourcebias.report.plots import draw_heading
 from rag_sourcebias.report.svg import COLOURS, WIDTH, canvas, plain_axes, render, style
 from rag_sourcebias.types.intervals import Interval
@@ -83,8 +84,12 @@ def means_plot(report: JudgedReport, measure: str, *, uid: str) -> str:
                 y += 0.8
                 draw_heading(axes, y, mean.system or "all")
                 y += 0.85
-            draw_interval(axes, mean.interval, y, side="baseline", marker="o")
-            if mean.labels_alone is not None:
+            alone = role(report, mean) in ("absent", "unused")
+            if alone:
+                draw_interval(axes, mean.interval, y, side="even", marker="s", solid=False)
+            else:
+                draw_interval(axes, mean.interval, y, side="baseline", marker="o")
+            if mean.labels_alone is not None and not alone:
                 draw_interval(
                     axes, mean.labels_alone, y + 0.6, side="even", marker="s", solid=False
                 )
@@ -94,7 +99,7 @@ def means_plot(report: JudgedReport, measure: str, *, uid: str) -> str:
         axes.set(ylim=(y - 0.1, 0.2 if named else -0.5), yticks=[])
         axes.margins(x=0.06)
         axes.set_xlabel(f"mean {measure}")
-        _legend_of(axes, means)
+        _legend_of(report, axes, means)
         plain_axes(axes, grid="x")
         return render(
             figure,
@@ -115,7 +120,7 @@ def _judge_mark() -> dict[str, Any]:
     }
 
 
-def _legend_of(axes: Axes, means: Sequence[JudgedMean]) -> None:
+def _legend_of(report: JudgedReport, axes: Axes, means: Sequence[JudgedMean]) -> None:
     def look(side: str, marker: str, face: str) -> dict[str, Any]:
         return {
             "color": COLOURS[side],
@@ -125,10 +130,14 @@ def _legend_of(axes: Axes, means: Sequence[JudgedMean]) -> None:
             "linewidth": 2.2,
         }
 
-    entries = [("people and judge", look("baseline", "o", "baseline"))]
-    if any(m.labels_alone is not None for m in means):
+    entries = []
+    alone = [role(report, m) in ("absent", "unused") for m in means]
+    if not all(alone):
+        entries.append(("people and judge", look("baseline", "o", "baseline")))
+    if any(alone) or any(m.labels_alone is not None for m in means):
         entries.append(("labels alone", look("even", "s", "paper")))
-    entries.append(("judge alone", {"marker": "^", **_judge_mark()}))
+    if not all(other_scale(report, m) for m in means):
+        entries.append(("judge alone", {"marker": "^", **_judge_mark()}))
     draw_legend(axes, entries, columns=2)
 
 

@@ -12,6 +12,7 @@ from rag_sourcebias.report.judged.view import (
     queries_summary,
     value,
 )
+from rag_sourcebias.report.judged.wording import role
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
@@ -62,7 +63,9 @@ def _mean_row(report: JudgedReport, m: JudgedMean) -> tuple[str, ...]:
         else f"{value(report, m.measure, alone.estimate)} {ends(report, m.measure, alone)}",
         value(report, m.measure, m.judge_alone),
         MISSING if m.interval.correlation is None else number(m.interval.correlation, digits=2),
-        MISSING if m.labels_saved is None else _signed(m.labels_saved),
+        MISSING
+        if m.labels_saved is None or role(report, m) in ("absent", "unused")
+        else _signed(m.labels_saved),
         count(m.interval.n_labeled),
         count(m.interval.n_unlabeled),
     )
@@ -86,7 +89,12 @@ def comparisons_table(report: JudgedReport) -> Table:
             "judge r",
             "labelled",
         ),
-        rows=tuple(_comparison_row(report, c) for c in report.comparisons),
+        rows=tuple(
+            _comparison_row(report, c)
+            for measure in dict.fromkeys(c.measure for c in report.comparisons)
+            for c in report.comparisons
+            if c.measure == measure
+        ),
         n_heads=4,
     )
 

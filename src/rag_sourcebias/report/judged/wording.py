@@ -29,7 +29,7 @@ __all__ = [
     "worth_sentence",
 ]
 
-Role = Literal["absent", "unused", "useless", "helps", "same", "costs", "unknown"]
+Role = Literal["absent", "unused", "useless", "exact", "helps", "same", "costs", "unknown"]
 
 
 def role(report: JudgedReport, mean: JudgedMean) -> Role:
@@ -37,6 +37,7 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
 
     ``"absent"``: labels alone were asked for. ``"unused"``: the method set the judge aside.
     ``"useless"``: its correlation with people is too small to be of use, whatever the widths say.
+    ``"exact"``: it agrees with people so well that the interval has no width.
     """
     found = mean.interval
     if report.config.method in ("labels", "bootstrap"):
@@ -46,6 +47,8 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
     r, needed = found.correlation, _needed(mean)
     if (r is not None and abs(r) <= needed) or any("no better than none" in n for n in found.notes):
         return "useless"
+    if found.half_width == 0:
+        return "exact"
     if mean.labels_saved is None:
         return "unknown"
     if mean.labels_saved == 0:
@@ -126,6 +129,11 @@ def worth_sentence(report: JudgedReport, mean: JudgedMean) -> str:
         strong = "" if r is None else f", and it takes more than {number(_needed(mean), digits=2)}"
         text = f"{who} is useless here{strong}: use labels alone"
         return f"{text}{_alone(report, mean)}."
+    if kind == "exact":
+        return (
+            f"{who} follows people on every labelled item, which leaves the interval no width. "
+            "That says nothing of where they would part on the others."
+        )
     if kind == "unknown" or alone is None or mean.labels_saved is None:
         return f"{who} cannot be held against labels alone, which give no interval here."
     change = 1 - mean.interval.half_width / alone.half_width
@@ -165,5 +173,6 @@ def saved_short(report: JudgedReport, mean: JudgedMean) -> str:
         "absent": "From labels alone, as asked",
         "unused": "The judge was not used",
         "useless": "This judge is useless: use labels alone",
+        "exact": "The judge follows people on every label",
         "same": "The judge makes no difference",
     }.get(kind, "Labels alone give no interval")

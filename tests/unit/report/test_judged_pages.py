@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from judged_reports import answers, rankings, single
+from test_report_pages import HOSTILE, Page
+
+from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report import write_report
+from rag_sourcebias.report.format import p_value
+from rag_sourcebias.report.judged import sentence, to_html, to_markdown
+from rag_sourcebias.report.judged.cards import cards
+from rag_sourcebias.report.judged.view import ends, value
+from rag_sourcebias.types import SkewReport
+from rag_sourcebias.types.judged import JudgedReport
+
+REPORTS = {
+    "answers": answers,
+    "rankings": rankings,
+    "single": single,
+    "useless": lambda: single("noise"),
+    "unused": lambda: single("good", 8),
+    "perfect": lambda: single("perfect", target="pool"),
+    "scale": lambda: single("scale"),
+}
+
+
+@pytest.fixture(scope="module", params=list(REPORTS))
+def report(request):
+    return REPORTS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def html(report):
+    return to_html(report)
+
+
+def test_the_page_is_sound(html):
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+    levels = [int(t[1]) for t in page.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    words = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were)|inf)\b", words)
+
+
+def test_the_page_loads_nothing(html):
+    page = Page(html)
+    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert not [k for _, k, _ in page.attributes if k in ("src", "srcset") or k.startswith("on")]
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "default-src 'none'" in html
+
+
+def test_every_number_and_warning_is_shown(report, html):
+    for text in (html, to_markdown(report).replace("\\", "")):
+        for m in report.means:
+            for number in (m.interval.estimate, m.judge_alone):
+                assert value(report, m.measure, number) in text
+            assert ends(report, m.measure, m.interval) in text
+            assert ends(report, m.measure, m.labels_alone) in text
+        for warning in report.warnings:
+            assert warning.split("'")[0] in text.replace("&#39;", "'")
+        for audit in report.audits.values():
+            for d in audit.differences:
+                assert p_value(d.p_adjusted).replace("<", "&lt;" if text is html else "<") in text
+        for assumption in report.means[0].interval.assumptions:
+            assert assumption in text
+
+
+def test_markdown_holds_every_sentence(report):
+    text = to_markdown(report).replace("\\", "")
+    for m in report.means:
+        assert sentence(report, m) in text
+    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(widths) == 1
+
+
+def test_sections_follow_the_content():
+    full, small = (set(Page(to_html(r)).ids) for r in (rankings(), single()))
+    assert {"findings", "means", "comparisons", "curves", "queries", "judge", "caveats"} <= full
+    assert not {"comparisons", "curves", "queries"} & small
+
+
+def test_cards_place_bars_on_one_scale():
+    found = cards(answers())
+    assert [c.system for c in found] == ["plain", "fluent", "terse"]
+    assert len({(c.low, c.high) for c in found}) == 1
+    for card, mean in zip(found, answers().means, strict=True):
+        bars = {row.name: row.bar for row in card.rows}
+        inside = bars["with the judge"].left <= bars["judge alone"].dot
+        inside &= (
+            bars["judge alone"].dot <= bars["with the judge"].left + bars["with the judge"].width
+        )
+        assert inside != mean.interval.excludes(mean.judge_alone)
+    (other,) = cards(single("scale"))
+    assert other.rows[-1].bar is None
+
+
+def test_hostile_names_are_escaped():
+    base = answers()
+    means = tuple(dataclasses.replace(m, system=HOSTILE + m.system) for m in base.means)
+    curves = tuple(dataclasses.replace(c, system=HOSTILE + c.system) for c in base.curves)
+    comparisons = tuple(dataclasses.replace(c, first=HOSTILE) for c in base.comparisons)
+    report = dataclasses.replace(
+        base,
+        name=HOSTILE,
+        means=means,
+        curves=curves,
+        comparisons=comparisons,
+        warnings=(HOSTILE,),
+        audits={HOSTILE: base.audits["correctness"]},
+        environment={HOSTILE: HOSTILE},
+    )
+    text = to_html(report)
+    assert "script" not in Page(text).tags
+    assert "&lt;script&gt;alert(1)" in text
+    marks = to_markdown(report)
+    assert not re.search(r"(?<!\\)<script", marks)
+    assert not re.search(r"(?<!\\)\]\(javascript", marks)
+
+
+@pytest.mark.parametrize("name", ["answers", "rankings", "perfect"])
+def test_json_restores_the_report(name, tmp_path):
+    report = REPORTS[name]()
+    paths = write_report(report, tmp_path / "out")
+    assert {k: p.name for k, p in paths.items()} == {
+        "json": "report.json",
+        "md": "report.md",
+        "html": "report.html",
+    }
+    again = read_report_json(paths["json"])
+    assert isinstance(again, JudgedReport)
+    assert to_markdown(again) == to_markdown(report) == paths["md"].read_text(encoding="utf-8")
+    assert to_html(again) == paths["html"].read_text(encoding="utf-8")
+    for a, b in zip(again.per_query, report.per_query, strict=True):
+        np.testing.assert_array_equal(a.human, b.human)
+
+
+def test_both_kinds_of_report_are_told_apart(full_report, tmp_path):
+    for i, report in enumerate((full_report, single())):
+        write_report_json(report, tmp_path / f"{i}.json")
+    assert isinstance(read_report_json(tmp_path / "0.json"), SkewReport)
+    assert isinstance(read_report_json(tmp_path / "1.json"), JudgedReport)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from judged_reports import answers, rankings, single
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.report.judged import audit_plots, plots, query_plots
+from rag_sourcebias.report.svg import COLOURS
+
+
+def drawn(name):
+    audit = rankings().audits["grades"]
+    query = rankings().per_query[0]
+    return {
+        "means": lambda: plots.means_plot(answers(), "correctness", uid="u"),
+        "one mean": lambda: plots.means_plot(single(), "helpfulness", uid="u"),
+        "curves": lambda: plots.curves_plot(answers(), "correctness", "plain", uid="u"),
+        "labelled": lambda: query_plots.labeled_queries_plot(query, uid="u"),
+        "others": lambda: query_plots.other_queries_plot(query, uid="u"),
+        "bias": lambda: audit_plots.bias_plot(answers().audits["correctness"], "x", uid="u"),
+        "shares": lambda: audit_plots.shares_plot(audit, "grades", uid="u"),
+        "gain": lambda: audit_plots.calibration_plot(audit, "grades", uid="u"),
+    }[name]()
+
+
+NAMES = ("means", "one mean", "curves", "labelled", "others", "bias", "shares", "gain")
+
+
+def texts(svg):
+    tag = "{http://www.w3.org/2000/svg}text"
+    return ["".join(e.itertext()) for e in ET.fromstring(svg).iter(tag)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures_are_accessible_and_follow_the_page(name):
+    svg = drawn(name)
+    root = ET.fromstring(svg)
+    assert root.get("role") == "img"
+    assert root.get("viewBox").split()[2] == "360"
+    assert root.get("aria-labelledby") == "u-title u-desc"
+    assert len(root[0].text) > 10
+    assert len(root[1].text) > 10
+    assert "nan" not in root[1].text
+    assert not [c for c in COLOURS.values() if c in svg]
+    assert re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", svg)) == []
+
+
+def test_means_are_described_with_and_without_the_judge():
+    text = ET.fromstring(drawn("means"))[1].text
+    for mean in answers().means:
+        assert f"correctness, {mean.system}: {mean.interval.estimate:.3f}" in text
+        assert f"judge alone {mean.judge_alone:.3f}" in text
+    assert {"plain", "fluent", "terse", "labels alone", "judge alone"} <= set(texts(drawn("means")))
+
+
+def test_curves_mark_the_labels_there_are():
+    words = texts(drawn("curves"))
+    assert "labels (dotted: the 80 there are)" in words
+    assert "regression on the judge" in words
+    points = [p for p in answers().curves if p.system == "plain" and p.method == "labels"]
+    text = ET.fromstring(drawn("curves"))[1].text
+    for p in points:
+        assert f"n = {p.n}: width {p.mean_width:.3f}, coverage {100 * p.coverage:.6g}%" in text
+
+
+def test_a_size_at_which_nothing_was_returned_is_left_out():
+    base = answers()
+    gone = dataclasses.replace(base.curves[0], n=7, coverage=0.0, mean_width=0.0)
+    report = dataclasses.replace(base, curves=(gone, *base.curves))
+    text = ET.fromstring(plots.curves_plot(report, "correctness", "plain", uid="u"))[1].text
+    assert "n = 7:" not in text
+    with pytest.raises(DataError, match="nothing was simulated for 'correctness, plain'"):
+        plots.curves_plot(
+            dataclasses.replace(base, curves=(gone,)), "correctness", "plain", uid="u"
+        )
+
+
+def test_covered_and_missed_queries_are_counted():
+    query = rankings().per_query[0]
+    known = ~np.isnan(query.human)
+    first = int(np.flatnonzero(known)[0])
+    human = query.human.copy()
+    human[first] = query.upper[first] + 0.5
+    inside = int(np.sum((query.lower <= human + 1e-9) & (human <= query.upper + 1e-9)))
+    changed = dataclasses.replace(query, human=human)
+    words = texts(query_plots.labeled_queries_plot(changed, uid="u"))
+    assert f"holds the human value: {inside}" in words
+    assert f"does not: {int(known.sum()) - inside}" in words
+    assert f"{int(known.sum())} queries, sorted by human value" in words
+
+
+def test_a_thousand_queries_stay_one_path():
+    rng = np.random.default_rng(0)
+    n = 1000
+    low = rng.uniform(0, 5, n)
+    query = dataclasses.replace(
+        rankings().per_query[0],
+        query_ids=tuple(map(str, range(n))),
+        estimate=low + 1,
+        lower=low,
+        upper=low + 2,
+        human=np.full(n, np.nan),
+    )
+    svg = query_plots.other_queries_plot(query, uid="u")
+    assert len(svg) < 150_000
+    assert "1,000 queries, sorted by prediction" in texts(svg)
+    with pytest.raises(DataError, match="has a human value"):
+        query_plots.labeled_queries_plot(query, uid="u")
+    labelled = dataclasses.replace(query, human=low + 1)
+    with pytest.raises(DataError, match="every query of"):
+        query_plots.other_queries_plot(labelled, uid="u")
+
+
+def test_bias_is_sorted_and_described():
+    audit = answers().audits["correctness"]
+    text = ET.fromstring(drawn("bias"))[1].text
+    order = sorted(audit.groups, key=lambda g: -g.bias.estimate)
+    places = [text.index(f"{g.group}: ") for g in order]
+    assert places == sorted(places)
+
+
+def test_pictures_without_content_are_refused():
+    audit = single().audits["helpfulness"]
+    with pytest.raises(DataError, match="no group with an interval"):
+        audit_plots.bias_plot(audit, "x", uid="u")
+    with pytest.raises(DataError, match="no label distributions"):
+        audit_plots.shares_plot(audit, "x", uid="u")
+    with pytest.raises(DataError, match="no label distributions"):
+        audit_plots.calibration_plot(audit, "x", uid="u")
+    with pytest.raises(DataError, match="no mean of 'other'"):
+        plots.means_plot(single(), "other", uid="u")

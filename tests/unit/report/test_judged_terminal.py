@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from judged_reports import answers, rankings, single
+from rich.console import Console
+
+from rag_sourcebias.report.judged.terminal import print_judged_report
+from rag_sourcebias.report.terminal import print_report
+
+
+def printed(report, width=2000, *, print_=print_judged_report):
+    stream = io.StringIO()
+    print_(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_one_line_per_mean():
+    lines = printed(answers()).splitlines()
+    for line, mean in zip(lines, answers().means, strict=False):
+        i = mean.interval
+        start = f"correctness, {mean.system} {i.estimate:.3f} [{i.lower:.3f}, {i.upper:.3f}]"
+        assert line.startswith(f"{start} (95%, 80 labelled + 220 judged, judge alone ")
+        assert f"{mean.judge_alone:.3f}, r = " in line
+    assert "The judge saves about" in lines[0]
+    assert lines[2].endswith("This judge is useless: use labels alone.")
+
+
+def test_comparisons_queries_and_warnings_follow():
+    text = printed(rankings())
+    assert text.count("• ") == len(rankings().comparisons) + len(rankings().per_query)
+    assert "Warning: helpfulness: the judge is useless" in printed(single("noise"))
+    assert "of the pool" in printed(single(target="pool"))
+    assert "on its own scale" in printed(single("scale"))
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_width(width):
+    assert max(map(len, printed(rankings(), width).splitlines())) <= width
+
+
+def test_markup_in_names_is_not_interpreted():
+    means = tuple(dataclasses.replace(m, system="[bold]x[/]") for m in answers().means)
+    assert "[bold]x[/]" in printed(dataclasses.replace(answers(), means=means))
+
+
+def test_print_report_takes_either_kind():
+    assert printed(single(), print_=print_report) == printed(single())
