@@ -3,67 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
+from rag_sourcebias.inference.quantiles import check_level, normal_quantile
+from rag_sourcebias.intervals.item_curves import Curves, positive, smallest
+from rag_sourcebias.intervals.item_plan import ItemPlan
 
-__all__ = ["ItemPlan", "plan_item_labels", "positive", "saving", "smallest"]
+__all__ = ["plan_item_labels"]
 
 MOST = 1 << 40  # more items than anyone will label
 _FEWEST_ITEMS = 10
 FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemPlan:
-    """Labelled items needed for a half-width, with a judge and without.
-
-    Parameters
-    ----------
-    n_judge, n_alone : int
-        Items to label in total, those of the pilot included. ``n_alone`` may be more than the
-        pool has (population target).
-    half_width : float
-        Asked for.
-    saved_low, saved_high : float
-        Share of labels saved at the ends of the interval for the correlation.
-    correlation : float
-        Of human and judge values in the pilot; 0 if either is constant.
-    target : str
-    confidence_level : float
-    n_pilot : int
-    assumptions : tuple of str
-    """
-
-    n_judge: int
-    n_alone: int
-    half_width: float
-    saved_low: float
-    saved_high: float
-    correlation: float
-    target: str
-    confidence_level: float
-    n_pilot: int
-    assumptions: tuple[str, ...]
-
-    @property
-    def saved(self) -> float:
-        """Share of labels saved against labels alone; negative if more are needed."""
-        return 1 - self.n_judge / self.n_alone
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_judge:,} labelled items with the judge, {self.n_alone:,} without, for "
-            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}): "
-            f"{saving(self.saved)}, {100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% "
-            f"as far as a pilot of {self.n_pilot:,} tells (judge r = {self.correlation:.2f})"
-        )
 
 
 def plan_item_labels(
@@ -116,7 +70,7 @@ def plan_item_labels(
     n, spread = len(human), float(human.var(ddof=1))
     r = _pilot_correlation(human, judge)
     pool = n + int(n_unlabeled)
-    curves = _Curves(spread, n, pool, target, 0.5 + confidence_level / 2)
+    curves = Curves(spread, n, pool, target, 0.5 + confidence_level / 2)
     without = smallest(curves.alone, wanted, 3, MOST) or MOST
     found = smallest(curves.with_judge(r), wanted, 3, pool)
     if found is None:
@@ -145,35 +99,6 @@ def plan_item_labels(
             f"the pilot of {n} items and the labels to come are random draws from the same items",
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Curves:
-    """Half-width against the number of labels."""
-
-    spread: float
-    n_pilot: int
-    pool: int
-    target: str
-    probability: float
-
-    def with_judge(self, r: float) -> Callable[[int], float]:
-        # the pilot spent one more degree of freedom on the slope
-        missed = self.spread * (1 - r * r)
-        if r:
-            missed *= (self.n_pilot - 1) / (self.n_pilot - 2)
-        shared = self.spread * r * r / self.pool if self.target == "population" else 0.0
-
-        def half(k: int) -> float:
-            return t_quantile(self.probability, k - 2) * math.sqrt(missed * self._rest(k) + shared)
-
-        return half
-
-    def alone(self, k: int) -> float:
-        return t_quantile(self.probability, k - 1) * math.sqrt(self.spread * self._rest(k))
-
-    def _rest(self, k: int) -> float:
-        return max(1 / k - 1 / self.pool, 0.0) if self.target == "pool" else 1 / k
 
 
 def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -216,34 +141,3 @@ def _correlation_range(r: float, n: int) -> tuple[float, float]:
         return 1.0, 1.0
     center, reach = math.atanh(abs(r)), normal_quantile(0.975) / math.sqrt(n - 3)
     return math.tanh(max(center - reach, 0.0)), math.tanh(center + reach)
-
-
-def smallest(half: Callable[[int], float], wanted: float, low: int, high: int) -> int | None:
-    """Return the smallest n in [low, high] whose half-width does; None if none does."""
-    reach = wanted * (1 + 1e-9)
-    upper = low
-    while half(upper) > reach:
-        if upper >= high:
-            return None
-        low, upper = upper + 1, min(2 * upper, high)
-    while low < upper:
-        middle = (low + upper) // 2
-        low, upper = (low, middle) if half(middle) <= reach else (middle + 1, upper)
-    return upper
-
-
-def positive(half_width: float) -> float:
-    """Return the half-width, refusing what is not a positive number."""
-    if not (math.isfinite(half_width) and half_width > 0):
-        raise DataError(f"half_width {half_width!r} must be a positive number")
-    return float(half_width)
-
-
-def saving(share: float) -> str:
-    """Say what share of labels is saved; honest when it is none or less than none."""
-    percent = round(100 * share)
-    if percent == 0:
-        return "no labels saved"
-    if percent < 0:
-        return f"{-percent}% more labels than without a judge"
-    return f"{percent}% of the labels saved"

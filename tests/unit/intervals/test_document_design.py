@@ -11,7 +11,8 @@ from rag_sourcebias.intervals.documents import (
     LabeledDocuments,
     design_document_sample,
 )
-from rag_sourcebias.intervals.documents.design import inclusion_probabilities, residual_spread
+from rag_sourcebias.intervals.documents.design import residual_spread
+from rag_sourcebias.intervals.documents.draw import inclusion_probabilities
 from rag_sourcebias.intervals.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])

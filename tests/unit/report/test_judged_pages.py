@@ -14,7 +14,7 @@ from rag_sourcebias.report import write_report
 from rag_sourcebias.report.format import p_value
 from rag_sourcebias.report.judged import sentence, to_html, to_markdown
 from rag_sourcebias.report.judged.cards import cards
-from rag_sourcebias.report.judged.view import ends, value
+from rag_sourcebias.report.judged.numbers import ends, value
 from rag_sourcebias.types import SkewReport
 from rag_sourcebias.types.judged import JudgedReport
 

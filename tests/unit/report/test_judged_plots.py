@@ -9,7 +9,13 @@ import pytest
 from judged_reports import answers, rankings, single
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.report.judged import audit_plots, plots, query_plots
+from rag_sourcebias.report.judged import (
+    bias_plot,
+    calibration_plots,
+    curves_plot,
+    means_plot,
+    query_plots,
+)
 from rag_sourcebias.report.svg import COLOURS
 
 
@@ -17,14 +23,14 @@ def drawn(name):
     audit = rankings().audits["grades"]
     query = rankings().per_query[0]
     return {
-        "means": lambda: plots.means_plot(answers(), "correctness", uid="u"),
-        "one mean": lambda: plots.means_plot(single(), "helpfulness", uid="u"),
-        "curves": lambda: plots.curves_plot(answers(), "correctness", "plain", uid="u"),
+        "means": lambda: means_plot.means_plot(answers(), "correctness", uid="u"),
+        "one mean": lambda: means_plot.means_plot(single(), "helpfulness", uid="u"),
+        "curves": lambda: curves_plot.curves_plot(answers(), "correctness", "plain", uid="u"),
         "labelled": lambda: query_plots.labeled_queries_plot(query, uid="u"),
         "others": lambda: query_plots.other_queries_plot(query, uid="u"),
-        "bias": lambda: audit_plots.bias_plot(answers().audits["correctness"], "x", uid="u"),
-        "shares": lambda: audit_plots.shares_plot(audit, "grades", uid="u"),
-        "gain": lambda: audit_plots.calibration_plot(audit, "grades", uid="u"),
+        "bias": lambda: bias_plot.bias_plot(answers().audits["correctness"], "x", uid="u"),
+        "shares": lambda: calibration_plots.shares_plot(audit, "grades", uid="u"),
+        "gain": lambda: calibration_plots.calibration_plot(audit, "grades", uid="u"),
     }[name]()
 
 
@@ -72,10 +78,10 @@ def test_a_size_at_which_nothing_was_returned_is_left_out():
     base = answers()
     gone = dataclasses.replace(base.curves[0], n=7, coverage=0.0, mean_width=0.0)
     report = dataclasses.replace(base, curves=(gone, *base.curves))
-    text = ET.fromstring(plots.curves_plot(report, "correctness", "plain", uid="u"))[1].text
+    text = ET.fromstring(curves_plot.curves_plot(report, "correctness", "plain", uid="u"))[1].text
     assert "n = 7:" not in text
     with pytest.raises(DataError, match="nothing was simulated for 'correctness, plain'"):
-        plots.curves_plot(
+        curves_plot.curves_plot(
             dataclasses.replace(base, curves=(gone,)), "correctness", "plain", uid="u"
         )
 
@@ -127,10 +133,10 @@ def test_bias_is_sorted_and_described():
 def test_pictures_without_content_are_refused():
     audit = single().audits["helpfulness"]
     with pytest.raises(DataError, match="no group with an interval"):
-        audit_plots.bias_plot(audit, "x", uid="u")
+        bias_plot.bias_plot(audit, "x", uid="u")
     with pytest.raises(DataError, match="no label distributions"):
-        audit_plots.shares_plot(audit, "x", uid="u")
+        calibration_plots.shares_plot(audit, "x", uid="u")
     with pytest.raises(DataError, match="no label distributions"):
-        audit_plots.calibration_plot(audit, "x", uid="u")
+        calibration_plots.calibration_plot(audit, "x", uid="u")
     with pytest.raises(DataError, match="no mean of 'other'"):
-        plots.means_plot(single(), "other", uid="u")
+        means_plot.means_plot(single(), "other", uid="u")

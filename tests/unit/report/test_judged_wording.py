@@ -7,8 +7,9 @@ import pytest
 from judged_reports import answers, rankings, single
 
 from rag_sourcebias.report.judged import headline, sentence
+from rag_sourcebias.report.judged.numbers import digits_of
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
-from rag_sourcebias.report.judged.view import digits_of, top_warnings
+from rag_sourcebias.report.judged.view import top_warnings
 from rag_sourcebias.report.judged.wording import role
 
 

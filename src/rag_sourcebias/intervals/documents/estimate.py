@@ -9,19 +9,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
-from rag_sourcebias.intervals.documents.design import DocumentSample, pool_fingerprint
+from rag_sourcebias.intervals.documents.enough import check_amount
+from rag_sourcebias.intervals.documents.sample import DocumentSample, pool_fingerprint
 from rag_sourcebias.intervals.utility import RankedLabels
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = [
-    "DOCUMENT_LABELS_NEEDED",
-    "combined_degrees",
-    "document_interval",
-    "judge_features",
-    "labels_needed",
-]
+__all__ = ["DOCUMENT_LABELS_NEEDED", "combined_degrees", "document_interval", "judge_features"]
 
 FloatArray = npt.NDArray[np.float64]
 DOCUMENT_LABELS_NEEDED = 50
@@ -103,7 +98,7 @@ def document_interval(
         raise DataError(f"target {target!r} is not one of population, pool")
     y = _checked_gains(labels, sample, human_gains)
     chance = sample.inclusion[sample.rows]
-    _check_amount(labels, sample, y, target)
+    check_amount(labels, sample, y, target)
     fit = _regress(labels, sample, y)
     n_queries = labels.n_queries
     weight = labels.weights[sample.rows]
@@ -209,37 +204,6 @@ def _checked_gains(
             f"{y[first]:g} of row {int(sample.rows[first])}; a gain is labels.gains[grade]"
         )
     return y
-
-
-def _check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, target: str) -> None:
-    if target == "population" and labels.n_queries < 2:
-        raise InsufficientDataError(
-            "one query says nothing about other queries; use target='pool' or more queries",
-            n=labels.n_queries,
-            n_needed=2,
-        )
-    available = int(np.count_nonzero(sample.inclusion))
-    if len(y) == available:
-        return
-    needed = labels_needed(int((sample.inclusion == 1).sum()), available)
-    if len(y) < needed:
-        raise InsufficientDataError(
-            f"{len(y)} labelled documents are too few for an interval that holds its level; "
-            f"{needed} are needed, {DOCUMENT_LABELS_NEEDED} of them drawn by chance",
-            n=len(y),
-            n_needed=needed,
-        )
-    if float(np.ptp(y)) == 0.0:
-        raise InsufficientDataError(
-            f"all {len(y)} labelled documents have the same gain {y[0]:g}: their spread, and so "
-            "an interval, cannot be estimated; label more documents",
-            n=len(y),
-        )
-
-
-def labels_needed(n_certain: int, available: int) -> int:
-    """Labels an interval needs: 50 drawn by chance, or nine in ten of the documents."""
-    return min(n_certain + DOCUMENT_LABELS_NEEDED, math.ceil(0.9 * available))
 
 
 def combined_degrees(sampling: float, degrees: float, total: float, between: int) -> float:

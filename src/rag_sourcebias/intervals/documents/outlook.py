@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import t_quantile
-from rag_sourcebias.intervals.documents.design import (
-    LabeledDocuments,
-    inclusion_probabilities,
-    residual_spread,
-)
+from rag_sourcebias.intervals.documents.design import residual_spread
+from rag_sourcebias.intervals.documents.draw import inclusion_probabilities
 from rag_sourcebias.intervals.documents.estimate import combined_degrees, judge_features
+from rag_sourcebias.intervals.documents.sample import LabeledDocuments
 from rag_sourcebias.intervals.utility import RankedLabels
 
 __all__ = ["FEWEST_PILOT", "GUESSED_CORRELATION", "SHARED_IN_QUERY", "Outlook", "outlook"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_sourcebias.report.judged.view import ends, measures_of, other_scale, value
+from rag_sourcebias.report.judged.numbers import ends, value
+from rag_sourcebias.report.judged.view import measures_of, other_scale
 from rag_sourcebias.report.judged.wording import (
     Role,
     judge_sentence,

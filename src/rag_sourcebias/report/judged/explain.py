@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import count, level, number
-from rag_sourcebias.report.judged.view import other_scale, queries_summary, unit_of
+from rag_sourcebias.report.judged.numbers import unit_of
+from rag_sourcebias.report.judged.queries import queries_summary
+from rag_sourcebias.report.judged.view import other_scale
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
 

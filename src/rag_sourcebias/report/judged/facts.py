@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import count, interval, level, number
-from rag_sourcebias.report.judged.view import method_name
+from rag_sourcebias.report.judged.numbers import method_name
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit

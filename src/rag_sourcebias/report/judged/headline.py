@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import count, join, level, shorten
-from rag_sourcebias.report.judged.view import ends, label, measures_of, value
+from rag_sourcebias.report.judged.numbers import ends, label, value
+from rag_sourcebias.report.judged.view import measures_of
 from rag_sourcebias.report.judged.wording import excludes_judge, label_unit, role, sentence
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean

@@ -9,25 +9,32 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.report.format import level
-from rag_sourcebias.report.judged import (
-    audit_plots,
-    cards,
-    explain,
-    facts,
-    plots,
-    query_plots,
-    tables,
+from rag_sourcebias.report.judged.audit_tables import bias_table, differences_table, shares_table
+from rag_sourcebias.report.judged.bias_plot import bias_plot
+from rag_sourcebias.report.judged.calibration_plots import calibration_plot, shares_plot
+from rag_sourcebias.report.judged.cards import cards
+from rag_sourcebias.report.judged.curves_plot import curves_plot
+from rag_sourcebias.report.judged.explain import (
+    bias_note,
+    comparisons_note,
+    curves_note,
+    how_to_read,
+    queries_note,
+)
+from rag_sourcebias.report.judged.facts import (
+    audit_table,
+    config_table,
+    data_table,
+    environment_table,
 )
 from rag_sourcebias.report.judged.headline import headline
+from rag_sourcebias.report.judged.means_plot import means_plot
+from rag_sourcebias.report.judged.numbers import label, unit_of
+from rag_sourcebias.report.judged.query_plots import labeled_queries_plot, other_queries_plot
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
-from rag_sourcebias.report.judged.view import (
-    assumptions,
-    caveats,
-    label,
-    measures_of,
-    top_warnings,
-    unit_of,
-)
+from rag_sourcebias.report.judged.study_tables import curves_table, queries_table
+from rag_sourcebias.report.judged.tables import comparisons_table, means_table
+from rag_sourcebias.report.judged.view import assumptions, caveats, measures_of, top_warnings
 from rag_sourcebias.report.page import render_page
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
@@ -59,31 +66,31 @@ def _context(report: JudgedReport) -> dict[str, Any]:
         "units": unit_of(report),
         "level": level(report.config.confidence_level),
         "warnings": top_warnings(report),
-        "cards": cards.cards(report),
+        "cards": cards(report),
         "means_plots": [
-            (f"Mean {m}", plots.means_plot(report, m, uid=next(uid))) for m in measures_of(report)
+            (f"Mean {m}", means_plot(report, m, uid=next(uid))) for m in measures_of(report)
         ],
-        "means": tables.means_table(report),
-        "comparisons": tables.comparisons_table(report),
+        "means": means_table(report),
+        "comparisons": comparisons_table(report),
         "clear": [
             comparison_sentence(report, c) for c in report.comparisons if c.interval.excludes(0)
         ],
         "unclear": sum(not c.interval.excludes(0) for c in report.comparisons),
-        "comparisons_note": explain.comparisons_note(report),
+        "comparisons_note": comparisons_note(report),
         "curves": curves[:_SHOWN],
         "more_curves": curves[_SHOWN:],
-        "curves_table": tables.curves_table(report),
-        "curves_note": explain.curves_note(report),
+        "curves_table": curves_table(report),
+        "curves_note": curves_note(report),
         "queries": [_queries(report, q, uid) for q in report.per_query],
-        "queries_table": tables.queries_table(report),
-        "queries_note": explain.queries_note(report),
+        "queries_table": queries_table(report),
+        "queries_note": queries_note(report),
         "audits": [_audit(report, name, audit, uid) for name, audit in report.audits.items()],
-        "reading": explain.how_to_read(report),
+        "reading": how_to_read(report),
         "assumptions": assumptions(report),
         "caveats": caveats(report),
-        "data": facts.data_table(report),
-        "config": facts.config_table(report),
-        "environment": facts.environment_table(report),
+        "data": data_table(report),
+        "config": config_table(report),
+        "environment": environment_table(report),
     }
 
 
@@ -93,7 +100,7 @@ def _curves(report: JudgedReport, uid: Iterator[str]) -> list[tuple[str, str]]:
         (p.measure, p.system) for p in report.curves if p.mean_width > 0 or p.coverage > 0
     )
     return [
-        (label(measure, system), plots.curves_plot(report, measure, system, uid=next(uid)))
+        (label(measure, system), curves_plot(report, measure, system, uid=next(uid)))
         for measure, system in keys
     ]
 
@@ -103,10 +110,10 @@ def _queries(report: JudgedReport, query: QueryIntervals, uid: Iterator[str]) ->
     known = ~np.isnan(query.human)
     figures = []
     if known.any():
-        svg = query_plots.labeled_queries_plot(query, uid=next(uid))
+        svg = labeled_queries_plot(query, uid=next(uid))
         figures.append((f"{name}: labelled", svg))
     if not known.all():
-        svg = query_plots.other_queries_plot(query, uid=next(uid))
+        svg = other_queries_plot(query, uid=next(uid))
         figures.append((f"{name}: others", svg))
     return {"text": query_sentence(report, query), "figures": figures}
 
@@ -116,19 +123,19 @@ def _audit(
 ) -> dict[str, Any]:
     figures = []
     if any(g.bias is not None for g in audit.groups):
-        figures.append(("Bias by group", audit_plots.bias_plot(audit, name, uid=next(uid))))
+        figures.append(("Bias by group", bias_plot(audit, name, uid=next(uid))))
     if audit.calibration is not None:
         caption = "How often each grade is given"
-        figures.append((caption, audit_plots.shares_plot(audit, name, uid=next(uid))))
+        figures.append((caption, shares_plot(audit, name, uid=next(uid))))
         if audit.calibration.gain_bins:
-            svg = audit_plots.calibration_plot(audit, name, uid=next(uid))
+            svg = calibration_plot(audit, name, uid=next(uid))
             figures.append(("Expected and given gain", svg))
     return {
         "name": name,
         "figures": figures,
-        "note": explain.bias_note(report, name, audit),
-        "bias": tables.bias_table(audit),
-        "differences": tables.differences_table(audit),
-        "shares": tables.shares_table(audit),
-        "facts": facts.audit_table(audit),
+        "note": bias_note(report, name, audit),
+        "bias": bias_table(audit),
+        "differences": differences_table(audit),
+        "shares": shares_table(audit),
+        "facts": audit_table(audit),
     }

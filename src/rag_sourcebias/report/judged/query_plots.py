@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import count, number, shorten
-from rag_sourcebias.report.judged.plots import draw_legend
-from rag_sourcebias.report.judged.view import holds, label
+from rag_sourcebias.report.judged.draw import draw_legend
+from rag_sourcebias.report.judged.numbers import label
+from rag_sourcebias.report.judged.queries import holds
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
 from rag_sourcebias.types.judged_parts import QueryIntervals
 

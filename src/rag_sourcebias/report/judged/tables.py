@@ -1,33 +1,15 @@
-"""The tables of a judged report as plain text cells, shared by Markdown and HTML."""
+"""Means and comparisons as tables of text, shared by Markdown and HTML."""
 
 from __future__ import annotations
 
-from rag_sourcebias.report.format import MISSING, count, delta, interval, level, number, p_value
-from rag_sourcebias.report.judged.view import (
-    digits_of,
-    ends,
-    ends_about_zero,
-    label,
-    method_name,
-    queries_summary,
-    value,
-)
+from rag_sourcebias.report.format import MISSING, count, delta, level, number
+from rag_sourcebias.report.judged.numbers import digits_of, ends, ends_about_zero, value
 from rag_sourcebias.report.judged.wording import role
 from rag_sourcebias.report.tables import Table
-from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedComparison, JudgedMean
 
-__all__ = [
-    "bias_table",
-    "comparisons_table",
-    "curves_table",
-    "differences_table",
-    "means_table",
-    "queries_table",
-    "shares_table",
-]
+__all__ = ["comparisons_table", "means_table"]
 
 
 def means_table(report: JudgedReport) -> Table:
@@ -118,129 +100,4 @@ def _comparison_row(report: JudgedReport, c: JudgedComparison) -> tuple[str, ...
         "yes" if i.excludes(0) else "no",
         MISSING if i.correlation is None else number(i.correlation, digits=2),
         count(i.n_labeled),
-    )
-
-
-def curves_table(report: JudgedReport) -> Table:
-    """Return mean width and coverage of every simulated method and size."""
-    methods = tuple(dict.fromkeys(p.method for p in report.curves))
-    found = {(p.measure, p.system, p.n, p.method): p for p in report.curves}
-    rows = []
-    for measure, system, n in dict.fromkeys((p.measure, p.system, p.n) for p in report.curves):
-        cells: list[str] = []
-        for method in methods:
-            point = found.get((measure, system, n, method))
-            if point is None or (point.mean_width == 0 and point.coverage == 0):
-                cells.append(MISSING)
-                continue
-            width = number(point.mean_width, digits=digits_of(report, measure))
-            cells.append(f"{width}, {number(100 * point.coverage)}%")
-        rows.append((label(measure, system), count(n), *cells))
-    return Table(
-        columns=("mean", "labels", *map(method_name, methods)), rows=tuple(rows), n_heads=2
-    )
-
-
-def queries_table(report: JudgedReport) -> Table:
-    """Return what the intervals of single queries are worth."""
-    rows = []
-    for q in report.per_query:
-        s = queries_summary(q)
-        rows.append(
-            (
-                label(q.measure, q.system),
-                q.rule,
-                count(s.n),
-                number(s.mean_width, digits=digits_of(report, q.measure)),
-                f"{number(100 * s.share, digits=0)}%",
-                f"{count(s.held)} of {count(s.n_labeled)}",
-            )
-        )
-    return Table(
-        columns=(
-            "queries of",
-            "rule",
-            "queries",
-            "mean width",
-            "of the range",
-            "human values held",
-        ),
-        rows=tuple(rows),
-        n_heads=1,
-    )
-
-
-def _bias(value_: Interval | None, *, signed: bool = True) -> str:
-    if value_ is None:
-        return MISSING
-    estimate = number(value_.estimate, digits=3, signed=signed)
-    return f"{estimate} {interval(value_, digits=3)}"
-
-
-def bias_table(audit: JudgeAudit) -> Table:
-    """Return the bias of every group and, last, of all."""
-    rows = [
-        (
-            g.group,
-            count(g.n),
-            number(g.human_mean, digits=3),
-            number(g.judge_mean, digits=3),
-            _bias(g.bias),
-        )
-        for g in audit.groups
-    ]
-    everything = (
-        count(audit.n),
-        number(audit.human_mean, digits=3),
-        number(audit.judge_mean, digits=3),
-        _bias(audit.bias),
-    )
-    return Table(
-        columns=("group", "n", "people", "judge", "judge − people"),
-        rows=(*rows, ("all", *everything)),
-    )
-
-
-def differences_table(audit: JudgeAudit) -> Table:
-    """Return the differences of bias between groups."""
-    return Table(
-        columns=("groups", "difference of bias", "p", "adjusted p"),
-        rows=tuple(
-            (
-                f"{d.group} − {d.other}",
-                _bias(d.difference),
-                p_value(d.p_value),
-                p_value(d.p_adjusted),
-            )
-            for d in audit.differences
-        ),
-    )
-
-
-def shares_table(audit: JudgeAudit) -> Table:
-    """Return how often each grade is given, by people and by the judge."""
-    grades = () if audit.calibration is None else audit.calibration.grades
-    return Table(
-        columns=(
-            "grade",
-            "people, %",
-            "judge, %",
-            "difference, points",
-            "ECE",
-            "ECE if calibrated",
-        ),
-        rows=tuple(
-            (
-                str(g.grade),
-                number(100 * g.observed_share),
-                number(100 * g.predicted_share),
-                MISSING
-                if g.difference is None
-                else f"{number(100 * g.difference.estimate, signed=True)} "
-                f"{interval(g.difference, scale=100)}",
-                number(g.ece, digits=3),
-                number(g.ece_if_calibrated, digits=3),
-            )
-            for g in grades
-        ),
     )

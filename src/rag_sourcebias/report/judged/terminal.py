@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_sourcebias.report.format import count, level, number
+from rag_sourcebias.report.judged.numbers import ends, label, value
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
-from rag_sourcebias.report.judged.view import ends, label, other_scale, top_warnings, value
+from rag_sourcebias.report.judged.view import other_scale, top_warnings
 from rag_sourcebias.report.judged.wording import role, saved_short
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean

@@ -6,14 +6,8 @@ import math
 from typing import Literal
 
 from rag_sourcebias.report.format import count, level, number
-from rag_sourcebias.report.judged.view import (
-    ends,
-    label,
-    method_name,
-    other_scale,
-    unit_of,
-    value,
-)
+from rag_sourcebias.report.judged.numbers import ends, label, method_name, unit_of, value
+from rag_sourcebias.report.judged.view import other_scale
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean
 
