@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ class RealSet:
     bounds: tuple[float, float] | None = None
     clusters: np.ndarray | None = None
     labels: RankedLabels | None = None
+    human_labels: RankedLabels | None = None
 
     @property
     def binary(self) -> bool:
@@ -66,8 +67,14 @@ def interval_labels(root: Path) -> Iterator[RealSet]:
             n_queries=len(starts),
             gains=GAINS,
         )
-        y = labels.total(arrays["true_label_dist"].astype(np.float64) @ GAINS)
-        yield RealSet(f"interval_labels/{stem}", y, labels.utilities(), labels=labels)
+        human = replace(labels, probs=arrays["true_label_dist"].astype(np.float64))
+        yield RealSet(
+            f"interval_labels/{stem}",
+            human.utilities(),
+            labels.utilities(),
+            labels=labels,
+            human_labels=human,
+        )
 
 
 def deep_learning(root: Path) -> Iterator[RealSet]:

@@ -18,7 +18,7 @@ from rag_sourcebias.errors import SourceBiasError
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
-_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric)=…")
+_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
 
 app = typer.Typer(
     name="rag-sourcebias",
@@ -69,7 +69,7 @@ def _options(
 
 def _as_options(message: str) -> str:
     """Name options as they are written here where a message names arguments of a function."""
-    return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} <column>", message)
+    return _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", message)
 
 
 def main() -> None:

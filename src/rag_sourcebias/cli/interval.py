@@ -21,6 +21,7 @@ from rag_sourcebias.cli.interval_inputs import (
 )
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import write_atomic
+from rag_sourcebias.report import write_report
 from rag_sourcebias.report.judged.terminal import print_judged_report
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
 
@@ -137,8 +138,6 @@ def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> Non
         write_atomic(json, _json_text(report))
         err.print(f"json: {json}", highlight=False, soft_wrap=True)
     if folder is not None:
-        from rag_sourcebias.report.judged.write import write_report
-
         for kind, path in write_report(report, folder).items():
             err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     elif json is None:

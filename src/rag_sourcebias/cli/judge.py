@@ -19,7 +19,7 @@ from rag_sourcebias.cli.judge_inputs import (
     texts_of_files,
 )
 from rag_sourcebias.cli.judge_models import Asking
-from rag_sourcebias.cli.judge_run import ask, show_estimate, summarise
+from rag_sourcebias.cli.judge_run import ask, require_complete, show_estimate, summarise
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import write_atomic
 from rag_sourcebias.io.judged import read_judged_items
@@ -74,6 +74,8 @@ def relevance(
 ) -> None:
     """Grade how relevant documents are to queries; writes a distribution over grades per pair.
 
+    Exit code 1 if the run stopped before everything was asked; the same command goes on.
+
     [bold]Examples[/]
 
         rag-sourcebias judge relevance --sample --limit 20 --model local:smollm2
@@ -107,6 +109,7 @@ def relevance(
     judgments.distributions()  # raises if there is none
     n = write_label_distributions(judgments, output, failures=left)
     err.print(f"labels: {output} ({n} pairs)", highlight=False, soft_wrap=True)
+    require_complete(judgments)
 
 
 @app.command()
@@ -177,6 +180,7 @@ def answers(
     labels = beside(output, "labels")
     write_label_distributions(judgments, labels)
     err.print(f"labels: {labels}", highlight=False, soft_wrap=True)
+    require_complete(judgments)
 
 
 @app.command()

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import err, out, stages
+from rag_sourcebias.cli.console import out, stages
 from rag_sourcebias.cli.judge_budget import estimate
 from rag_sourcebias.cli.judge_models import Asking
 from rag_sourcebias.judges import LLMJudge
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 
-__all__ = ["ask", "show_estimate", "summarise"]
+__all__ = ["ask", "require_complete", "show_estimate", "summarise"]
 
 _MEANING = {
     "ok": "judged",
@@ -26,6 +27,8 @@ _MEANING = {
     "not_asked": "the run stopped before",
 }
 _LITTLE_MASS = 0.5
+_SAME = 1e-6
+_INCOMPLETE = 1
 
 
 def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
@@ -76,27 +79,37 @@ def summarise(judgments: Judgments) -> None:
         f"{spent}",
         highlight=False,
     )
+    for status, n in judgments.counts().items():
+        if status != "ok":
+            _warn(f"{n} {status}, first {_first(judgments, status)}")
     ok = judgments.ok
-    failed = np.flatnonzero(~ok)
-    if len(failed):
-        first = int(failed[0])
-        out.print(
-            f"Warning: {len(failed)} item(s) have no judgment, first {judgments.query_ids[first]} "
-            f"{judgments.doc_ids[first]}: {judgments.reasons[first]}. They are rarely missing at "
-            "random.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+    if not ok.all():
+        _warn(
+            "items without a judgment are rarely missing at random: interval counts them, and "
+            "--worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
         )
     mass = judgments.mass[ok]
     mass = mass[~np.isnan(mass)]
     if len(mass) and float(np.median(mass)) < _LITTLE_MASS:
-        out.print(
-            f"Warning: the grades had a median probability of {float(np.median(mass)):.2g} "
-            "together: the model would have said something else; another prompt or mode may fit "
-            "it better.",
-            highlight=False,
-            soft_wrap=True,
+        _warn(
+            f"the grades had a median probability of {float(np.median(mass)):.2g} together: the "
+            "model would have said something else; another prompt or mode may fit it better"
         )
-    if ok.any() and float(np.ptp(judgments.probs[ok], axis=0).max()) < 1e-6:
-        err.print("Warning: every item got the same distribution: this judge tells nothing")
+    if ok.sum() > 1 and float(np.ptp(judgments.probs[ok], axis=0).max()) < _SAME:
+        _warn("every item got the same distribution: this judge tells nothing")
+
+
+def require_complete(judgments: Judgments) -> None:
+    """End with exit code 1 if the run stopped before all was asked."""
+    if "not_asked" in judgments.status:
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _first(judgments: Judgments, status: str) -> str:
+    row = judgments.status.index(status)
+    name = f"{judgments.query_ids[row]} {judgments.doc_ids[row]}"
+    return f"{name}: {judgments.reasons[row]}"
+
+
+def _warn(text: str) -> None:
+    out.print(f"Warning: {text}", markup=False, highlight=False, soft_wrap=True)

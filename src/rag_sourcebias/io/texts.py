@@ -35,8 +35,8 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
         CSV, TSV, JSON lines (also .gz) or Parquet with an id (``_id``, ``query_id``, ``doc_id``,
         …) and a text (``text``, ``query``, ``contents``, …); a ``title`` of a document goes before
         its text. Two tab-separated columns without a header are id and text, as TREC and MS MARCO
-        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is then
-        called ``<_id>@<source>``, as in an audit.
+        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is
+        then called ``<_id>@<source>``, as in an audit.
 
     Raises
     ------

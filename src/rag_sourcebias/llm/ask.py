@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ __all__ = ["Asker", "Outcome", "ask_all"]
 
 _BLOCK = 256  # requests looked up in the cache together
 _UNREACHABLE = 3  # times as many as may be in flight: that many failures in a row end the run
+_SAVE_EVERY = 0.05  # seconds at most that an answer is only in memory
 _GRACE = 5.0  # seconds for answers that are on their way when a run is interrupted
 _SERVER_DOWN = ("unreachable", "timeout", "server")
 
@@ -66,6 +68,8 @@ class _State:
     flying: dict[Future[Answer], bytes] = field(default_factory=dict)
     waiting: dict[bytes, list[int]] = field(default_factory=dict)
     known: dict[bytes, Answer] = field(default_factory=dict)
+    unsaved: dict[bytes, Answer] = field(default_factory=dict)
+    save_at: float = 0.0
     answered: int = 0
     in_a_row: int = 0
     fatal: CompletionError | None = None
@@ -132,9 +136,10 @@ class Asker:
         try:
             while block := list(islice(numbered, _BLOCK)):
                 keys = [request_key(fingerprint, request) for _, request in block]
-                state.known = dict(self._remembered)
-                if self.cache is not None:
-                    state.known = self.cache.get(list(dict.fromkeys(keys)))
+                if self.cache is None:
+                    state.known = self._remembered
+                else:
+                    state.known = self.cache.get(list(dict.fromkeys(keys))) | state.unsaved
                 for (index, request), key in zip(block, keys, strict=True):
                     for outcome in self._one(state, index, key, request):
                         self._count(outcome)
@@ -183,12 +188,12 @@ class Asker:
         )
 
     def _landed(self, state: _State) -> list[Outcome]:
-        """Wait for at least one request, store the answers, and return the outcomes."""
-        done, _ = wait(state.flying, return_when=FIRST_COMPLETED)
+        """Wait for at least one request, keep the answers, and return the outcomes."""
+        done = self._wait(state)
         results = {future: _result(future) for future in done}
-        # Stored before they are taken off the list, so that an interruption here loses nothing.
+        # Kept before they are taken off the list, so that an interruption here loses nothing.
         answers = {state.flying[f]: answer for f, (answer, _) in results.items() if answer}
-        self._store(answers)
+        state.unsaved.update(answers)
         state.known.update(answers)
         outcomes: list[Outcome] = []
         for future, (answer, error) in results.items():
@@ -199,6 +204,29 @@ class Asker:
         if state.fatal is not None and not state.answered:
             raise state.fatal
         return outcomes
+
+    def _wait(self, state: _State) -> set[Future[Answer]]:
+        """Wait for a request; meanwhile store what has come since the last time.
+
+        One transaction per answer would be slower than a fast server.
+        """
+        now = time.monotonic()
+        if state.unsaved and now >= state.save_at:
+            self._save(state)
+        timeout = max(state.save_at - now, 0.0) if state.unsaved else None
+        done, _ = wait(state.flying, timeout=timeout, return_when=FIRST_COMPLETED)
+        if not done:
+            self._save(state)
+            done, _ = wait(state.flying, return_when=FIRST_COMPLETED)
+        return done
+
+    def _save(self, state: _State) -> None:
+        # A NaN is not stored: it would outlive the fault that caused it.
+        good = {key: answer for key, answer in state.unsaved.items() if not _has_nan(answer)}
+        if self.cache is not None:
+            self.cache.put(good)
+        state.unsaved.clear()
+        state.save_at = time.monotonic() + _SAVE_EVERY
 
     def _watch(self, state: _State, error: CompletionError | None) -> None:
         """Decide whether the run can go on."""
@@ -213,20 +241,13 @@ class Asker:
             state.fatal = state.fatal or error
             state.stop.set()
 
-    def _store(self, answers: dict[bytes, Answer]) -> None:
-        # A NaN is not stored: it would outlive the fault that caused it.
-        good = {key: answer for key, answer in answers.items() if not _has_nan(answer)}
-        if self.cache is None:
-            self._remembered.update(good)
-        else:
-            self.cache.put(good)
-
     def _close(self, state: _State) -> None:
         state.stop.set()
         if state.flying:
             done, _ = wait(state.flying, timeout=_GRACE)
             good = [f for f in done if not f.cancelled() and f.exception() is None]
-            self._store({state.flying[future]: future.result() for future in good})
+            state.unsaved.update({state.flying[f]: f.result() for f in good})
+        self._save(state)
         state.pool.shutdown(wait=False, cancel_futures=True)
 
     def _count(self, outcome: Outcome) -> None:

@@ -117,14 +117,22 @@ def _method(name: str) -> Method:
 
 
 def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
-    """Labels that labels alone would need for the same width, less those used.
+    """Labels that labels alone would need for the same precision, less those used.
 
-    The width of a mean falls with the square root of the number of labels.
+    The width of a mean falls with the square root of the number of labels. Score intervals of
+    bounded values also change with the estimate itself, so for them the variance that the
+    correlation with the judge takes away is compared instead.
     """
     if alone is None or interval.half_width <= 0 or alone.half_width <= 0:
         return None
+    n, pool, r = interval.n_labeled, interval.n_unlabeled, interval.correlation
     ratio = (alone.half_width / interval.half_width) ** 2
-    return round(interval.n_labeled * (ratio - 1))
+    if "regression" in interval.method and "score form" in interval.method and r is not None:
+        left = (1 - r * r) * (n - 1) / (n - 2)
+        if interval.target == "population":
+            left += r * r * n / (n + pool)
+        ratio = 1 / left
+    return round(n * (ratio - 1))
 
 
 def resampled_curves(

@@ -1,0 +1,120 @@
+"""What the intervals promise, against what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import simulated
+
+
+def bar(what: str, value: float | None, target: str, met: bool) -> dict:
+    shown = None if value is None else round(float(value), 4)
+    return {"what": what, "value": shown, "target": target, "met": bool(met)}
+
+
+def of_simulations(found: dict) -> list[dict]:
+    """Bars of the default method, odd judges, single queries and documents."""
+    rows = []
+    for target in simulated.TARGETS:
+        cells = [
+            r
+            for r in found["default"]
+            if r["method"] == simulated.DEFAULT and r["target"] == target
+        ]
+        lowest = min(r["coverage"] for r in cells)
+        mean = sum(r["coverage"] for r in cells) / len(cells)
+        name = f"default method, {target}, {len(cells)} cells"
+        rows += [
+            bar(f"{name}: lowest coverage", lowest, "≥ .935", lowest >= 0.935),
+            bar(f"{name}: mean coverage", mean, "≥ .945", mean >= 0.945),
+        ]
+    width = {
+        r["method"]: r["width"]
+        for r in found["default"]
+        if (r["preset"], r["n"], r["n_unlabeled"], r["target"])
+        == ("TREC-DL", 100, 1000, "population")
+    }
+    ratio = width[simulated.DEFAULT] / width["ppi-paper"]
+    rows.append(bar("… width / PPI of [R], TREC-DL, n = 100 + 1,000", ratio, "≤ .86", ratio <= 0.86))
+    odd = [r for r in found["odd judges"] if r["method"] == simulated.DEFAULT]
+    finite = all(math.isfinite(r["width"]) and not r.get("failures") for r in odd)
+    lowest = min(r["coverage"] for r in odd)
+    rows.append(bar("odd judges: lowest coverage, all finite", lowest, "≥ .925", finite and lowest >= 0.925))
+    widest = max(r["width"] for r in odd if r["judge"] == "perfect" and r["target"] == "pool")
+    rows.append(bar("perfect judge, pool: width", widest, "0", widest < 1e-9))
+    rows += per_query(found["per query"])
+    rows += documents(found["documents"])
+    return rows
+
+
+def per_query(cells: list[dict]) -> list[dict]:
+    default = [r for r in cells if r["rule"] == "residual"]
+    lowest = min(r["coverage"] for r in default)
+    rows = [bar("single queries: lowest coverage, n = 20, 39, 50, 112", lowest, "≥ .94", lowest >= 0.94)]
+    widths = {(r["preset"], r["rule"]): r["width"] for r in cells if r["n"] == 112}
+    for preset in simulated.BAR_PRESETS:
+        ratio = widths[preset, "residual"] / widths[preset, "paper"]
+        what = f"… width / rule of [R], {preset}, n = 112"
+        rows.append(bar(what, ratio, "≤ .95", ratio <= 0.95))
+    return rows
+
+
+def documents(cells: list[dict]) -> list[dict]:
+    rows = []
+    for preset in simulated.BAR_PRESETS:
+        found = {
+            (r["method"], r["target"]): r
+            for r in cells
+            if r["preset"] == preset and r["judge"] is None
+        }
+        ratio = found["documents", "population"]["width"] / found["ppi-paper", "population"]["width"]
+        lowest = min(found["documents", t]["coverage"] for t in simulated.TARGETS)
+        name = f"500 labels over documents of 1,000 queries, {preset}"
+        rows += [
+            bar(f"{name}: width / PPI of [R]", ratio, "≤ .5", ratio <= 0.5),
+            bar(f"{name}: lowest coverage", lowest, "≥ .93", lowest >= 0.93),
+        ]
+    return rows
+
+
+def of_real_sets(cells: list[dict]) -> list[dict]:
+    """Bars of the resampled sets."""
+    rows = []
+    for target in ("population", "pool"):
+        for scale in (False, True):
+            chosen = [
+                r
+                for r in cells
+                if (r["method"], r["target"], r["scale"]) == ("regression", target, scale)
+                and r["n"] >= 20
+            ]
+            if not chosen:
+                continue
+            worst = min(chosen, key=lambda r: r["coverage"])
+            where = f"{worst['set']}, n = {worst['n']}"
+            told = ", scale given" if scale else ""
+            floor = 0.93 - _slack(worst["runs"])
+            what = f"real sets, {target}{told}, {len(chosen)} cells: lowest coverage ({where})"
+            target_text = f"≥ .93 (less 2 standard errors of {worst['runs']} runs)"
+            rows.append(bar(what, worst["coverage"], target_text, worst["coverage"] >= floor))
+    return rows
+
+
+def _slack(runs: int) -> float:
+    return 2 * math.sqrt(0.93 * 0.07 / runs)
+
+
+def of_figures(found: dict) -> list[dict]:
+    slowest = max(found["figure 2, seconds"].values())
+    n_runs = found["figure 2"][0]["runs"]
+    what = f"Fig. 2 sweep, {n_runs} runs × 21 sizes × all methods: seconds"
+    return [bar(what, slowest, "< 300", slowest < 300)]
+
+
+def table(rows: Iterable[dict]) -> str:
+    lines = ["| what | value | target | met |", "|---|---|---|---|"]
+    for r in rows:
+        value = "" if r["value"] is None else f"{r['value']:.4g}"
+        lines.append(f"| {r['what']} | {value} | {r['target']} | {'yes' if r['met'] else 'NO'} |")
+    return "\n".join(lines)

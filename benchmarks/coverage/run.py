@@ -1,0 +1,183 @@
+"""Do the intervals cover, and how wide are they?
+
+    python benchmarks/coverage/run.py [--quick] [--out FOLDER]
+
+Simulated judged rankings with a known truth, and the real sets of the folder named by
+RAG_SOURCEBIAS_DATA, resampled as populations. Writes coverage.json, coverage_real.json,
+coverage_figures.json and the plots to FOLDER (default: benchmarks/results), and docs/coverage.md
+from them; --quick makes few runs and writes only where --out says. Exit status 1 when a bar is
+missed (never with --quick).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import parallel  # sets the number of threads before numpy is imported
+import numpy as np  # isort: skip
+import bars
+import page
+import plots
+import resampled
+import simulated
+import simulator
+import sweeps
+
+from rag_sourcebias.audit.environment import environment
+
+ROOT = Path(__file__).parents[2]
+DATA = "RAG_SOURCEBIAS_DATA"
+
+
+def simulated_results(runs: int) -> dict:
+    """Everything the bars of the simulator are read from."""
+    truths = {
+        name: simulated.true_mean(name, n_queries=2_000_000 if runs >= 1000 else 200_000)
+        for name in ("TREC-DL", "Robust04")
+    }
+
+    def truth(preset: str) -> float:
+        return truths.get(preset, truths["TREC-DL"])
+
+    presets = simulated.BAR_PRESETS
+    default = [
+        {"preset": p, "judge": None, "n": n, "n_unlabeled": pool, "n_runs": runs, "truth": truth(p)}
+        for p in presets
+        for pool in simulated.POOLS
+        for n in simulated.SIZES
+    ]
+    odd = [
+        {
+            "preset": "TREC-DL",
+            "judge": judge,
+            "n": n,
+            "n_unlabeled": 112,
+            "n_runs": max(runs // 3, 20),
+            "truth": truth("TREC-DL"),
+        }
+        for judge in simulated.JUDGES
+        for n in simulated.SIZES
+    ]
+    per_query = [
+        {"preset": p, "n": n, "n_runs": max(runs // 2, 20)} for p in presets for n in (20, 39, 50, 112)
+    ]
+    documents = [
+        {
+            "preset": p,
+            "judge": judge,
+            "n_labels": 500,
+            "n_queries": 1000,
+            "n_runs": max(runs // (2 if judge is None else 5), 20),
+            "truth": truth(p),
+        }
+        for p, judge in [
+            *((p, None) for p in presets),
+            ("TREC-DL", "one-hot"),
+            ("TREC-DL", "inverted"),
+            ("TREC-DL", "constant"),
+        ]
+    ]
+    everywhere = parallel.everywhere
+    return {
+        "true means": {name: round(value, 4) for name, value in truths.items()},
+        "table 1": {
+            name: simulator.table_1(name, np.random.default_rng(1), n_queries=10_000)
+            for name in presets
+        },
+        "default": everywhere(simulated.default_cell, default),
+        "odd judges": everywhere(simulated.default_cell, odd),
+        "per query": everywhere(simulated.per_query_cell, per_query),
+        "documents": everywhere(simulated.document_cell, documents),
+    }
+
+
+def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
+    """Fig. 1 to 4 of [R]."""
+    started = time.perf_counter()
+    jobs = [{"name": s, "n": n, "n_runs": runs} for s in sources for n in sweeps.SIZES]
+    seconds: dict[str, float] = {}
+    sweep: list[dict] = []
+    for name in sources:
+        began = time.perf_counter()
+        sweep += parallel.everywhere(sweeps.sweep_cell, [job for job in jobs if job["name"] == name])
+        seconds[name] = round(time.perf_counter() - began, 1)
+    judges = [
+        {"name": s, "kind": kind, "strength": strength, "n_runs": runs}
+        for s in sources
+        for kind in ("adversarial", "oracle")
+        for strength in sweeps.STEPS
+    ]
+    return {
+        "figure 2, seconds": seconds,
+        "figure 1": sweeps.gain_curves(),
+        "figure 2": sweep,
+        "figure 3": parallel.everywhere(sweeps.judge_cell, judges),
+        "figure 4": {name: sweeps.per_query_panels(name) for name in sources},
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def write(path: Path, record: dict) -> None:
+    """Indented, with one line for every row of results."""
+    parts = []
+    for key, value in record.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            rows = ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value)
+            text = f"[\n    {rows}\n  ]"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+        parts.append(f"  {json.dumps(key, ensure_ascii=False)}: {text}")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
+    parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
+    parser.add_argument("--out", type=Path, help="default: benchmarks/results")
+    options = parser.parse_args()
+    quick, out = options.quick, options.out
+    if out is None and not quick:
+        out = ROOT / "benchmarks" / "results"
+    started = time.perf_counter()
+    facts = {"environment": environment(), "quick": quick}
+    found = facts | simulated_results(30 if quick else 1500)
+    found["bars"] = bars.of_simulations(found)
+    real: dict | None = None
+    sources = sweeps.SOURCES
+    if os.environ.get(DATA):
+        runs = 20 if quick else 500
+        n_sets = len(resampled.sets())
+        jobs = [
+            {"indices": list(range(k, n_sets, 16)), "n_runs": runs, "n_pool_runs": 2 * runs}
+            for k in range(16)
+        ]
+        real = facts | {"sets": parallel.everywhere(resampled.set_cells, jobs)}
+        real["bars"] = bars.of_real_sets(real["sets"])
+    else:
+        print(f"{DATA} is not set: the real sets are left out", file=sys.stderr)
+        sources = tuple(s for s in sources if s in simulator.PRESETS)
+    figures = facts | figure_results(20 if quick else 500, sources)
+    figures["bars"] = bars.of_figures(figures)
+    rows = [*found["bars"], *(real["bars"] if real else []), *figures["bars"]]
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write(out / "coverage.json", found)
+        write(out / "coverage_figures.json", figures)
+        if real is not None:
+            write(out / "coverage_real.json", real)
+        plots.draw(out, figures, real)
+        target = ROOT / "docs" / "coverage.md" if options.out is None else out / "coverage.md"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(page.page(found, real, figures, folder=out, at=target), encoding="utf-8")
+    print(bars.table(rows))
+    print(f"{time.perf_counter() - started:.0f} s")
+    return int(not quick and not all(r["met"] for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
