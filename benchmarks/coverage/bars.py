@@ -36,11 +36,15 @@ def of_simulations(found: dict) -> list[dict]:
         == ("TREC-DL", 100, 1000, "population")
     }
     ratio = width[simulated.DEFAULT] / width["ppi-paper"]
-    rows.append(bar("… width / PPI of [R], TREC-DL, n = 100 + 1,000", ratio, "≤ .86", ratio <= 0.86))
+    rows.append(
+        bar("… width / PPI of [R], TREC-DL, n = 100 + 1,000", ratio, "≤ .86", ratio <= 0.86)
+    )
     odd = [r for r in found["odd judges"] if r["method"] == simulated.DEFAULT]
     finite = all(math.isfinite(r["width"]) and not r.get("failures") for r in odd)
     lowest = min(r["coverage"] for r in odd)
-    rows.append(bar("odd judges: lowest coverage, all finite", lowest, "≥ .925", finite and lowest >= 0.925))
+    rows.append(
+        bar("odd judges: lowest coverage, all finite", lowest, "≥ .925", finite and lowest >= 0.925)
+    )
     widest = max(r["width"] for r in odd if r["judge"] == "perfect" and r["target"] == "pool")
     rows.append(bar("perfect judge, pool: width", widest, "0", widest < 1e-9))
     rows += per_query(found["per query"])
@@ -51,7 +55,9 @@ def of_simulations(found: dict) -> list[dict]:
 def per_query(cells: list[dict]) -> list[dict]:
     default = [r for r in cells if r["rule"] == "residual"]
     lowest = min(r["coverage"] for r in default)
-    rows = [bar("single queries: lowest coverage, n = 20, 39, 50, 112", lowest, "≥ .94", lowest >= 0.94)]
+    rows = [
+        bar("single queries: lowest coverage, n = 20, 39, 50, 112", lowest, "≥ .94", lowest >= 0.94)
+    ]
     widths = {(r["preset"], r["rule"]): r["width"] for r in cells if r["n"] == 112}
     for preset in simulated.BAR_PRESETS:
         ratio = widths[preset, "residual"] / widths[preset, "paper"]
@@ -68,7 +74,9 @@ def documents(cells: list[dict]) -> list[dict]:
             for r in cells
             if r["preset"] == preset and r["judge"] is None
         }
-        ratio = found["documents", "population"]["width"] / found["ppi-paper", "population"]["width"]
+        ratio = (
+            found["documents", "population"]["width"] / found["ppi-paper", "population"]["width"]
+        )
         lowest = min(found["documents", t]["coverage"] for t in simulated.TARGETS)
         name = f"500 labels over documents of 1,000 queries, {preset}"
         rows += [

@@ -182,7 +182,9 @@ def openqa(root: Path) -> Iterator[RealSet]:
     judges = {
         "gpt-4": {key(row): float(row["Acceptable?"] == "Yes") for row in gpt4},
         "BEM": {
-            key(row): max(pair[1] for pair in json.loads(row["BEM probs per gold answer"].strip('"')))
+            key(row): max(
+                pair[1] for pair in json.loads(row["BEM probs per gold answer"].strip('"'))
+            )
             for row in bem
         },
     }
@@ -207,7 +209,9 @@ def pandalm(root: Path) -> Iterator[RealSet]:
         for item in people
     }
     for name, field in (("gpt-3.5-turbo", "gpt_result"), ("pandalm-7b", "pandalm_result")):
-        verdicts = {item["idx"]: item[field] for item in _json(folder / f"{name}-testset-v1.json.gz")}
+        verdicts = {
+            item["idx"]: item[field] for item in _json(folder / f"{name}-testset-v1.json.gz")
+        }
         kept = [i for i in voted if str(verdicts.get(i)) in ("0", "1", "2")]
         yield RealSet(
             f"pandalm/{name}",

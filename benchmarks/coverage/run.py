@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import parallel  # sets the number of threads before numpy is imported
+
 import numpy as np  # isort: skip
 import bars
 import page
@@ -64,7 +65,9 @@ def simulated_results(runs: int) -> dict:
         for n in simulated.SIZES
     ]
     per_query = [
-        {"preset": p, "n": n, "n_runs": max(runs // 2, 20)} for p in presets for n in (20, 39, 50, 112)
+        {"preset": p, "n": n, "n_runs": max(runs // 2, 20)}
+        for p in presets
+        for n in (20, 39, 50, 112)
     ]
     documents = [
         {
@@ -104,7 +107,9 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     sweep: list[dict] = []
     for name in sources:
         began = time.perf_counter()
-        sweep += parallel.everywhere(sweeps.sweep_cell, [job for job in jobs if job["name"] == name])
+        sweep += parallel.everywhere(
+            sweeps.sweep_cell, [job for job in jobs if job["name"] == name]
+        )
         seconds[name] = round(time.perf_counter() - began, 1)
     judges = [
         {"name": s, "kind": kind, "strength": strength, "n_runs": runs}

@@ -102,9 +102,7 @@ def per_query_cell(*, preset: str, n: int, n_runs: int, n_target: int = 200) -> 
         first, others = labels.take(np.arange(n)), labels.take(np.arange(n, n + n_target))
         for rule in get_args(PerQueryRule):
             try:
-                found = per_query_intervals(
-                    first, y[:n], others, rule=rule, confidence_level=0.95
-                )
+                found = per_query_intervals(first, y[:n], others, rule=rule, confidence_level=0.95)
             except CalibrationError:
                 failures[rule] = failures.get(rule, 0) + 1
                 continue
@@ -148,13 +146,9 @@ def document_cell(
         for (name, target), tally in tallies.items():
             goal = truth if target == "population" else float(y.mean())
             if name == "documents":
-                work = partial(
-                    document_interval, labels, sample, gains[sample.rows], target=target
-                )
+                work = partial(document_interval, labels, sample, gains[sample.rows], target=target)
             else:
-                work = partial(
-                    mean_interval, y[:n], yhat[:n], yhat[n:], method=name, target=target
-                )
+                work = partial(mean_interval, y[:n], yhat[:n], yhat[n:], method=name, target=target)
             tally.attempt(work, goal)
     return [
         as_row(tally.cell(), preset=preset, judge=judge, n_queries=n_queries, target=target)

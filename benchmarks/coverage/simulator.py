@@ -171,7 +171,10 @@ def table_1(preset: str, rng: np.random.Generator, *, n_queries: int = 20_000) -
             totals.setdefault(name, []).append(np.array(both))
     by_ranker = {name: np.concatenate(parts, axis=1) for name, parts in totals.items()}
     human, judge = by_ranker["BM25"]
-    means = {name: [round(float(v), 2) for v in values.mean(axis=1)] for name, values in by_ranker.items()}
+    means = {
+        name: [round(float(v), 2) for v in values.mean(axis=1)]
+        for name, values in by_ranker.items()
+    }
     return {
         "DCG@10 by human, by judge": means,
         "BM25: correlation": round(float(np.corrcoef(human, judge)[0, 1]), 3),

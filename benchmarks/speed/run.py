@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytrec_eval
+from interval_rows import interval_rows
 from workload import Workload
 
 from rag_sourcebias.audit.environment import environment
@@ -241,6 +242,7 @@ def main() -> int:
         *bootstrap(n=n_queries, resamples=n_queries),
         *imports(rounds=rounds),
         *memory(n_queries=n_queries),
+        *interval_rows(row, quick=quick),
     ]
     output = options.output
     if output is None and not quick:

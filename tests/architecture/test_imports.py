@@ -20,6 +20,8 @@ HEAVY = (
     "typer",
     "rich",
     "pandas",
+    "openai",
+    "pyarrow",
 )
 
 
@@ -38,6 +40,10 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.inference",
         "rag_sourcebias.io",
         "rag_sourcebias.audit",
+        "rag_sourcebias.intervals",
+        "rag_sourcebias.intervals.crc",
+        "rag_sourcebias.judges",
+        "rag_sourcebias.llm",
         "rag_sourcebias.retrieval",
         "rag_sourcebias.report",
         "rag_sourcebias.adapters",

@@ -21,6 +21,8 @@ _PACKAGES = {
     "transformers": "transformers",
     "sentence_transformers": "sentence-transformers",
     "chromadb": "chromadb",
+    "openai": "openai",
+    "pyarrow": "pyarrow",
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,7 +19,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["Stages", "err", "out", "stages"]
+from rag_sourcebias.errors import DataError
+
+__all__ = ["Stages", "err", "json_text", "out", "print_json", "stages"]
 
 out = Console()
 err = Console(stderr=True)
@@ -42,6 +46,25 @@ class Stages:
         self._progress.update(
             self._task, completed=done, total=total, description=self._description
         )
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print strict JSON, and nothing else, on standard output."""
+    out.file.write(json_text(data))
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """Return one line of strict JSON.
+
+    Raises
+    ------
+    DataError
+        If it holds an infinite number.
+    """
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise DataError(f"the result cannot be written as JSON: {error}") from error
 
 
 @contextmanager

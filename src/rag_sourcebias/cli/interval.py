@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 
 from rag_sourcebias.cli import interval_options as opt
@@ -12,7 +11,7 @@ from rag_sourcebias.cli.checks import (
     require_writable,
     require_writable_file,
 )
-from rag_sourcebias.cli.console import err, out, stages
+from rag_sourcebias.cli.console import err, out, print_json, stages
 from rag_sourcebias.cli.interval_inputs import (
     Columns,
     ItemFiles,
@@ -20,7 +19,7 @@ from rag_sourcebias.cli.interval_inputs import (
     check_one_input,
 )
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import write_atomic
+from rag_sourcebias.io import write_report_json
 from rag_sourcebias.report import write_report
 from rag_sourcebias.report.judged.terminal import print_judged_report
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
@@ -131,18 +130,14 @@ def interval(
 
 def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> None:
     if json == "-":
-        out.file.write(_json_text(report))
+        print_json(report.to_dict())
     else:
         print_judged_report(report, out)
     if json not in (None, "-"):
-        write_atomic(json, _json_text(report))
+        write_report_json(report, json)
         err.print(f"json: {json}", highlight=False, soft_wrap=True)
     if folder is not None:
         for kind, path in write_report(report, folder).items():
             err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     elif json is None:
         err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
-
-
-def _json_text(report: JudgedReport) -> str:
-    return json_module.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +10,9 @@ import typer
 
 from rag_sourcebias.cli import interval_options as shared
 from rag_sourcebias.cli import judge_options as texts_opt
+from rag_sourcebias.cli import labels_options as opt
 from rag_sourcebias.cli.checks import choice, require_writable_file
-from rag_sourcebias.cli.console import err, out
+from rag_sourcebias.cli.console import err, json_text, out, print_json
 from rag_sourcebias.cli.judge_inputs import texts_of_files
 from rag_sourcebias.cli.labels_pool import Pool, read_pool
 from rag_sourcebias.errors import DataError
@@ -37,25 +37,6 @@ app = typer.Typer(
     help="Plan human labels, hand them out, and turn them into an interval.",
 )
 
-Run = Annotated[Path | None, typer.Option(help="TREC run.")]
-RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
-JudgeLabels = Annotated[
-    Path | None, typer.Option(help="The judge's label distributions of its documents.")
-]
-JudgeLabelsNeeded = Annotated[
-    Path, typer.Option(help="The judge's label distributions of its documents.")
-]
-Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
-PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
-HalfWidth = Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")]
-Number = Annotated[
-    int | None, typer.Option("-n", "--labels-affordable", min=1, help="Documents to label.")
-]
-NumberNeeded = Annotated[
-    int, typer.Option("-n", "--labels-affordable", min=1, help="Documents to label.")
-]
-Target = Annotated[str, typer.Option(help="population (queries like these) or pool (these).")]
-
 
 @app.command()
 def plan(
@@ -64,19 +45,19 @@ def plan(
         typer.Argument(help="Items with judge values and a few human labels, as for interval."),
     ] = None,
     *,
-    half_width: HalfWidth = None,
-    affordable: Number = None,
-    run: Run = None,
-    labels: JudgeLabels = None,
-    measure: Measure = "DCG@10",
-    qrels: PilotQrels = None,
+    half_width: opt.HalfWidth = None,
+    affordable: opt.Number = None,
+    run: opt.Run = None,
+    labels: opt.JudgeLabels = None,
+    measure: opt.Measure = "DCG@10",
+    qrels: opt.PilotQrels = None,
     gain: shared.Gain = "exponential",
     min_grade: shared.MinGrade = 1,
     grades: shared.Grades = None,
     id_column: shared.IdColumns = None,
     human: shared.HumanColumn = None,
     judge: shared.JudgeColumn = None,
-    target: Target = "population",
+    target: opt.Target = "population",
     confidence_level: shared.ConfidenceLevel = 0.95,
 ) -> None:
     """How many human labels for a half-width, with the judge and without.
@@ -131,16 +112,16 @@ def plan(
 @app.command()
 def sheet(
     *,
-    run: RunNeeded,
-    labels: JudgeLabelsNeeded,
-    affordable: NumberNeeded,
+    run: opt.RunNeeded,
+    labels: opt.JudgeLabelsNeeded,
+    affordable: opt.NumberNeeded,
     queries: texts_opt.Queries = None,
     documents: texts_opt.Documents = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Sheet to write: .csv or .jsonl.")
     ] = Path("sheet.csv"),
-    measure: Measure = "DCG@10",
-    qrels: PilotQrels = None,
+    measure: opt.Measure = "DCG@10",
+    qrels: opt.PilotQrels = None,
     gain: shared.Gain = "exponential",
     min_grade: shared.MinGrade = 1,
     grades: shared.Grades = None,
@@ -196,13 +177,13 @@ def sheet(
 def interval(
     file: Annotated[Path, typer.Argument(help="The filled sheet.")],
     *,
-    run: RunNeeded,
-    labels: JudgeLabelsNeeded,
+    run: opt.RunNeeded,
+    labels: opt.JudgeLabelsNeeded,
     manifest: Annotated[
         Path | None, typer.Option(help="Manifest of the sheet; beside it by default.")
     ] = None,
     grades: shared.Grades = None,
-    target: Target = "population",
+    target: opt.Target = "population",
     confidence_level: shared.ConfidenceLevel = 0.95,
     json: shared.JsonFile = None,
 ) -> None:
@@ -266,10 +247,9 @@ def _say(line: str, assumptions: tuple[str, ...]) -> None:
 
 
 def _deliver(line: str, found: Interval, json: str | None) -> None:
-    text = json_module.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
     if json == "-":
-        out.file.write(text)
+        print_json(found.to_dict())
         return
     _say(line, found.assumptions)
     if json is not None:
-        write_atomic(json, text)
+        write_atomic(json, json_text(found.to_dict()))

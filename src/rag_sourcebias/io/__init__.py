@@ -10,6 +10,7 @@ from rag_sourcebias.io.datasets import DatasetInfo, list_datasets, load_dataset
 from rag_sourcebias.io.download import download
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.judged import join_judged, read_judged_items
+from rag_sourcebias.io.judged_sample import load_judged_sample
 from rag_sourcebias.io.label_files import read_label_distributions
 from rag_sourcebias.io.reports import read_report_json, write_report_json
 from rag_sourcebias.io.tags import read_tags
@@ -24,6 +25,7 @@ __all__ = [
     "join_judged",
     "list_datasets",
     "load_dataset",
+    "load_judged_sample",
     "load_sample",
     "read_beir",
     "read_judged_items",

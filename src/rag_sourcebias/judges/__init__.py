@@ -1,5 +1,9 @@
-"""Judges: language models that grade relevance or correctness, and prompts to ask them with."""
+"""Judges: language models that grade, prompts to ask them with, and how good a judge is."""
 
+from rag_sourcebias.judges.anchors import build_anchor_set, read_anchor_set, write_anchor_set
+from rag_sourcebias.judges.audit import audit_judge
+from rag_sourcebias.judges.calibration import audit_labels
+from rag_sourcebias.judges.drift import check_drift, require_stable
 from rag_sourcebias.judges.llm_judge import CorrectnessJudge, LLMJudge, RelevanceJudge
 from rag_sourcebias.judges.prompts import (
     CORRECTNESS,
@@ -16,4 +20,11 @@ __all__ = [
     "GradedPrompt",
     "LLMJudge",
     "RelevanceJudge",
+    "audit_judge",
+    "audit_labels",
+    "build_anchor_set",
+    "check_drift",
+    "read_anchor_set",
+    "require_stable",
+    "write_anchor_set",
 ]

@@ -14,6 +14,7 @@ from rag_sourcebias.types.judged_parts import (
     JudgedMean,
     QueryIntervals,
 )
+from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels
@@ -43,11 +44,13 @@ __all__ = [
     "ExposureShare",
     "Interval",
     "JudgeAudit",
+    "JudgeItem",
     "JudgedComparison",
     "JudgedConfig",
     "JudgedItems",
     "JudgedMean",
     "JudgedReport",
+    "Judgments",
     "LabelCalibration",
     "LabelDistributions",
     "Qrels",
