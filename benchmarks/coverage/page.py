@@ -74,11 +74,11 @@ unlabelled queries, which it is meant for; its interval leaves out their own sam
 10 labels the default uses the labels alone, and says so. Coverage / mean width of the population
 mean (500 runs; queries with 112 unlabelled ones, Robust04 125):"""
 
-SIMULATOR_NOTE = """The presets meet Table 1 of [R] (`benchmarks/coverage/simulator.py`): mean DCG@10 by
-human / judge labels."""
+SIMULATOR_NOTE = """The presets meet Table 1 of [R] (`benchmarks/coverage/simulator.py`): mean
+DCG@10 by human / judge labels."""
 
-REAL_NOTE = """One dot for each set; dotted line: .93. Items are drawn with replacement, questions as a
-whole where answers share one. With `bounds` the range of the human values was given: needed where
+REAL_NOTE = """One dot for each set; dotted line: .93. Items are drawn with replacement, questions
+as a whole where answers share one. With `bounds` the range of the human values was given: needed where
 most of them sit at the end of their scale, such as SummEval fluency and consistency, where few
 labels do not show how far the others fall."""
 
@@ -86,11 +86,11 @@ JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely 
 moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is left, and CRC,
 which has no term for it, has width 0."""
 
-QUERIES_NOTE = """Default rule, sorted by the human value. Even with a usable judge an interval for one
-query spans much of what is possible. Coverage / mean width:"""
+QUERIES_NOTE = """Default rule, sorted by the human value. Even with a usable judge an interval for
+one query spans much of what is possible. Coverage / mean width:"""
 
-DOCUMENTS_NOTE = """500 labelled documents of 1,000 queries, against 50 whole queries of 10 documents, which
-cost as many labels. Coverage / mean width:"""
+DOCUMENTS_NOTE = """500 labelled documents of 1,000 queries, against 50 whole queries of 10
+documents, which cost as many labels. Coverage / mean width:"""
 
 
 def facts(environment: dict) -> str:
@@ -194,10 +194,9 @@ def families_table(rows: list[dict]) -> str:
             for n in sizes:
                 here = [r for r in chosen if r["n"] == n]
                 ratio = mean(r["width"] / alone[r["set"], n] for r in here)
-                cells.append(
-                    f"{min(r['coverage'] for r in here):.3f}, {mean(r['coverage'] for r in here):.3f}, "
-                    + (f"{ratio:.2f}" if ratio < 100 else "> 100")
-                )
+                covers = [r["coverage"] for r in here]
+                wide = f"{ratio:.2f}" if ratio < 100 else "> 100"
+                cells.append(f"{min(covers):.3f}, {mean(covers):.3f}, {wide}")
             lines.append([family, plots.NAMES[method], *cells])
     head = ["sets", "method", *(f"n = {n}" for n in sizes)]
     return "Lowest coverage, mean coverage, mean width as a multiple of labels alone:\n\n" + grid(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
 import matplotlib as mpl
@@ -65,7 +67,10 @@ def draw(folder: Path, figures: dict, real: dict | None) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None})
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None}, dpi=110)
+    # two decimals of a point are finer than any screen
+    path.write_text(re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8")
 
 
 def labels_figure(rows: list[dict]) -> Figure:
@@ -177,11 +182,11 @@ def _query_panel(axes, panel: dict) -> None:
         ]
         if chosen:
             place, low, high = zip(*chosen, strict=True)
-            axes.vlines(place, low, high, color=colour, linewidth=1.6, label=name)
+            axes.vlines(place, low, high, color=colour, linewidth=1.6, label=name, rasterized=True)
         else:
             axes.vlines([], [], [], color=colour, linewidth=1.6, label=name)
     axes.plot(panel["truth"], color="#1c1e21", linewidth=1.2, label="human")
-    axes.plot(panel["judge"], ".", color="#b34700", markersize=2.6, label="judge")
+    axes.plot(panel["judge"], ".", color="#b34700", markersize=2.6, label="judge", rasterized=True)
 
 
 def sets_figure(rows: list[dict]) -> Figure:
@@ -198,7 +203,7 @@ def sets_figure(rows: list[dict]) -> Figure:
         for place, n in enumerate(sizes):
             values = sorted(max(r["coverage"], 0.7) for r in chosen if r["n"] == n)
             spread = [place + 0.6 * (i / max(len(values) - 1, 1) - 0.5) for i in range(len(values))]
-            axes.plot(spread, values, ".", color=LOOKS[method][0], markersize=4)
+            axes.plot(spread, values, ".", color=LOOKS[method][0], markersize=4, rasterized=True)
         axes.axhline(0.95, color="#1c1e21", linewidth=0.8)
         axes.axhline(0.93, color="#1c1e21", linewidth=0.8, linestyle=":")
         axes.set_xticks(range(len(sizes)), [str(n) for n in sizes])

@@ -127,6 +127,18 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     }
 
 
+def folded(rows: list[dict]) -> list[dict]:
+    """Rows that differ in n only, as one with lists."""
+    lists = ("n", "coverage", "width", "failed")
+    found: dict[tuple, dict] = {}
+    for row in rows:
+        head = {k: v for k, v in row.items() if k not in lists}
+        line = found.setdefault(tuple(head.values()), head | {name: [] for name in lists})
+        for name in lists:
+            line[name].append(row[name])
+    return list(found.values())
+
+
 def write(path: Path, record: dict) -> None:
     """Indented, with one line for every row of results."""
     parts = []
@@ -174,7 +186,7 @@ def main() -> int:
         write(out / "coverage.json", found)
         write(out / "coverage_figures.json", figures)
         if real is not None:
-            write(out / "coverage_real.json", real)
+            write(out / "coverage_real.json", real | {"sets": folded(real["sets"])})
         plots.draw(out, figures, real)
         target = ROOT / "docs" / "coverage.md" if options.out is None else out / "coverage.md"
         target.parent.mkdir(exist_ok=True)

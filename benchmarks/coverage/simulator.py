@@ -61,7 +61,7 @@ PRESETS = {
 
 @dataclass(frozen=True, eq=False)
 class JudgedQueries:
-    """Grades (queries, documents) by people, probabilities (queries, documents, grades) by judge."""
+    """Grades (queries, documents) by people; probabilities (…, grades) by the judge."""
 
     grades: np.ndarray
     probs: np.ndarray

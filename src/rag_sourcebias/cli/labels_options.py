@@ -24,7 +24,7 @@ Number = Annotated[
     int | None,
     typer.Option(
         "-n",
-        "--labels-affordable",
+        "--budget",
         min=1,
         help="Documents to label, those judged already (--qrels) included.",
     ),
@@ -33,7 +33,7 @@ NumberNeeded = Annotated[
     int,
     typer.Option(
         "-n",
-        "--labels-affordable",
+        "--budget",
         min=1,
         help="Documents to label, those judged already (--qrels) included.",
     ),

@@ -12,9 +12,11 @@ from rag_sourcebias.intervals.comparison import (
     win_rate_interval,
 )
 from rag_sourcebias.intervals.mean import mean_interval
-from rag_sourcebias.intervals.ppi import ppi_interval
-from rag_sourcebias.intervals.ppi_crossfit import crossfit_ppi_interval
-from rag_sourcebias.intervals.ppi_paper import paper_ppi_interval
+from rag_sourcebias.intervals.ppi import (
+    crossfit_ppi_interval,
+    paper_ppi_interval,
+    ppi_interval,
+)
 from rag_sourcebias.intervals.ranking import JudgedRanking
 from rag_sourcebias.intervals.relative_delta import judged_relative_delta_interval
 from rag_sourcebias.intervals.utility import RankedLabels

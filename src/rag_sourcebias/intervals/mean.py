@@ -12,9 +12,11 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.intervals.bootstrap import bootstrap_interval
 from rag_sourcebias.intervals.default import default_interval
-from rag_sourcebias.intervals.ppi import ppi_interval
-from rag_sourcebias.intervals.ppi_crossfit import crossfit_ppi_interval
-from rag_sourcebias.intervals.ppi_paper import paper_ppi_interval
+from rag_sourcebias.intervals.ppi import (
+    crossfit_ppi_interval,
+    paper_ppi_interval,
+    ppi_interval,
+)
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.values import Design, Target, check_target
 from rag_sourcebias.types.intervals import Interval

@@ -13,7 +13,7 @@ from rag_sourcebias.inference.quantiles import (
     check_level,
     t_quantile,
 )
-from rag_sourcebias.intervals.ppi_forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.ppi.forms import ppi_result, ppi_samples
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["crossfit_ppi_interval"]

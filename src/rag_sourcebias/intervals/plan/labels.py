@@ -17,13 +17,12 @@ from rag_sourcebias.intervals.documents.outlook import (
     outlook,
 )
 from rag_sourcebias.intervals.documents.sample import LabeledDocuments
-from rag_sourcebias.intervals.item_curves import positive, smallest
-from rag_sourcebias.intervals.item_plan import ItemPlan
-from rag_sourcebias.intervals.label_plan import LabelPlan
-from rag_sourcebias.intervals.plan_items import MOST, plan_item_labels
+from rag_sourcebias.intervals.plan.item_curves import positive, smallest
+from rag_sourcebias.intervals.plan.items import MOST
+from rag_sourcebias.intervals.plan.label_plan import LabelPlan
 from rag_sourcebias.intervals.utility import RankedLabels
 
-__all__ = ["ItemPlan", "plan_item_labels", "plan_labels"]
+__all__ = ["plan_labels"]
 
 
 def plan_labels(

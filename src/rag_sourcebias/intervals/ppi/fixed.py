@@ -16,7 +16,7 @@ from rag_sourcebias.inference.quantiles import (
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.intervals.ppi_forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.ppi.forms import ppi_result, ppi_samples
 from rag_sourcebias.intervals.values import Target, check_target
 from rag_sourcebias.types.intervals import Interval
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile
-from rag_sourcebias.intervals.item_curves import Curves, positive, smallest
-from rag_sourcebias.intervals.item_plan import ItemPlan
+from rag_sourcebias.intervals.plan.item_curves import Curves, positive, smallest
+from rag_sourcebias.intervals.plan.item_plan import ItemPlan
 
 __all__ = ["plan_item_labels"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_sourcebias.intervals.item_plan import saving
+from rag_sourcebias.intervals.plan.item_plan import saving
 
 __all__ = ["LabelPlan"]
 

@@ -1,0 +1,323 @@
+"""From a table of human and judge values to an interval, as a newcomer would."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, run, succeed, write_csv
+
+N, LABELED = 400, 60
+HEADER = ("id", "human", "judge")
+
+
+def table(
+    folder: Path, *, judge: str = "good", name: str = "items.csv", seed: int = 0, **columns: object
+) -> Path:
+    """Write items of which people labelled the first 60; the judge is 0.2 too low."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(N) < 0.6).astype(int)
+    values = {
+        "good": 0.6 * truth + 0.3 * rng.random(N) - 0.05,
+        "constant": np.full(N, 0.5),
+        "noise": rng.random(N),
+    }[judge]
+    rows = [
+        (f"i{k}", truth[k] if k < LABELED else "", f"{values[k]:.4f}", *(c[k] for c in columns.values()))
+        for k in range(N)
+    ]  # fmt: skip
+    return write_csv(folder / name, (*HEADER, *columns), rows)
+
+
+def mean_of(folder: Path, *args: str) -> dict:
+    """Return the only mean of the JSON report."""
+    report = json.loads(succeed("interval", *args, "--json", "-", cwd=folder))
+    assert len(report["means"]) == 1
+    return report["means"][0]
+
+
+def test_the_sample_gives_intervals_that_hold_what_all_labels_say(tmp_path: Path) -> None:
+    report = json.loads(succeed("interval", "--sample", "--json", "-", cwd=tmp_path))
+    # the verdicts of the 240 questions that the sample leaves out are known: ATTRIBUTION.md
+    truth = {"fid": 0.727, "gpt-3.5": 0.610, "chatgpt": 0.743, "gpt-4": 0.797, "new-bing": 0.767}
+    assert {m["system"] for m in report["means"]} == set(truth)
+    for mean in report["means"]:
+        interval = mean["interval"]
+        assert interval["lower"] < truth[mean["system"]] < interval["upper"]
+        assert mean["judge_alone"] < interval["lower"]  # the judge alone is far off
+        assert interval["n_labeled"] == 60
+        assert interval["n_unlabeled"] == 240
+    assert len(report["comparisons"]) == 10
+
+
+def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
+    table(tmp_path)
+    done = run("interval", "items.csv", "--report", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.strip().splitlines()
+    assert lines[0].startswith("score 0.")
+    for words in ("95%", "60 labelled + 340 judged", "judge alone"):
+        assert words in lines[0]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.md",
+    ]
+    kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert kept["curves"]  # the pages show what other numbers of labels would have done
+    again = succeed("report", "show", "out/report.json", cwd=tmp_path)
+    assert again.splitlines()[0] == lines[0]
+
+
+def test_every_form_of_file_gives_the_same_interval(tmp_path: Path) -> None:
+    table(tmp_path)
+    with (tmp_path / "items.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    (tmp_path / "items.tsv").write_text(
+        "\n".join("\t".join(r) for r in [HEADER, *(r.values() for r in rows)]), encoding="utf-8"
+    )
+    with (tmp_path / "items.jsonl").open("w", encoding="utf-8") as file:
+        for row in rows:
+            kept = {k: v if k == "id" else float(v) for k, v in row.items() if v}
+            file.write(json.dumps(kept) + "\n")
+    write_csv(
+        tmp_path / "h.csv", ("id", "verdict"), [(r["id"], r["human"]) for r in rows if r["human"]]
+    )
+    write_csv(tmp_path / "j.csv", ("id", "score"), [(r["id"], r["judge"]) for r in rows])
+    write_csv(
+        tmp_path / "odd.csv",
+        ("key", "expert says", "gpt says"),
+        [(r["id"], r["human"], r["judge"]) for r in rows],
+    )
+    expected = mean_of(tmp_path, "items.csv")["interval"]
+    for args in (
+        ("items.tsv",),
+        ("items.jsonl",),
+        ("--human-file", "h.csv", "--judge-file", "j.csv"),
+        ("odd.csv", "--id", "key", "--human", "expert says", "--judge", "gpt says"),
+    ):
+        assert mean_of(tmp_path, *args)["interval"] == expected
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    columns = {
+        "id": [r["id"] for r in rows],
+        "human": [float(r["human"]) if r["human"] else None for r in rows],
+        "judge": [float(r["judge"]) for r in rows],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "items.parquet")
+    assert mean_of(tmp_path, "items.parquet")["interval"] == expected
+
+
+def test_method_target_level_and_bounds_are_passed_on(tmp_path: Path) -> None:
+    table(tmp_path)
+    default = mean_of(tmp_path, "items.csv")["interval"]
+    pool = mean_of(tmp_path, "items.csv", "--target", "pool")["interval"]
+    wide = mean_of(tmp_path, "items.csv", "--confidence-level", ".99")["interval"]
+    alone = mean_of(tmp_path, "items.csv", "--method", "labels")["interval"]
+    assert pool["target"] == "pool"
+    assert wide["upper"] - wide["lower"] > default["upper"] - default["lower"]
+    assert alone["upper"] - alone["lower"] > default["upper"] - default["lower"]
+    assert alone["estimate"] == pytest.approx(35 / 60)  # of the labels drawn in the fixture
+    assert mean_of(tmp_path, "items.csv", "--bounds", "0,1")["interval"]["upper"] <= 1
+
+
+def test_groups_are_compared_and_names_may_be_any_text(tmp_path: Path) -> None:
+    groups = ["système-ü" if k % 2 else "模型 α" for k in range(N)]
+    table(tmp_path, group=groups)
+    text = succeed("interval", "items.csv", cwd=tmp_path)
+    assert "score, 模型 α 0." in text
+    assert "score, système-ü 0." in text
+    assert "模型 α against système-ü" in text or "is higher than" in text
+
+
+@pytest.mark.parametrize(("judge", "words"), [("constant", "useless"), ("noise", "judge")])
+def test_a_useless_judge_is_called_so_and_harms_nothing(
+    tmp_path: Path, judge: str, words: str
+) -> None:
+    table(tmp_path, judge=judge)
+    found = mean_of(tmp_path, "items.csv")
+    alone = found["labels_alone"]
+    width = found["interval"]["upper"] - found["interval"]["lower"]
+    assert width < 1.15 * (alone["upper"] - alone["lower"])
+    assert words in succeed("interval", "items.csv", cwd=tmp_path)
+
+
+def test_judge_failures_are_counted_and_the_worst_case_is_wider(tmp_path: Path) -> None:
+    path = table(tmp_path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[70] = lines[70].rpartition(",")[0] + ",NaN"
+    lines[5] = lines[5].rpartition(",")[0] + ","
+    path.write_text("\n".join(lines), encoding="utf-8")
+    text = succeed("interval", "items.csv", cwd=tmp_path)
+    assert "no value for 2 of 400 items, first 'i4'" in text
+    middle = mean_of(tmp_path, "items.csv")["interval"]
+    worst = mean_of(tmp_path, "items.csv", "--worst-case")["interval"]
+    assert worst["lower"] < middle["lower"]
+    assert worst["upper"] > middle["upper"]
+
+
+def test_labels_that_were_not_drawn_at_random_are_noticed(tmp_path: Path) -> None:
+    rows = [(f"i{k}", int(k < 55) if k < 60 else "", 1 - k / N) for k in range(N)]
+    write_csv(tmp_path / "top.csv", HEADER, rows)
+    text = succeed("interval", "top.csv", cwd=tmp_path)
+    assert "do not look drawn at random" in text
+
+
+def ragas_files(folder: Path, *, twice: bool = False) -> None:
+    """Write what to_pandas().to_csv() of a ragas 0.4 result looks like, and human labels."""
+    rng = np.random.default_rng(3)
+    header = ("", "user_input", "retrieved_contexts", "response", "reference", "answer_correctness")
+    rows, labels = [], []
+    for k in range(200):
+        right = bool(rng.random() < 0.7)
+        score = "" if k in (3, 17) else f"{0.5 * right + 0.4 * rng.random():.4f}"
+        question = f'What, in "land {k}",\nis the capital?'
+        rows.append((k, question, "['a\\n', 'b']", "x", "y", score))
+        if k % 4 == 3:
+            labels.append((k, question, int(right)))
+    if twice:
+        header = (*header, "faithfulness")
+        rows = [(*row, 0.5) for row in rows]
+    write_csv(folder / "ragas.csv", header, rows)
+    write_csv(folder / "by_row.csv", ("row", "label"), [(k, y) for k, _, y in labels])
+    write_csv(folder / "by_input.csv", ("user_input", "label"), [(q, y) for _, q, y in labels])
+
+
+def test_a_ragas_result_is_joined_by_row_or_by_input_and_its_nan_is_counted(
+    tmp_path: Path,
+) -> None:
+    ragas_files(tmp_path)
+    found = [
+        mean_of(tmp_path, "--ragas", "ragas.csv", "--human-file", name)
+        for name in ("by_row.csv", "by_input.csv")
+    ]
+    assert found[0]["measure"] == "answer_correctness"
+    assert found[0]["interval"] == found[1]["interval"]
+    assert (found[0]["interval"]["n_labeled"], found[0]["interval"]["n_unlabeled"]) == (50, 150)
+    text = succeed("interval", "--ragas", "ragas.csv", "--human-file", "by_row.csv", cwd=tmp_path)
+    assert "no value for 2 of 200 items, first '3'" in text
+
+
+def test_a_ragas_result_says_what_it_lacks(tmp_path: Path) -> None:
+    ragas_files(tmp_path, twice=True)
+    args = ("interval", "--ragas", "ragas.csv")
+    message = refused(*args, "--human-file", "by_row.csv", cwd=tmp_path)
+    assert "--metric <name> out of answer_correctness, faithfulness" in message
+    chosen = (*args, "--metric", "answer_correctness")
+    assert "no column of human labels" in refused(*chosen, cwd=tmp_path)
+    write_csv(tmp_path / "off.csv", ("row", "label"), [(200, 1)])
+    assert "row '200' is not one of the 200 rows 0 … 199" in refused(
+        *chosen, "--human-file", "off.csv", cwd=tmp_path
+    )
+    write_csv(tmp_path / "other.csv", ("nr", "label"), [(1, 1)])
+    assert "nothing joins ragas.csv" in refused(*chosen, "--human-file", "other.csv", cwd=tmp_path)
+
+
+def ranking(folder: Path) -> None:
+    """Write two runs of 60 queries × 10 documents, human grades of 30 queries, judge grades."""
+    rng = np.random.default_rng(5)
+    runs: dict[str, list[str]] = {"a": [], "b": []}
+    qrels, labels = [], ["query_id\tdoc_id\tp0\tp1\tp2"]
+    tags = ["doc_id\tsource"]
+    for q in range(60):
+        grades = np.sort(rng.integers(0, 3, 10))[::-1]
+        for name, order in (("a", range(10)), ("b", rng.permutation(10))):
+            for rank, d in enumerate(order, start=1):
+                runs[name].append(f"q{q} Q0 q{q}d{d} {rank} {100 - rank} {name}")
+        for d, grade in enumerate(grades):
+            if q < 30:
+                qrels.append(f"q{q} 0 q{q}d{d} {grade}")
+            probs = np.full(3, 0.15)
+            probs[min(2, grade + (rng.random() < 0.2))] = 0.7
+            labels.append(f"q{q}\tq{q}d{d}\t" + "\t".join(f"{p:.2f}" for p in probs))
+            tags.append(f"q{q}d{d}\t{'human' if d % 2 else 'llm:x'}")
+    for name, lines in runs.items():
+        (folder / f"{name}.run").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "human.qrels").write_text("\n".join(qrels), encoding="utf-8")
+    (folder / "judge.tsv").write_text("\n".join(labels), encoding="utf-8")
+    (folder / "tags.tsv").write_text("\n".join(tags), encoding="utf-8")
+
+
+def test_rankings_give_a_line_per_run_and_measure(tmp_path: Path) -> None:
+    ranking(tmp_path)
+    args = ("--run", "a.run", "--run", "b.run", "--qrels", "human.qrels", "--labels", "judge.tsv")
+    asked = ("--measure", "NDCG@10", "--measure", "P@5", "--tags", "tags.tsv")
+    text = succeed("interval", *args, *asked, cwd=tmp_path)
+    for start in ("NDCG@10, a ", "NDCG@10, b ", "P@5, a ", "P@5, b "):
+        assert any(line.startswith(start) for line in text.splitlines()), start
+    report = json.loads(succeed("interval", *args, *asked, "--json", "-", cwd=tmp_path))
+    ndcg = {m["system"]: m["interval"] for m in report["means"] if m["measure"] == "NDCG@10"}
+    assert ndcg["a"]["lower"] > ndcg["b"]["upper"]  # b is shuffled
+    assert {c["kind"] for c in report["comparisons"]} == {"difference", "relative_delta"}
+    assert [q["measure"] for q in report["per_query"]] == ["P@5", "P@5"]
+    none = succeed("interval", *args, *asked, "--no-per-query", "--json", "-", cwd=tmp_path)
+    assert json.loads(none)["per_query"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), ("give one input", "--sample")),
+        (("nowhere.csv",), ("nowhere.csv", "does not exist", "items.csv")),
+        (("empty.csv",), ("is empty", "header")),
+        (("header.csv",), ("header but no rows",)),
+        (("odd.csv",), ("human or judge", "--human <name>", "key, expert")),
+        (("items.csv", "--judge", "llm"), ("no column 'llm'", "id, human, judge")),
+        (("items.csv", "--judge", "human"), ("cannot be both",)),
+        (("items.csv", "--bounds", "0,.5"), ("outside the scale 0 … 0.5",)),
+        (("items.csv", "--bounds", "1"), ("low,high",)),
+        (("items.csv", "--bounds", "1,0"), ("below the second",)),
+        (("items.csv", "--method", "magic"), ("magic", "regression")),
+        (("items.csv", "--target", "all"), ("'all'", "pool")),
+        (("items.csv", "--confidence-level", "95"), ("outside (0, 1)",)),
+        (("items.csv", "--tags", "t.tsv"), ("--tags", "leave it out")),
+        (("items.csv", "--metric", "x"), ("--metric", "--judge")),
+        (("items.csv", "--measure", "a", "--measure", "b"), ("one value",)),
+        (("items.csv", "--report", "items.csv"), ("is a file",)),
+        (("items.csv", "--json", "none/x.json"), ("--json", "does not exist")),
+        (("items.csv", "--sample"), ("give one input",)),
+        (("--sample", "--group", "system"), ("--group", "leave it out")),
+        (("--human-file", "items.csv"), ("--judge-file missing",)),
+        (("--judge-file", "items.csv"), ("--human-file missing",)),
+        (("--run", "a.run"), ("--qrels, --labels missing",)),
+        (("--run", "a", "--qrels", "b", "--labels", "c", "--bounds", "0,1"), ("for items",)),
+        (("word.csv",), ("word.csv:3", "'gut'", "not a finite number")),
+        (("twice.csv",), ("twice.csv:3", "'a'", "occurs already")),
+        (("nolabel.csv",), ("InsufficientDataError", "label at least 10")),
+        (("nojudge.csv",), ("none of the 2 items has a judge value",)),
+        (("latin.csv",), ("latin.csv:2", "UTF-8")),
+        (("--human-file", "twice.csv", "--judge-file", "items.csv"), ("occurs already",)),
+        (("--human-file", "lost.csv", "--judge-file", "items.csv"), ("1 of 2", "'zz'")),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    tmp_path: Path, args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    table(tmp_path)
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "latin.csv").write_bytes("id,human,judge\nä,1,1\n".encode("latin-1"))
+    for name, header, rows in (
+        ("header.csv", HEADER, ()),
+        ("odd.csv", ("key", "expert", "gpt"), [("a", 1, 1)]),
+        ("word.csv", HEADER, [("a", 1, 1), ("b", 1, "gut")]),
+        ("twice.csv", HEADER, [("a", 1, 1), ("a", 1, 1)]),
+        ("nolabel.csv", HEADER, [("a", "", 1), ("b", "", 0)]),
+        ("nojudge.csv", HEADER, [("a", 1, ""), ("b", 0, "nan")]),
+        ("lost.csv", ("id", "human"), [("i1", 1), ("zz", 0)]),
+    ):
+        write_csv(tmp_path / name, header, rows)
+    # "expert" and "gpt" of odd.csv are no column's usual names
+    message = refused("interval", *args, cwd=tmp_path)
+    for word in words:
+        assert word in message
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    text = succeed("interval", "--help", cwd=tmp_path)
+    for word in ("--sample", "--ragas", "--worst-case", "Examples", "random draw", "NDCG@10"):
+        assert word in text
+    assert "interval" in succeed("--help", cwd=tmp_path)
