@@ -67,24 +67,24 @@ A 95 % interval should hold the true value in 95 of 100 samples, and be as narro
 Here that is counted: on simulated judged rankings, whose truth is known, and on real data sets with
 a human value for every item, resampled as if they were a population. Every run draws fresh data.
 [R] is Oosterhuis et al., *Reliable Confidence Intervals for Information Retrieval Evaluation Using
-Generative A.I.*, KDD 2024. Coverage of 500 runs is known to ± .019, of 1,500 to ± .011."""
+Generative A.I.*, KDD 2024. Coverage of 500 runs is known to ± .02, of 1,500 to ± .01."""
 
-LABELS_NOTE = """Coverage below .7 is drawn at .7. The dotted green line holds CRC to the mean of the
-unlabelled queries, which it is meant for; its interval leaves out their own sampling error. Below
-10 labels the default uses the labels alone, and says so. Coverage / mean width of the population
-mean (500 runs; queries with 112 unlabelled ones, Robust04 125):"""
+LABELS_NOTE = """Coverage below .7 is drawn at .7. The dotted green line holds CRC to the mean of
+the unlabelled queries, which it is meant for; its interval leaves out their own sampling error.
+Below 10 labels the default uses the labels alone, and says so. Coverage / mean width of the
+population mean (500 runs; queries with 112 unlabelled ones, Robust04 125):"""
 
 SIMULATOR_NOTE = """The presets meet Table 1 of [R] (`benchmarks/coverage/simulator.py`): mean
 DCG@10 by human / judge labels."""
 
 REAL_NOTE = """One dot for each set; dotted line: .93. Items are drawn with replacement, questions
-as a whole where answers share one. With `bounds` the range of the human values was given: needed where
-most of them sit at the end of their scale, such as SummEval fluency and consistency, where few
-labels do not show how far the others fall."""
+as a whole where answers share one. With `bounds` the range of the human values was
+given: needed where most of them sit at the end of their scale, such as SummEval fluency and
+consistency, where few labels do not show how far the others fall."""
 
-JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom: probability
-moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is left, and CRC,
-which has no term for it, has width 0."""
+JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
+probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is
+left, and CRC, which has no term for it, has width 0."""
 
 QUERIES_NOTE = """Default rule, sorted by the human value. Even with a usable judge an interval for
 one query spans much of what is possible. Coverage / mean width:"""

@@ -40,6 +40,7 @@ TITLES = {
     "dl19_dl20_bm25_umbrela3votes": "DL19+20, three judges' votes",
     "dl20_bm25_promptdist": "DL20, votes of 54 prompts",
 }
+SHOWN = 3  # sources in the larger plots; all are in the results
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "rag-sourcebias",
@@ -68,7 +69,7 @@ def draw(folder: Path, figures: dict, real: dict | None) -> None:
 
 def save(figure: Figure, path: Path) -> None:
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None}, dpi=110)
+    figure.savefig(text, format="svg", metadata={"Date": None}, dpi=72)
     # two decimals of a point are finer than any screen
     path.write_text(re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8")
 
@@ -113,7 +114,7 @@ def _own_goal(axes, rows: list[dict]) -> None:
 
 def judges_figure(rows: list[dict]) -> Figure:
     """Width and coverage with worse and better judges ([R] Fig. 3)."""
-    sources = list(dict.fromkeys(row["source"] for row in rows))
+    sources = list(dict.fromkeys(row["source"] for row in rows))[:SHOWN]
     figure = Figure(figsize=(3.1 * len(sources), 10.4), layout="constrained")
     axes = figure.subplots(4, len(sources), squeeze=False)
     for column, source in enumerate(sources):
@@ -157,15 +158,15 @@ def gains_figure(curves: dict) -> Figure:
 
 def queries_figure(panels: dict) -> Figure:
     """Intervals of single queries, sorted by their true DCG@10 ([R] Fig. 4)."""
-    names = list(panels)
+    names = list(panels)[:SHOWN]
     columns = len(panels[names[0]])
-    figure = Figure(figsize=(3.1 * columns, 2.5 * len(names)), layout="constrained")
+    figure = Figure(figsize=(2.6 * columns, 2.1 * len(names)), layout="constrained")
     axes = figure.subplots(len(names), columns, squeeze=False, sharex="row", sharey="row")
     for line, name in enumerate(names):
         for column, panel in enumerate(panels[name]):
             _query_panel(axes[line][column], panel)
-            axes[line][column].set_title(f"τ = {panel['strength']:g}, {TITLES[name]}", fontsize=8.5)
-        axes[line][0].set_ylabel("DCG@10")
+            axes[line][column].set_title(f"τ = {panel['strength']:g}" if line == 0 else "")
+        axes[line][0].set_ylabel(f"{TITLES[name]}\nDCG@10", fontsize=8)
     for column in range(columns):
         axes[-1][column].set_xlabel("queries by true DCG@10")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -185,7 +186,7 @@ def _query_panel(axes, panel: dict) -> None:
             axes.vlines(place, low, high, color=colour, linewidth=1.6, label=name, rasterized=True)
         else:
             axes.vlines([], [], [], color=colour, linewidth=1.6, label=name)
-    axes.plot(panel["truth"], color="#1c1e21", linewidth=1.2, label="human")
+    axes.plot(panel["truth"], color="#1c1e21", linewidth=1.2, label="human", rasterized=True)
     axes.plot(panel["judge"], ".", color="#b34700", markersize=2.6, label="judge", rasterized=True)
 
 

@@ -1,11 +1,12 @@
 """Do the intervals cover, and how wide are they?
 
-    python benchmarks/coverage/run.py [--quick] [--out FOLDER]
+    python benchmarks/coverage/run.py [--quick | --redraw] [--out FOLDER]
 
 Simulated judged rankings with a known truth, and the real sets of the folder named by
 RAG_SOURCEBIAS_DATA, resampled as populations. Writes coverage.json, coverage_real.json,
 coverage_figures.json and the plots to FOLDER (default: benchmarks/results), and docs/coverage.md
-from them; --quick makes few runs and writes only where --out says. Exit status 1 when a bar is
+from them; --quick makes few runs and writes only where --out says, --redraw makes page and plots
+from stored results. Exit status 1 when a bar is
 missed (never with --quick).
 """
 
@@ -33,6 +34,7 @@ from rag_sourcebias.audit.environment import environment
 
 ROOT = Path(__file__).parents[2]
 DATA = "RAG_SOURCEBIAS_DATA"
+NAMES = ("coverage", "coverage_real", "coverage_figures")
 
 
 def simulated_results(runs: int) -> dict:
@@ -139,6 +141,14 @@ def folded(rows: list[dict]) -> list[dict]:
     return list(found.values())
 
 
+def unfolded(rows: list[dict]) -> list[dict]:
+    """What ``folded`` was given."""
+    lists = ("n", "coverage", "width", "failed")
+    return [
+        row | {name: row[name][i] for name in lists} for row in rows for i in range(len(row["n"]))
+    ]
+
+
 def write(path: Path, record: dict) -> None:
     """Indented, with one line for every row of results."""
     parts = []
@@ -152,15 +162,8 @@ def write(path: Path, record: dict) -> None:
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
-    parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
-    parser.add_argument("--out", type=Path, help="default: benchmarks/results")
-    options = parser.parse_args()
-    quick, out = options.quick, options.out
-    if out is None and not quick:
-        out = ROOT / "benchmarks" / "results"
-    started = time.perf_counter()
+def measure(*, quick: bool) -> tuple[dict, dict | None, dict]:
+    """Run everything."""
     facts = {"environment": environment(), "quick": quick}
     found = facts | simulated_results(30 if quick else 1500)
     found["bars"] = bars.of_simulations(found)
@@ -174,19 +177,49 @@ def main() -> int:
             for k in range(16)
         ]
         real = facts | {"sets": parallel.everywhere(resampled.set_cells, jobs)}
+        real["sets"].sort(key=lambda row: row["set"])
         real["bars"] = bars.of_real_sets(real["sets"])
     else:
         print(f"{DATA} is not set: the real sets are left out", file=sys.stderr)
         sources = tuple(s for s in sources if s in simulator.PRESETS)
     figures = facts | figure_results(20 if quick else 500, sources)
     figures["bars"] = bars.of_figures(figures)
+    return found, real, figures
+
+
+def read(folder: Path) -> tuple[dict, dict | None, dict]:
+    """What an earlier run wrote."""
+    found, real, figures = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        for path in (folder / f"{name}.json" for name in NAMES)
+    )
+    if found is None or figures is None:
+        raise SystemExit(f"{folder} holds no results")
+    if real is not None:
+        real["sets"] = unfolded(real["sets"])
+    found["bars"] = bars.of_simulations(found)
+    return found, real, figures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
+    parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
+    parser.add_argument("--redraw", action="store_true", help="page and plots of stored results")
+    parser.add_argument("--out", type=Path, help="default: benchmarks/results")
+    options = parser.parse_args()
+    quick, out = options.quick, options.out
+    if out is None and not quick:
+        out = ROOT / "benchmarks" / "results"
+    started = time.perf_counter()
+    found, real, figures = read(out) if options.redraw else measure(quick=quick)
     rows = [*found["bars"], *(real["bars"] if real else []), *figures["bars"]]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write(out / "coverage.json", found)
-        write(out / "coverage_figures.json", figures)
-        if real is not None:
-            write(out / "coverage_real.json", real | {"sets": folded(real["sets"])})
+        if not options.redraw:
+            stored = real and real | {"sets": folded(real["sets"])}
+            for name, record in zip(NAMES, (found, stored, figures), strict=True):
+                if record:
+                    write(out / f"{name}.json", record)
         plots.draw(out, figures, real)
         target = ROOT / "docs" / "coverage.md" if options.out is None else out / "coverage.md"
         target.parent.mkdir(exist_ok=True)

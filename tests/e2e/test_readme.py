@@ -25,7 +25,9 @@ def test_python_examples_run(
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert "Relative Δ@1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Relative Δ@1" in printed
+    assert "60 + 240 unlabelled" in printed
     assert (tmp_path / "report" / "report.html").exists()
 
 
@@ -39,9 +41,31 @@ def commands() -> list[list[str]]:
     "command", [c for c in commands() if c[0] == "rag-sourcebias"], ids=" ".join
 )
 def test_command_lines_parse(command: list[str]) -> None:
-    leaf = get_command(app).commands[command[1]].commands[command[2]]
-    parsed = leaf.make_context(command[2], command[3:])
+    found, rest = get_command(app), command[1:]
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    parsed = found.make_context(command[1], rest)
     assert parsed.params["report"] is not None or "--report" not in command
+
+
+TABLE = [
+    shlex.split(line.replace("<", "").replace(">", "").replace("…", ""))
+    for row in re.findall(
+        r"^\|.*\| (`(?:interval|judge|labels) .*) \|$", README, flags=re.MULTILINE
+    )
+    for line in re.findall(r"`((?:interval|judge|labels) [^`]*)`", row)
+]
+
+
+@pytest.mark.parametrize("command", TABLE, ids=" ".join)
+def test_commands_of_the_table_exist(command: list[str]) -> None:
+    assert TABLE
+    found, rest = get_command(app), command
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    known = {name for option in found.params for name in option.opts}
+    assert not hasattr(found, "commands")
+    assert {word for word in rest if word.startswith("--")} <= known
 
 
 def test_make_targets_exist() -> None:

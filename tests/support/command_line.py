@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from rag_sourcebias.cli import main
 
 COMMAND = [sys.executable, "-m", "rag_sourcebias"]
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1"}
@@ -28,19 +32,37 @@ def run(
     )
 
 
-def succeed(*args: str, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Return what a command that must succeed printed."""
-    done = run(*args, cwd=cwd, env=env)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def inside(*args: str, cwd: Path) -> tuple[int, str, str]:
+    """Run in this process, which is faster; returns exit code, output and messages."""
+    output, messages = io.StringIO(), io.StringIO()
+    argv, sys.argv = sys.argv, ["rag-sourcebias", *args]
+    try:
+        with (
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(messages),
+        ):
+            main()
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.argv = argv
+    assert isinstance(code, int)
+    return code, output.getvalue(), messages.getvalue()
 
 
-def refused(*args: str, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Return the message of a command that must be refused, on one line."""
-    done = run(*args, cwd=cwd, env=env)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    return " ".join(done.stderr.split())
+def succeed(*args: str, cwd: Path) -> str:
+    """Return what a command that must succeed printed; white space as one blank."""
+    code, output, messages = inside(*args, cwd=cwd)
+    assert code == 0, messages
+    return output if "-" in args else " ".join(output.split())
+
+
+def refused(*args: str, cwd: Path) -> str:
+    """Return the message of a command that must be refused; white space as one blank."""
+    code, output, messages = inside(*args, cwd=cwd)
+    assert code == 2, (output, messages)
+    return " ".join(messages.split())
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

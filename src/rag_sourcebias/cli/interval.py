@@ -13,12 +13,12 @@ from rag_sourcebias.cli.checks import (
 )
 from rag_sourcebias.cli.console import err, out, print_json, stages
 from rag_sourcebias.cli.interval_inputs import (
+    Asked,
     Columns,
     ItemFiles,
     RankingFiles,
-    check_one_input,
+    chosen_input,
 )
-from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import write_report_json
 from rag_sourcebias.report import write_report
 from rag_sourcebias.report.judged.terminal import print_judged_report
@@ -78,21 +78,14 @@ def interval(
         rag-sourcebias interval --run bm25.run --run dense.run --qrels human.qrels \
 --labels judge.tsv --measure NDCG@10 --measure DCG@10
     """
-    columns = Columns(
-        id=id_column, human=human, judge=judge, group=group, cluster=cluster, stratum=stratum
-    )
+    columns = Columns(id_column, human, judge, group, cluster, stratum)
     items = ItemFiles(
         file=file, sample=sample, human=human_file, judge=judge_file, ragas=ragas, metric=metric
     )
     rankings = RankingFiles(
-        runs=run or [],
-        qrels=qrels,
-        labels=labels,
-        tags=tags,
-        grades=grades,
+        runs=run or [], qrels=qrels, labels=labels, tags=tags, grades=grades,
         baseline_source=baseline_source,
-    )
-    is_ranking = check_one_input(items, rankings, columns)
+    )  # fmt: skip
     config = JudgedConfig(
         method=choice("method", method, opt.METHODS),
         target=choice("target", target, opt.TARGETS),
@@ -100,31 +93,16 @@ def interval(
         gain=choice("gain", gain, ("exponential", "linear")),
         min_grade=min_grade,
         per_query=per_query,
-        # the curves stand in the pages only
-        coverage_runs=200 if report else 0,
+        coverage_runs=200 if report else 0,  # the curves stand in the pages only
         seed=seed,
     )
     scale = None if bounds is None else number_pair("bounds", bounds)
-    if is_ranking and (scale or worst_case):
-        raise DataError(
-            "--bounds and --worst-case are for items; for rankings see --failures of "
-            "rag-sourcebias judge relevance"
-        )
+    asked = Asked(measures=measure or (), bounds=scale, worst_case=worst_case)
+    compute = chosen_input(items, rankings, columns, asked)
     require_writable(report)
     require_writable_file("json", None if json in (None, "-") else Path(json))
     with stages() as progress:
-        found = (
-            rankings.measure(measure or (), config, progress.begin)
-            if is_ranking
-            else items.measure(
-                columns,
-                measure or (),
-                config,
-                bounds=scale,
-                worst_case=worst_case,
-                on_stage=progress.begin,
-            )
-        )
+        found = compute(config, progress.begin)
     _deliver(found, report, json)
 
 

@@ -18,7 +18,7 @@ from rag_sourcebias.io.ragas_results import read_ragas_result
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
 from rag_sourcebias.types.judged_items import JudgedItems
 
-__all__ = ["Columns", "ItemFiles", "RankingFiles", "check_one_input"]
+__all__ = ["Asked", "Columns", "ItemFiles", "RankingFiles", "chosen_input"]
 
 OnStage = Callable[[str], None]
 
@@ -31,7 +31,7 @@ class Factors(TypedDict):
     stratum: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Columns named on the command line."""
 
@@ -49,6 +49,15 @@ class Columns:
     def factors(self) -> Factors:
         """Return group, cluster and stratum."""
         return Factors(group=self.group, cluster=self.cluster, stratum=self.stratum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of the input."""
+
+    measures: Sequence[str]
+    bounds: tuple[float, float] | None
+    worst_case: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,29 +113,18 @@ class ItemFiles:
         return items, "score", self.file.name
 
     def measure(
-        self,
-        columns: Columns,
-        measures: Sequence[str],
-        config: JudgedConfig,
-        *,
-        bounds: tuple[float, float] | None,
-        worst_case: bool,
-        on_stage: OnStage,
+        self, columns: Columns, asked: Asked, config: JudgedConfig, on_stage: OnStage
     ) -> JudgedReport:
         """Compute the intervals."""
-        if len(measures) > 1:
-            raise DataError(
-                f"items have one value; --measure names it once, not {', '.join(measures)}"
-            )
         on_stage("reading")
         items, measure, name = self.read(columns)
         return judge_items_with_intervals(
             items,
-            measure=measures[0] if measures else measure,
+            measure=asked.measures[0] if asked.measures else measure,
             config=config,
             name=name,
-            bounds=bounds,
-            missing="worst-case" if worst_case else "mean",
+            bounds=asked.bounds,
+            missing="worst-case" if asked.worst_case else "mean",
             on_stage=on_stage,
         )
 
@@ -146,13 +144,8 @@ class RankingFiles:
         self, measures: Sequence[str], config: JudgedConfig, on_stage: OnStage
     ) -> JudgedReport:
         """Compute the intervals."""
-        parts = (("--run", self.runs), ("--qrels", self.qrels), ("--labels", self.labels))
-        missing = [name for name, value in parts if not value]
-        if missing or self.qrels is None or self.labels is None:
-            raise DataError(
-                f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and "
-                "--labels (by the judge)"
-            )
+        if self.qrels is None or self.labels is None:
+            raise DataError("rankings need --qrels and --labels")
         on_stage("reading")
         runs = [read_run(path) for path in self.runs]
         return judge_ranking_with_intervals(
@@ -168,8 +161,16 @@ class RankingFiles:
         )
 
 
-def check_one_input(items: ItemFiles, rankings: RankingFiles, columns: Columns) -> bool:
-    """Whether rankings are meant; refuse none, several, and options that would do nothing."""
+def chosen_input(
+    items: ItemFiles, rankings: RankingFiles, columns: Columns, asked: Asked
+) -> Callable[[JudgedConfig, OnStage], JudgedReport]:
+    """Return how to compute the intervals of the one input that is given.
+
+    Raises
+    ------
+    DataError
+        If none or several are given, a part is missing, or an option would do nothing.
+    """
     is_ranking = bool(rankings.runs or rankings.qrels or rankings.labels)
     pair = items.judge is not None or (items.human is not None and items.ragas is None)
     if sum((is_ranking, items.file is not None, items.sample, items.ragas is not None, pair)) != 1:
@@ -177,18 +178,44 @@ def check_one_input(items: ItemFiles, rankings: RankingFiles, columns: Columns) 
             "give one input: a file of items, --human-file with --judge-file, --ragas, --sample, "
             "or --run with --qrels and --labels"
         )
+    if is_ranking:
+        _check_ranking(rankings, columns, asked)
+        return lambda config, on_stage: rankings.measure(asked.measures, config, on_stage)
     if pair and (items.human is None or items.judge is None):
         lacking = "--human-file" if items.human is None else "--judge-file"
         raise DataError(f"{lacking} missing: two files are joined by id, or give one file")
     if items.metric and items.ragas is None:
         raise DataError("--metric is a column of a --ragas result; a file's column is --judge")
-    useless = columns.given() if is_ranking or items.sample else []
     if items.ragas is not None and columns.judge:
-        useless = ["--judge (use --metric)"]
-    if not is_ranking:
-        useless += ["--tags"] if rankings.tags else []
-        useless += ["--grades"] if rankings.grades else []
+        raise DataError("--judge is a column of a file; of a --ragas result it is --metric")
+    if len(asked.measures) > 1:
+        raise DataError(
+            f"items have one value; --measure names it once, not {', '.join(asked.measures)}"
+        )
+    useless = columns.given() if items.sample else []
+    useless += ["--tags"] if rankings.tags else []
+    useless += ["--grades"] if rankings.grades else []
     if useless:
-        kind = "rankings" if is_ranking else "this input"
-        raise DataError(f"{', '.join(useless)}: no use with {kind}; leave it out")
-    return is_ranking
+        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    return lambda config, on_stage: items.measure(columns, asked, config, on_stage)
+
+
+def _check_ranking(rankings: RankingFiles, columns: Columns, asked: Asked) -> None:
+    parts = (
+        ("--run", rankings.runs),
+        ("--qrels", rankings.qrels),
+        ("--labels", rankings.labels),
+    )
+    missing = [name for name, value in parts if not value]
+    if missing:
+        raise DataError(
+            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
+            "(by the judge)"
+        )
+    if asked.bounds is not None or asked.worst_case:
+        raise DataError(
+            "--bounds and --worst-case are for items; for rankings see --failures of "
+            "rag-sourcebias judge relevance"
+        )
+    if columns.given():
+        raise DataError(f"{', '.join(columns.given())}: no use with rankings; leave it out")

@@ -130,7 +130,7 @@ Measures = Annotated[
     list[str] | None,
     typer.Option(
         "--measure",
-        help="DCG@k, NDCG@k, P@k, MAP@k, MRR@k, Recall@k; repeatable. [default: NDCG@10] For "
+        help="DCG@k, NDCG@k, P@k, MAP@k, MRR@k, Recall@k; repeatable (NDCG@10). For "
         "items: the name of the value.",
         rich_help_panel=_RANKINGS,
     ),

@@ -139,8 +139,7 @@ Votes = Annotated[int, typer.Option(min=1, help="Samples per item.", rich_help_p
 Temperature = Annotated[
     float | None,
     typer.Option(
-        help="Of sampling; with scoring it flattens (above 1) or sharpens. [default: 1, "
-        "verbalised 0]",
+        help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
         rich_help_panel=_ASKING,
     ),
 ]

@@ -20,6 +20,7 @@ from rag_sourcebias.types.intervals import Interval
 __all__ = [
     "RANDOM",
     "clopper_pearson_interval",
+    "has_spread",
     "spread_values",
     "t_interval",
     "wilson_ends",
@@ -69,6 +70,14 @@ def t_interval(
     )
 
 
+def has_spread(values: FloatArray) -> bool:
+    """Whether values differ by more than rounding."""
+    if not len(values):
+        return False
+    size = max(abs(float(values.min())), abs(float(values.max())))
+    return float(values.max()) - float(values.min()) > 1e-12 * size
+
+
 def spread_values(y: npt.ArrayLike) -> FloatArray:
     """Return values that have a spread to estimate, or raise."""
     values = as_values("y", y)
@@ -78,7 +87,7 @@ def spread_values(y: npt.ArrayLike) -> FloatArray:
             n=len(values),
             n_needed=2,
         )
-    if values.min() == values.max():
+    if not has_spread(values):
         raise InsufficientDataError(
             f"all {len(values)} human values equal {values[0]:g}, so their spread cannot be "
             "estimated; label more items, or give the range of the values as bounds=(low, high)",

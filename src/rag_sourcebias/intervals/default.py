@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import t_quantile
-from rag_sourcebias.intervals.classical import t_interval
+from rag_sourcebias.intervals.classical import has_spread, spread_values, t_interval
 from rag_sourcebias.intervals.regression import fit_regression
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.score_form import score_form
@@ -99,9 +97,7 @@ def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> N
             n_needed=MIN_CLUSTERS,
         )
     if bounds is None:
-        as_spread = sample.y[:, 0]
-        if as_spread.min() == as_spread.max():
-            t_interval(as_spread)  # raises, with the remedy
+        spread_values(sample.y[:, 0])  # raises, with the remedy
 
 
 def _judge_notes(sample: JudgedSample, correlation: float) -> tuple[bool, tuple[str, ...]]:
@@ -109,7 +105,7 @@ def _judge_notes(sample: JudgedSample, correlation: float) -> tuple[bool, tuple[
     units = sample.n_units
     if units < MIN_LABELED:
         return True, (f"fewer than {MIN_LABELED} labels: the judge was not used",)
-    if np.ptp(sample.x, axis=0).max(initial=0.0) == 0.0:
+    if not any(has_spread(column) for column in sample.x.T):
         return True, ("the judge is constant on the labelled items and was not used",)
     if abs(correlation) <= 1 / math.sqrt(units - 2):
         return False, ("this judge is no better than none: labels alone are as good",)

@@ -42,8 +42,8 @@ def _inside(folder: Path) -> str:
     return f"its folder holds {shown}" if names else "its folder is empty"
 
 
-def read_lines(path: PathLike) -> Iterator[tuple[int, str]]:
-    """Stream the non-blank lines of a UTF-8 text file.
+def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Stream the lines of a UTF-8 text file, without blank ones unless ``blank`` asks for them.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def read_lines(path: PathLike) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(stream, start=1):
                 data = raw.removeprefix(_BOM) if number == 1 else raw
                 line = data.decode("utf-8").rstrip("\r\n")
-                if line and not line.isspace():
+                if blank or (line and not line.isspace()):
                     yield number, line
         except UnicodeDecodeError as error:
             hint = (

@@ -14,6 +14,7 @@ from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 
 __all__ = ["Table", "read_table"]
 
+_LARGEST_CELL = 2**31 - 1
 _PARQUET = (".parquet", ".pq")
 Chooser = Callable[[tuple[str, ...]], Sequence[str]]
 
@@ -124,7 +125,8 @@ def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
 
     def lines() -> Iterator[str]:
         nonlocal started, last
-        for number, line in read_lines(path):
+        # A blank line may stand within a quoted cell; between records csv skips it.
+        for number, line in read_lines(path, blank=True):
             started = started or number
             last = number
             yield line + "\n"
@@ -132,15 +134,21 @@ def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
     delimiter = ";" if ";" in header and "," not in header else ","
     records = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
+        # Retrieved contexts in one cell pass the usual limit; it is the whole process's, so it is
+        # changed for one record at a time.
+        limit = csv.field_size_limit(_LARGEST_CELL)
         try:
             record = next(records, None)
         except csv.Error as error:
             raise DataError(
                 f"{path}:{started}: not a CSV record ({error}; read through line {last})"
             ) from error
+        finally:
+            csv.field_size_limit(limit)
         if record is None:
             return
-        yield started, record
+        if len(record) > 1 or (record and record[0].strip()):
+            yield started, record
         started = 0
 
 

@@ -115,3 +115,11 @@ def test_refusals():
     lonely = answers(labeled=1)
     with pytest.raises(InsufficientDataError, match="group 'a': 1 human label"):
         judge_items_with_intervals(lonely)
+
+
+def test_a_perfect_judge_saves_at_most_the_pool():
+    truth = np.random.default_rng(0).integers(0, 2, 200).astype(float)
+    human = np.where(np.arange(200) < 40, truth, np.nan)
+    items = JudgedItems(ids=tuple(map(str, range(200))), human=human, judge=truth)
+    config = JudgedConfig(coverage_runs=0, target="pool")
+    assert judge_items_with_intervals(items, config=config).means[0].labels_saved == 160

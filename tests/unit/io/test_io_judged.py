@@ -258,3 +258,20 @@ def test_what_a_csv_writer_writes_is_read(tmp_path, rows):
     for values, i in ((items.human, 1), (items.judge, 2)):
         expected = [np.nan if row[i] is None else float(row[i]) for row in rows]
         np.testing.assert_array_equal(values, expected)
+
+
+def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text('id,human,judge\n"a\n\nb",1,0.5\n\n   \nc,,0.25\n', encoding="utf-8")
+    items = read_judged_items(path)
+    assert items.ids == ("a\n\nb", "c")
+
+
+def test_cells_may_be_long_and_the_limit_of_the_process_stays(tmp_path):
+    import csv
+
+    limit = csv.field_size_limit()
+    path = tmp_path / "items.csv"
+    path.write_text(f'id,text,human,judge\na,"{"x" * 200_000}",1,0.5\nb,y,,1\n', encoding="utf-8")
+    assert len(read_judged_items(path)) == 2
+    assert csv.field_size_limit() == limit

@@ -76,7 +76,7 @@ def judge_items_with_intervals(
     if not items.judged.any():
         raise DataError(f"none of the {len(items)} items has a judge value")
     if bounds is not None:
-        check_scale(items.human, *bounds)
+        check_scale(items.human, *bounds, ids=items.ids)
     groups = _groups(items)
     begin(f"intervals for {len(groups)} mean(s)")
     means: list[JudgedMean] = []

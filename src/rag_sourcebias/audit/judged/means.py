@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import SourceBiasError
+from rag_sourcebias.intervals.classical import has_spread
 from rag_sourcebias.intervals.coverage import coverage_study
 from rag_sourcebias.intervals.default import MIN_LABELED
 from rag_sourcebias.intervals.mean import Method, mean_interval
@@ -71,6 +72,8 @@ def judged_mean(
     ``bounds`` asks for the score form; ``within`` only cuts the interval at the ends of the range
     of the measure, where there can be nothing beyond.
     """
+    if bounds is None and within is not None and not has_spread(values.y):
+        bounds = within  # only the range says what labels that all agree may be hiding
     found = interval or _cut(_interval(values, config, config.method, bounds), within)
     try:
         alone = _cut(_interval(values, config, "labels", bounds), within)
@@ -131,7 +134,8 @@ def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
         left = (1 - r * r) * (n - 1) / (n - 2)
         if interval.target == "population":
             left += r * r * n / (n + pool)
-        ratio = 1 / left
+        # a judge that never parts from people spares labelling the whole pool, and no more
+        return round(min(n / left - n, pool)) if left > 0 else pool
     return round(n * (ratio - 1))
 
 

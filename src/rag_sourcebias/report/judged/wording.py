@@ -23,7 +23,9 @@ __all__ = [
     "worth_sentence",
 ]
 
-Role = Literal["absent", "unused", "useless", "exact", "helps", "same", "costs", "unknown"]
+Role = Literal[
+    "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown"
+]
 
 
 def role(report: JudgedReport, mean: JudgedMean) -> Role:
@@ -31,11 +33,14 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
 
     ``"absent"``: labels alone were asked for. ``"unused"``: the method set the judge aside.
     ``"useless"``: its correlation with people is too small to be of use, whatever the widths say.
-    ``"exact"``: it agrees with people so well that the interval has no width.
+    ``"exact"``: it agrees with people so well that the interval has no width. ``"complete"``:
+    people labelled every item of the pool, so that nothing is estimated.
     """
     found = mean.interval
     if report.config.method in ("labels", "bootstrap"):
         return "absent"
+    if found.target == "pool" and not found.n_unlabeled:
+        return "complete"
     if found.method.startswith("labels alone"):
         return "unused"
     r, needed = found.correlation, _needed(mean)
@@ -123,6 +128,8 @@ def worth_sentence(report: JudgedReport, mean: JudgedMean) -> str:
         strong = "" if r is None else f", and it takes more than {number(_needed(mean), digits=2)}"
         text = f"{who} is useless here{strong}: use labels alone"
         return f"{text}{_alone(report, mean)}."
+    if kind == "complete":
+        return "People labelled every item of the pool: this is its mean, and nothing is estimated."
     if kind == "exact":
         return (
             f"{who} follows people on every labelled item, which leaves the interval no width. "
@@ -167,6 +174,7 @@ def saved_short(report: JudgedReport, mean: JudgedMean) -> str:
         "absent": "From labels alone, as asked",
         "unused": "The judge was not used",
         "useless": "This judge is useless: use labels alone",
+        "complete": "People labelled every item",
         "exact": "The judge follows people on every label",
         "same": "The judge makes no difference",
     }.get(kind, "Labels alone give no interval")

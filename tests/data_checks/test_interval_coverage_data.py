@@ -1,0 +1,88 @@
+"""Coverage when real data are resampled; a few of the sets of the benchmark, fewer runs.
+
+The bound is the binomial tolerance: 1 chance in 1,000 to fail at a true coverage of exactly .93.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import bdtr
+
+from rag_sourcebias.intervals.coverage import coverage_study
+
+pytestmark = [pytest.mark.data, pytest.mark.slow]
+RUNS = 500
+BOUND = float(np.searchsorted(bdtr(np.arange(RUNS + 1), RUNS, 0.93), 0.001)) / RUNS
+SETS = [
+    "interval_labels/dl19_dl20_bm25_umbrela3votes",
+    "interval_labels/dl20_bm25_promptdist",
+    "dl_human_llm/dl19 umbrela_gpt4 NDCG@10",
+    "dl_human_llm/dl20 umbrela_llama32 DCG@10",
+    "judge_logits/Summeval_coherence qwen",
+    "judge_logits/Summeval_relevance 4omini",
+    "judge_logits/Summeval_relevance 4o 5 prompts",
+    "judge_logits/GEval_gsm8k dsr1",
+    "evouna/NQ chatgpt",
+    "evouna/TQ newbing",
+    "openqa_eval/gpt-4",
+    "pandalm/gpt-3.5-turbo",
+]
+AT_THE_CEILING = ["judge_logits/Summeval_fluency 4omini", "judge_logits/Summeval_consistency dsr1"]
+
+
+@pytest.fixture(scope="module")
+def sets():
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not root:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    path = Path(__file__).parents[2] / "benchmarks" / "coverage" / "real_sets.py"
+    spec = importlib.util.spec_from_file_location("coverage_real_sets", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return {found.name: found for found in module.real_sets(Path(root))}
+
+
+def lowest(data, **options):
+    study = coverage_study(
+        data.y,
+        data.yhat,
+        sizes=[20, 40, 100],
+        methods=["regression"],
+        n_unlabeled=100 if data.clusters is not None else 300,
+        n_runs=RUNS,
+        clusters=data.clusters,
+        rng=np.random.default_rng(list(data.name.encode())),
+        **options,
+    )
+    return min(cell.coverage for cell in study.cells)
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+@pytest.mark.parametrize("name", SETS)
+def test_default_method_covers(sets, name, target):
+    assert lowest(sets[name], target=target) >= BOUND
+
+
+@pytest.mark.parametrize("name", AT_THE_CEILING)
+def test_values_at_the_end_of_their_scale(sets, name):
+    """Seven or eight of ten summaries have the best grade: the range of the scale is needed."""
+    data = sets[name]
+    assert np.mean(data.y == data.y.max()) > 0.7
+    assert lowest(data, bounds=data.bounds) >= BOUND
+
+
+def test_the_sets_are_what_they_were(sets):
+    assert len(sets) == 74
+    votes = sets["interval_labels/dl19_dl20_bm25_umbrela3votes"]
+    assert len(votes.y) == 97
+    assert votes.y.mean() == pytest.approx(10.104, abs=1e-3)
+    assert votes.yhat.mean() == pytest.approx(14.405, abs=1e-3)
+    # METHODS: BM25 nDCG@10 with linear gains is .5058 and .4796; gains 2^r − 1 give less
+    assert sets["dl_human_llm/dl19 umbrela_gpt4 NDCG@10"].y.mean() == pytest.approx(0.436, abs=2e-3)

@@ -1,0 +1,267 @@
+"""Judging from the command line: real requests to a local server, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, ENVIRONMENT, inside, read_csv, refused, succeed, write_csv
+from model_server import LocalServer, Reply, chat_reply, serving
+
+pytest.importorskip("openai")
+
+from rag_sourcebias.io import read_label_distributions
+from rag_sourcebias.llm import RetryPolicy
+
+pytestmark = pytest.mark.server
+
+N = 60
+
+
+def answer(path: str, body: dict, seen: int) -> Reply:
+    """Judge by whether the answer names Paris; some answers make the server or the model fail."""
+    text = body["messages"][0]["content"].split("Answer:")[-1].split("Passage:")[-1]
+    if "SLOW" in text:
+        time.sleep(0.15)
+    if "TOO LONG" in text:
+        return 400, {}, json.dumps({"error": {"message": "context length exceeded"}}).encode()
+    if "GARBAGE" in text:
+        return chat_reply("who knows")
+    if "REFUSE" in text:
+        return chat_reply("I'm sorry, but I can't help with that.")
+    right = "Paris" in text
+    logprobs = {"1": -0.1, "0": -2.5} if right else {"1": -2.5, "0": -0.1}
+    return chat_reply("1" if right else "0", logprobs=logprobs if "logprobs" in body else None)
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    with serving(answer) as found:
+        yield found
+
+
+def model(server: LocalServer) -> tuple[str, ...]:
+    return ("--model", "openai:m", "--base-url", server.url, "--cache", "cache")
+
+
+def answers(folder: Path, *, special: dict[int, str] | None = None, slow: bool = False) -> None:
+    rows = []
+    for k in range(N):
+        text = "It is Paris." if k % 3 else "Lyon, je crois – «né»"
+        text = (special or {}).get(k, f"{text} {'SLOW' if slow else ''} {k}")
+        human = int(k % 3 > 0) if k < 30 else ""
+        rows.append((f"q{k}", f"Capital of France ({k})?", "Paris", text, f"s{k % 2}", human))
+    header = ("id", "question", "reference", "response", "system", "human")
+    write_csv(folder / "answers.csv", header, rows)
+
+
+def test_answers_are_judged_failures_counted_and_an_interval_follows(
+    tmp_path: Path, server: LocalServer
+) -> None:
+    answers(tmp_path, special={5: "GARBAGE", 6: "REFUSE", 7: "TOO LONG"})
+    asked = ("judge", "answers", "answers.csv", *model(server), "--mode", "votes", "--votes", "3")
+    text = succeed(*asked, "--group", "system", "-o", "judged.csv", cwd=tmp_path)
+    for status, n in (("ok", 57), ("garbage", 1), ("refused", 1), ("rejected", 1)):
+        assert f"│ {status} │ {n} │" in text
+    assert "1 garbage, first q5" in text
+    rows = read_csv(tmp_path / "judged.csv")
+    assert list(rows[0]) == ["id", "human", "group", "judge", "status", "reason"]
+    assert [r["judge"] for r in rows[:8]] == ["0", "1", "1", "0", "1", "", "", ""]
+    assert [r["status"] for r in rows[5:8]] == ["garbage", "refused", "rejected"]
+    assert "context length" in rows[7]["reason"]
+    assert len(read_label_distributions(tmp_path / "judged.labels.csv")) == 57
+    line = succeed("interval", "judged.csv", cwd=tmp_path)
+    assert "score, s0 0.6" in line
+    assert "15 labelled + 15 judged" in line
+    assert "no value for 3 of 60 items, first 'q5'" in line
+
+
+def test_the_same_command_asks_nothing_twice(tmp_path: Path, server: LocalServer) -> None:
+    answers(tmp_path)
+    asked = ("judge", "answers", "answers.csv", *model(server), "-o", "judged.csv")
+    plan = succeed(*asked, "--dry-run", "--price-in", "100", "--price-out", "0", cwd=tmp_path)
+    assert "60 items, 60 requests, 0 answered already" in plan
+    assert "about 0." in plan
+    assert not server.prompts
+    first = succeed(*asked, "--limit", "20", cwd=tmp_path)
+    assert "20 requests (0 from the cache" in first
+    second = succeed(*asked, cwd=tmp_path)
+    assert "60 requests (20 from the cache" in second
+    assert sum(server.prompts.values()) == 60
+    assert "60 answered already" in succeed(*asked, "--dry-run", cwd=tmp_path)
+
+
+def test_a_run_stops_when_the_money_is_spent_and_goes_on_later(
+    tmp_path: Path, server: LocalServer
+) -> None:
+    answers(tmp_path)
+    asked = ("judge", "answers", "answers.csv", *model(server), "-o", "judged.csv")
+    # 10 tokens read and 2 written per answer: 0.012 each at these prices
+    prices = ("--price-in", "1000", "--price-out", "1000", "--concurrency", "2")
+    code, text, _ = inside(*asked, *prices, "--max-cost", "0.12", cwd=tmp_path)
+    assert code == 1
+    assert 10 <= sum(server.prompts.values()) <= 12
+    flat = " ".join(text.split())
+    assert "not asked, first" in flat or "not_asked, first" in flat
+    assert "--max-cost 0.12 USD is spent" in flat
+    statuses = [r["status"] for r in read_csv(tmp_path / "judged.csv")]
+    assert statuses.count("ok") == sum(server.prompts.values())
+    succeed(*asked, cwd=tmp_path)
+    assert {r["status"] for r in read_csv(tmp_path / "judged.csv")} == {"ok"}
+
+
+def pairs(folder: Path) -> None:
+    (folder / "a.run").write_text(
+        "\n".join(f"q{q} Q0 d{q}-{r} {r} {9 - r} a" for q in range(4) for r in (1, 2, 3)),
+        encoding="utf-8",
+    )
+    (folder / "queries.tsv").write_text("".join(f"q{q}\tquery {q}\n" for q in range(4)))
+    with (folder / "docs.jsonl").open("w", encoding="utf-8") as file:
+        for q in range(4):
+            for r in (1, 2, 3, 4):
+                text = "TOO LONG" if (q, r) == (3, 2) else "Paris ü" if r == 1 else "Lyon"
+                file.write(json.dumps({"_id": f"d{q}-{r}", "title": "t", "text": text}) + "\n")
+    (folder / "human.qrels").write_text("q0 0 d0-1 1\nq0 0 d0-4 0\n", encoding="utf-8")
+
+
+PAIRS = ("--run", "a.run", "--queries", "queries.tsv", "--documents", "docs.jsonl")
+
+
+def test_pairs_of_a_run_and_of_judgments_get_distributions(
+    tmp_path: Path, server: LocalServer
+) -> None:
+    pairs(tmp_path)
+    (tmp_path / "prompt.txt").write_text("Q: {query}\nPassage: {passage}\n", encoding="utf-8")
+    own = ("--prompt", "prompt.txt", "--grade-names", "0,1")
+    asked = ("judge", "relevance", *PAIRS, *model(server), *own, "--depth", "2")
+    text = succeed(*asked, "--qrels", "human.qrels", "-o", "labels.tsv", cwd=tmp_path)
+    assert "9 items" in text  # 4 × 2 of the run, and d0-4
+    labels = read_label_distributions(tmp_path / "labels.tsv")
+    assert len(labels) == 8  # one failed
+    best = {
+        (labels.query_ids[q], labels.doc_ids[d])
+        for q, d, p in zip(labels.query_codes, labels.doc_codes, labels.probs, strict=True)
+        if p[1] > 0.5
+    }
+    assert best == {(f"q{q}", f"d{q}-1") for q in range(4)}
+    status = (tmp_path / "labels.status.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(status) == 10
+    assert [line.split("\t")[:3] for line in status if "rejected" in line] == [
+        ["q3", "d3-2", "rejected"]
+    ]
+    for failures, grade in (("lowest", 0), ("highest", 1)):
+        succeed(*asked, "-o", "all.jsonl", "--failures", failures, cwd=tmp_path)
+        every = read_label_distributions(tmp_path / "all.jsonl")
+        assert len(every) == 8
+        codes = zip(every.query_codes, every.doc_codes, strict=True)
+        names = [(every.query_ids[q], every.doc_ids[d]) for q, d in codes]
+        row = names.index(("q3", "d3-2"))
+        assert every.probs[row, grade] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("answers", "no.csv"), ("no.csv", "does not exist")),
+        (("answers", "x.csv"), ("question or reference or answer", "--question")),
+        (("answers", "answers.csv", "--model", "gpt"), ("openai:<name>",)),
+        (("answers", "answers.csv", "--mode", "guess"), ("guess", "scoring")),
+        (("answers", "answers.csv", "--prompt", "dl"), ("'dl'", "correctness")),
+        (("answers", "answers.csv", "--max-cost", "1"), ("--price-in",)),
+        (("answers", "answers.csv", "-o", "x.xlsx"), (".tsv, .csv, .jsonl",)),
+        (("answers", "answers.csv", "-o", "no/x.csv"), ("does not exist",)),
+        (("answers", "answers.csv", "--smoothing", "2"), ("smoothing 2",)),
+        (("relevance", "--run", "a.run"), ("--queries and --documents",)),
+        (("relevance", *PAIRS[2:]), ("no pairs to judge", "--run")),
+        (("relevance", *PAIRS, "--sample"), ("--sample brings its own",)),
+        (("relevance", *PAIRS[:5], "few.csv"), ("12 of 12 document ids", "'d0-1'", "'d9'")),
+        (("relevance", *PAIRS[:5], "x.csv"), ("document id", "a, b", "doc_id")),
+        (("relevance", *PAIRS, "--failures", "maybe"), ("maybe", "leave-out")),
+        (("audit", "few.csv"), ("human", "doc_id, text")),
+        (("drift", "few.csv", "answers.csv"), ("not JSON",)),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    tmp_path: Path, server: LocalServer, args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    answers(tmp_path)
+    pairs(tmp_path)
+    write_csv(tmp_path / "x.csv", ("a", "b"), [("id", 1)])
+    write_csv(tmp_path / "few.csv", ("doc_id", "text"), [("d9", "t")])
+    given = model(server)[2 * ("--model" in args) :] if args[0] in ("answers", "relevance") else ()
+    message = refused("judge", *args, *given, cwd=tmp_path)
+    for word in words:
+        assert word in message
+    assert not server.prompts
+
+
+def test_a_server_that_is_not_there_is_an_error_and_the_status_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RetryPolicy, "wait", lambda *_: None)
+    answers(tmp_path)
+    given = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--cache", "cache")
+    asked = ("judge", "answers", "answers.csv", *given, "--limit", "3", "-o", "judged.csv")
+    assert "cannot be reached" in refused(*asked, cwd=tmp_path)
+    assert {r["status"] for r in read_csv(tmp_path / "judged.csv")} == {"error"}
+
+
+def test_audit_prints_findings_and_anchors_tell_drift(tmp_path: Path) -> None:
+    rows = [(f"i{k}", int(k % 3 > 0), (k % 3 > 0) * 0.8 + k % 7 * 0.02) for k in range(60)]
+    write_csv(tmp_path / "items.csv", ("id", "human", "judge"), rows)
+    text = succeed("judge", "audit", "items.csv", "--anchors", "anchors.json", cwd=tmp_path)
+    for word in ("60 labelled items", "Pearson", "Spearman", "judge − human", "calibration"):
+        assert word in text
+    found = json.loads(succeed("judge", "audit", "items.csv", "--json", "-", cwd=tmp_path))
+    assert found["n"] == 60
+    same = succeed("judge", "drift", "anchors.json", "items.csv", cwd=tmp_path)
+    assert "stable" in same
+    moved = [(name, y, f + (0.1 if y else 0.3)) for name, y, f in rows]
+    write_csv(tmp_path / "now.csv", ("id", "human", "judge"), moved)
+    code, output, messages = inside("judge", "drift", "anchors.json", "now.csv", cwd=tmp_path)
+    assert code == 1
+    assert "100% changed" in output
+    assert "the judge has drifted" in messages
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_interruption_keeps_the_answers_and_writes_nothing(
+    tmp_path: Path, server: LocalServer
+) -> None:
+    answers(tmp_path, slow=True)
+    asked = ("judge", "answers", "answers.csv", *model(server), "--concurrency", "2")
+    with subprocess.Popen(
+        [*COMMAND, *asked, "-o", "judged.csv"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and sum(server.prompts.values()) < 6:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=30)
+    assert process.returncode == 130, messages
+    assert "interrupted" in messages
+    assert "Traceback" not in messages
+    assert not (tmp_path / "judged.csv").exists()
+    before = sum(server.prompts.values())
+    assert before < N
+    succeed(*asked, "-o", "judged.csv", cwd=tmp_path)
+    # nothing that had been answered was asked again, but for what was on its way
+    assert N <= sum(server.prompts.values()) <= N + 2
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    text = succeed("judge", "relevance", "--help", cwd=tmp_path)
+    for word in ("local:smollm2", "robust04", "--dry-run", "--price-in", "Examples"):
+        assert word in text
+    assert "interval judged.csv" in succeed("judge", "answers", "--help", cwd=tmp_path)

@@ -1,0 +1,170 @@
+"""Labels planned, handed out on a sheet and turned into an interval."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import inside, read_csv, refused, succeed, write_csv
+
+QUERIES, DOCS = 60, 10
+POOL = ("--run", "a.run", "--labels", "judge.tsv")
+MANIFEST = "sheet.csv.manifest.json"
+TEXTS = ("--queries", "queries.jsonl", "--documents", "docs.jsonl")
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    """Write 60 queries × 10 documents with human grades, a judge's labels of them, and texts."""
+    rng = np.random.default_rng(2)
+    run, human, labels, docs = [], [], ["query_id\tdoc_id\tp0\tp1\tp2"], []
+    for q in range(QUERIES):
+        level = rng.random()
+        for d in range(DOCS):
+            grade = int(rng.binomial(2, 0.2 + 0.6 * level))
+            probs = np.full(3, 0.1)
+            probs[min(2, grade + int(rng.random() < 0.3))] = 0.8
+            run.append(f"q{q} Q0 q{q}d{d} {d + 1} {100 - d} a")
+            human.append(f"q{q} 0 q{q}d{d} {grade}")
+            labels.append(f"q{q}\tq{q}d{d}\t" + "\t".join(f"{p:.1f}" for p in probs))
+            docs.append(json.dumps({"_id": f"q{q}d{d}", "text": f'=text; "{d}",\nü of {q}'}))
+    for name, lines in (("a.run", run), ("all.qrels", human), ("judge.tsv", labels)):
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "docs.jsonl").write_text("\n".join(docs), encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text(
+        "\n".join(json.dumps({"_id": f"q{q}", "text": f"query {q}"}) for q in range(QUERIES)),
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+def truth(folder: Path) -> float:
+    """Mean DCG@10 of all human grades."""
+    grades = [int(line.split()[3]) for line in (folder / "all.qrels").read_text().splitlines()]
+    gains = 2.0 ** np.array(grades).reshape(QUERIES, DOCS) - 1
+    return float((gains / np.log2(np.arange(2, DOCS + 2))).sum(axis=1).mean())
+
+
+def fill(folder: Path, sheet: str, filled: str, *, grade: str | None = None) -> None:
+    """Grade a sheet as people did, and save it as spreadsheets do."""
+    known = {}
+    for line in (folder / "all.qrels").read_text(encoding="utf-8").splitlines():
+        query, _, doc, value = line.split()
+        known[query, doc] = value
+    rows = read_csv(folder / sheet)
+    with (folder / filled).open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
+        writer.writeheader()
+        for row in sorted(rows, key=lambda r: r["doc_id"]):
+            row["grade"] = known[row["query_id"], row["doc_id"]] if grade is None else grade
+            writer.writerow(row)
+
+
+def interval_of(folder: Path, sheet: str, manifest: str, *args: str) -> dict:
+    text = succeed(
+        *("labels", "interval", sheet, "--manifest", manifest, *POOL, "--json", "-", *args),
+        cwd=folder,
+    )
+    return json.loads(text)
+
+
+def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
+    succeed("labels", "sheet", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    rows = read_csv(pool / "sheet.csv")
+    assert len(rows) == 150
+    assert list(rows[0]) == ["row_id", "query_id", "query", "doc_id", "text", "grade"]
+    fill(pool, "sheet.csv", "filled.csv")
+    found = interval_of(pool, "filled.csv", MANIFEST, "--target", "pool")
+    assert found["lower"] < truth(pool) < found["upper"]
+    assert (found["n_labeled"], found["n_unlabeled"]) == (150, 450)
+    line = succeed("labels", "interval", "filled.csv", "--manifest", MANIFEST, *POOL, cwd=pool)
+    assert line.startswith("DCG@10 ")
+    assert "• labels are human gains without error" in line
+
+
+def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
+    lines = (pool / "all.qrels").read_text(encoding="utf-8").splitlines()
+    (pool / "pilot.qrels").write_text("\n".join(lines[:100]), encoding="utf-8")
+    asked = ("labels", "sheet", *POOL, *TEXTS, "--qrels", "pilot.qrels", "-o", "sheet.csv")
+    succeed(*asked, "-n", "250", cwd=pool)
+    rows = read_csv(pool / "sheet.csv")
+    assert len(rows) == 150
+    assert not {f"q{q}" for q in range(10)} & {row["query_id"] for row in rows}
+    fill(pool, "sheet.csv", "filled.csv")
+    found = interval_of(pool, "filled.csv", MANIFEST, "--target", "pool")
+    assert found["n_labeled"] == 250
+    assert found["lower"] < truth(pool) < found["upper"]
+
+
+def test_a_plan_compares_documents_queries_and_no_judge(pool: Path) -> None:
+    text = succeed("labels", "plan", *POOL, "--half-width", "1", cwd=pool)
+    assert text.startswith("DCG@10: ")
+    for words in ("documents over 60 queries for ±", "whole queries need", "a guess"):
+        assert words in text
+    fewer = succeed("labels", "plan", *POOL, "-n", "150", "--measure", "P@5", cwd=pool)
+    assert fewer.startswith("P@5: 150 documents")
+
+
+def test_a_plan_for_items(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    truths = rng.random(500) < 0.5
+    rows = [(k, int(y) if k < 50 else "", y + rng.normal(0, 0.3)) for k, y in enumerate(truths)]
+    write_csv(tmp_path / "items.csv", ("id", "human", "judge"), rows)
+    text = succeed("labels", "plan", "items.csv", "--half-width", "0.06", cwd=tmp_path)
+    assert "labelled items with the judge" in text
+    assert "% of the labels saved" in text
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("plan",), ("give a file of items, or --run with --labels",)),
+        (("plan", "items.csv"), ("--half-width missing",)),
+        (("plan", "items.csv", "--half-width", "0.1"), ("items.csv", "does not exist")),
+        (("plan", "--run", "a.run"), ("--labels missing",)),
+        (("plan", *POOL), ("half_width or n_labels",)),
+        (("plan", *POOL, "--half-width", "-1"), ("positive",)),
+        (("plan", *POOL, "--half-width", "0.001"), ("InsufficientDataError", "queries")),
+        (("plan", *POOL, "-n", "5"), ("InsufficientDataError", "needed")),
+        (("plan", *POOL, "-n", "900"), ("only 600 documents",)),
+        (("plan", *POOL, "-n", "90", "--measure", "NDCG@10"), ("DCG@k and P@k",)),
+        (("plan", *POOL, "-n", "90", "--target", "unlabeled"), ("population, pool",)),
+        (("sheet", *POOL, "-n", "90"), ("--queries and --documents",)),
+        (("sheet", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
+        (
+            ("sheet", *POOL, "-n", "90", "--queries", "docs.jsonl", "--documents", "docs.jsonl"),
+            ("has no text in --queries", "'q0d0'"),
+        ),
+        (("interval", "none.csv", *POOL), ("none.csv.manifest.json", "--manifest <name>")),
+        (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv:2")),
+        (("interval", "nine.csv", "--manifest", MANIFEST, *POOL), ("'9'", "0 … 2")),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    pool: Path, args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    if args[0] == "interval":
+        succeed("labels", "sheet", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+        fill(pool, "sheet.csv", "nine.csv", grade="9")
+    message = refused("labels", *args, cwd=pool)
+    for word in words:
+        assert word in message
+
+
+def test_a_sheet_of_another_run_is_refused(pool: Path) -> None:
+    succeed("labels", "sheet", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    fill(pool, "sheet.csv", "filled.csv")
+    lines = (pool / "a.run").read_text(encoding="utf-8").splitlines()
+    (pool / "b.run").write_text("\n".join(lines[10:]), encoding="utf-8")
+    other = ("--run", "b.run", "--labels", "judge.tsv", "--manifest", MANIFEST)
+    assert "another pool" in refused("labels", "interval", "filled.csv", *other, cwd=pool)
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    code, text, _ = inside("labels", "plan", "--help", cwd=tmp_path)
+    assert code == 0
+    assert "--half-width" in text
+    assert "manifest" in succeed("labels", "sheet", "--help", cwd=tmp_path)

@@ -1,0 +1,156 @@
+"""Coverage for judged rankings, on the simulator of the benchmark: fewer cells, fewer runs.
+
+The bound is the binomial tolerance of ``simulation.acceptable``: 1 chance in 1,000 to fail at a
+true coverage of exactly the floor.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulation import FLOOR, acceptable
+
+from rag_sourcebias.intervals.crc import per_query_intervals, recalibrated_utilities
+from rag_sourcebias.intervals.documents import design_document_sample, document_interval
+from rag_sourcebias.intervals.mean import mean_interval
+
+pytestmark = pytest.mark.slow
+RUNS = 800
+
+
+def load(name: str):
+    """Load a module of the benchmark, which is no package."""
+    path = Path(__file__).parents[2] / "benchmarks" / "coverage" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"coverage_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+sim = load("simulator")
+TRUTH = {
+    name: float(sim.draw(300_000, np.random.default_rng(0), preset=name).human().mean())
+    for name in ("TREC-DL", "Robust04")
+}
+TRUTH["2x-biased"] = TRUTH["over-confident"] = TRUTH["TREC-DL"]
+# [R] Table 1: mean DCG@10 of BM25 by human and by judge labels
+TABLE_1 = {"TREC-DL": (8.25, 12.93), "Robust04": (2.71, 4.32)}
+
+
+@pytest.mark.parametrize("preset", TABLE_1)
+def test_presets_meet_table_1(preset):
+    queries = sim.draw(50_000, np.random.default_rng(1), preset=preset)
+    found = queries.human().mean(), queries.judge().mean()
+    assert found == pytest.approx(TABLE_1[preset], rel=0.05)
+
+
+def test_twice_the_bias_is_twice_the_bias():
+    errors = []
+    for preset in ("TREC-DL", "2x-biased"):
+        queries = sim.draw(50_000, np.random.default_rng(2), preset=preset)
+        errors.append(float((queries.judge() - queries.human()).mean()))
+    assert errors[1] / errors[0] == pytest.approx(2, rel=0.1)
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+@pytest.mark.parametrize("n", [15, 30, 100])
+@pytest.mark.parametrize("preset", ["TREC-DL", "2x-biased", "over-confident", "Robust04"])
+def test_default_method(preset, n, target):
+    rng = np.random.default_rng([n, *preset.encode()])
+    hits = 0
+    for _ in range(RUNS):
+        queries = sim.draw(n + 112, rng, preset=preset)
+        y, yhat = queries.human(), queries.judge()
+        truth = TRUTH[preset] if target == "population" else y.mean()
+        hits += not mean_interval(y[:n], yhat[:n], yhat[n:], target=target).excludes(truth)
+    assert hits / RUNS >= acceptable(0.935, RUNS)
+
+
+def test_narrower_than_the_ppi_of_the_paper():
+    rng = np.random.default_rng(3)
+    ours, theirs = 0.0, 0.0
+    for _ in range(200):
+        queries = sim.draw(1100, rng)
+        y, yhat = queries.human(), queries.judge()
+        sample = y[:100], yhat[:100], yhat[100:]
+        ours += mean_interval(*sample).half_width
+        theirs += mean_interval(*sample, method="ppi-paper").half_width
+    assert ours / theirs <= 0.86
+
+
+@pytest.mark.parametrize("judge", ["one_hot", "votes 1", "votes 5", "constant", "inverted"])
+def test_judges_that_say_little(judge):
+    name, _, n_votes = judge.partition(" ")
+    rng = np.random.default_rng(list(judge.encode()))
+    hits = {"population": 0, "pool": 0, "recalibrated": 0}
+    runs = 500
+    for _ in range(runs):
+        queries = sim.draw(30 + 112, rng)
+        queries = getattr(sim, name)(queries, *((int(n_votes), rng) if n_votes else ()))
+        y, yhat = queries.human(), queries.judge()
+        _, moved = recalibrated_utilities(queries.labels(), y[:30], np.arange(30))
+        for key, values, target in (
+            ("population", yhat, "population"),
+            ("pool", yhat, "pool"),
+            ("recalibrated", moved, "population"),
+        ):
+            truth = y.mean() if target == "pool" else TRUTH["TREC-DL"]
+            found = mean_interval(y[:30], values[:30], values[30:], target=target)
+            assert np.isfinite([found.lower, found.upper]).all()
+            hits[key] += not found.excludes(truth)
+    assert min(hits.values()) / runs >= acceptable(FLOOR, runs)
+
+
+def test_a_perfect_judge_leaves_only_sampling_error():
+    queries = sim.perfect(sim.draw(130, np.random.default_rng(4)))
+    y, yhat = queries.human(), queries.judge()
+    pool = mean_interval(y[:30], yhat[:30], yhat[30:], target="pool")
+    assert pool.half_width == pytest.approx(0, abs=1e-9)
+    assert pool.estimate == pytest.approx(y.mean())
+    everything = mean_interval(y[:30], yhat[:30], yhat[30:])
+    assert everything.half_width == pytest.approx(
+        mean_interval(y, y, [], method="labels").half_width, rel=0.05
+    )
+
+
+@pytest.mark.parametrize("n", [20, 39, 50, 112])
+def test_single_queries(n):
+    """Queries of one run share the calibration, so that the runs are what is counted."""
+    rng = np.random.default_rng(n)
+    held, ours, paper = [], [], []
+    for _ in range(300):
+        queries = sim.draw(n + 200, rng)
+        labels, y = queries.labels(), queries.human()
+        first, others = labels.take(np.arange(n)), labels.take(np.arange(n, n + 200))
+        found = per_query_intervals(first, y[:n], others, confidence_level=0.95)
+        held.append(np.mean((found.lower - 1e-9 <= y[n:]) & (y[n:] <= found.upper + 1e-9)))
+        ours.append(np.mean(found.upper - found.lower))
+        theirs = per_query_intervals(first, y[:n], others, rule="paper", confidence_level=0.95)
+        paper.append(np.mean(theirs.upper - theirs.lower))
+    error = np.std(held, ddof=1) / np.sqrt(len(held))
+    assert np.mean(held) >= 0.94 - 3.1 * error
+    if n == 112:
+        ratio = np.array(ours) / np.mean(paper)
+        assert ratio.mean() <= 0.95 + 3.1 * ratio.std() / np.sqrt(len(ratio))
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+def test_labels_spread_over_documents(target):
+    rng = np.random.default_rng(5)
+    hits, ours, theirs, runs = 0, 0.0, 0.0, 200
+    for _ in range(runs):
+        queries = sim.draw(1000, rng)
+        labels, y, yhat = queries.labels(), queries.human(), queries.judge()
+        sample = design_document_sample(labels, 500, rng=rng)
+        gains = queries.gains[queries.grades].ravel()[sample.rows]
+        found = document_interval(labels, sample, gains, target=target)
+        hits += not found.excludes(TRUTH["TREC-DL"] if target == "population" else y.mean())
+        ours += found.half_width
+        theirs += mean_interval(y[:50], yhat[:50], yhat[50:], method="ppi-paper").half_width
+    assert hits / runs >= acceptable(FLOOR, runs)
+    assert ours / theirs <= 0.5

@@ -1,0 +1,89 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from command_line import write_csv
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.ragas_results import read_ragas_result
+
+HEADER = ("", "user_input", "response", "faithfulness")
+ROWS = [(k, f"q{k}", "r", "" if k == 2 else k / 10) for k in range(6)]
+
+
+def test_labels_in_the_result_itself(tmp_path):
+    path = write_csv(
+        tmp_path / "r.csv",
+        (*HEADER, "human", "system"),
+        [(*row, 1 if row[0] < 3 else "", f"s{row[0] % 2}") for row in ROWS],
+    )
+    items, metric, joined = read_ragas_result(path, group="system")
+    assert (metric, joined) == ("faithfulness", "the row")
+    assert items.groups == ("s0", "s1") * 3
+    assert items.n_labeled == 3
+    assert np.flatnonzero(np.isnan(items.judge)).tolist() == [2]
+
+
+@pytest.mark.parametrize("order", [(4, 2, 0), (0, 4, 2)])
+def test_rows_count_from_0_in_any_order(tmp_path, order):
+    result = write_csv(tmp_path / "r.csv", HEADER, ROWS)
+    labels = write_csv(tmp_path / "l.csv", ("row", "good"), [(k, k) for k in order])
+    items, _, joined = read_ragas_result(result, human_path=labels)
+    assert joined == "row"
+    assert np.flatnonzero(items.labeled).tolist() == [0, 2, 4]
+    assert items.human[items.labeled].tolist() == [0, 2, 4]
+
+
+def test_an_experiment_is_joined_by_its_id_since_its_rows_come_in_any_order(tmp_path):
+    rows = [(f"s{k}", f"q{k}", f"a{k}", k / 10, "v1") for k in (3, 1, 2, 0)]
+    result = write_csv(tmp_path / "exp.csv", ("id", "question", "answer", "score", "name"), rows)
+    labels = write_csv(tmp_path / "l.csv", ("id", "row", "label"), [("s1", 0, 1), ("s3", 1, 0)])
+    items, metric, joined = read_ragas_result(result, human_path=labels, human="label")
+    assert (metric, joined) == ("score", "id")
+    assert items.ids == ("s3", "s1", "s2", "s0")
+    assert items.human[:2].tolist() == [0, 1]
+    assert math.isnan(items.human[2])
+
+
+def test_json_lines_with_null_scores_and_lists(tmp_path):
+    path = tmp_path / "r.jsonl"
+    rows = [
+        {"user_input": f"q{k}", "retrieved_contexts": ["a", "b"], "score": None if k else 0.5}
+        for k in range(3)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    labels = write_csv(tmp_path / "l.csv", ("user_input", "y"), [("q0", 1), ("q2", 0)])
+    items, metric, _ = read_ragas_result(path, human_path=labels)
+    assert metric == "score"
+    assert items.n_judge_missing == 2
+    assert items.n_labeled == 2  # one of them the judge failed on: kept
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ((("row", "y"), [("6", 1)]), {}, r"l\.csv:2: row '6' is not one of the 6 rows 0 … 5"),
+        ((("row", "y"), [("-1", 1)]), {}, r"row '-1' is not one"),
+        ((("row", "y"), [("1", 1), ("1", 0)]), {}, r"l\.csv:3: row 1 is labelled twice"),
+        ((("row", "y", "z"), [("1", 1, 1)]), {"human": "w"}, r"no column 'w'"),
+        ((("row", "a", "b"), [("1", 1, 1)]), {}, r"no column is recognised as human"),
+        ((("nr", "y"), [("1", 1)]), {}, r"nothing joins .*r\.csv.*\(nr, y\)"),
+        ((("user_input", "y"), [("q9", 1)]), {}, r"1 of 1 labelled items are not in .*'q9'"),
+        ((("row", "y"), [("1", 1)]), {"metric": "f1"}, r"no column 'f1'; its columns are"),
+    ],
+)
+def test_what_does_not_join_is_named(tmp_path, labels, options, message):
+    result = write_csv(tmp_path / "r.csv", HEADER, ROWS)
+    path = write_csv(tmp_path / "l.csv", *labels)
+    with pytest.raises(DataError, match=message):
+        read_ragas_result(result, human_path=path, **options)
+
+
+def test_the_metric_must_be_clear(tmp_path):
+    two = write_csv(tmp_path / "two.csv", (*HEADER, "recall"), [(*row, 1) for row in ROWS])
+    with pytest.raises(DataError, match=r"2 metrics.*metric=… out of faithfulness, recall"):
+        read_ragas_result(two)
+    none = write_csv(tmp_path / "none.csv", ("user_input", "response"), [("a", "b")])
+    with pytest.raises(DataError, match=r"no column of scores.*user_input, response"):
+        read_ragas_result(none)
