@@ -8,9 +8,9 @@ from dataclasses import replace
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import t_quantile
 from rag_sourcebias.intervals.classical import has_spread, spread_values, t_interval
+from rag_sourcebias.intervals.form import Form, choose_form, draw_interval
 from rag_sourcebias.intervals.regression import fit_regression
 from rag_sourcebias.intervals.sample import JudgedSample
-from rag_sourcebias.intervals.score_form import score_form
 from rag_sourcebias.intervals.values import Target, judge_correlation
 from rag_sourcebias.types.intervals import Interval
 
@@ -30,7 +30,8 @@ def default_interval(
     """Regression on the judge or, with no judge columns, labels alone."""
     human, judge = sample.y[:, 0], sample.x[:, 0]
     n = sample.n_labeled
-    _check_enough(sample, bounds)
+    form = choose_form(sample, bounds)
+    _check_enough(sample, form.bounds)
     correlation = judge_correlation(human, judge)
     alone = method == "labels"
     notes: tuple[str, ...] = ()
@@ -39,7 +40,7 @@ def default_interval(
     if alone:
         sample = _without_judge(sample)
     plain = alone and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
-    if plain and bounds is None:
+    if plain and form == Form(None):
         share = n / (n + sample.n_unlabeled)
         found = t_interval(
             human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
@@ -59,14 +60,10 @@ def default_interval(
         )
     fit = fit_regression(sample, target)
     name = "labels alone" if alone else "regression on the judge"
-    quantile = t_quantile(0.5 + level / 2, fit.degrees)
-    estimate = float(fit.estimate[0])
-    if bounds is None:
-        half = quantile * math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-        lower, upper = estimate - half, estimate + half
-    else:
+    if form.bounds is not None:
         name += ", score form"
-        estimate, lower, upper = score_form(sample, fit, target, quantile, bounds)
+    quantile = t_quantile(0.5 + level / 2, fit.degrees)
+    estimate, lower, upper = draw_interval(sample, fit, target, quantile, form)
     return Interval(
         estimate=estimate,
         lower=lower,
@@ -78,7 +75,7 @@ def default_interval(
         n_unlabeled=sample.n_unlabeled,
         assumptions=assumptions_of(sample),
         correlation=correlation,
-        notes=notes,
+        notes=(*notes, form.note) if form.note else notes,
     )
 
 

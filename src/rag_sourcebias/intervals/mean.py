@@ -81,7 +81,7 @@ def mean_interval(
     >>> truth = rng.normal(5, 2, 1050)
     >>> judge = truth + rng.normal(1, 1, 1050)
     >>> print(mean_interval(truth[:50], judge[:50], judge[50:]))
-    4.985 [4.714, 5.256] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
+    4.985 [4.715, 5.256] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
     """
     check_level(confidence_level)
     check_target(target)
@@ -91,7 +91,7 @@ def mean_interval(
     if sample.shifted and target == "pool":
         raise DataError("weights with target 'pool': the labelled items are not of the pool")
     if method in ("regression", "labels"):
-        return default_interval(sample, method, target, confidence_level, _bounds(sample, bounds))
+        return default_interval(sample, method, target, confidence_level, bounds)
     extra = [name for name, value in design.items() if value is not None]
     if extra or bounds is not None:
         raise DataError(
@@ -115,19 +115,3 @@ def mean_interval(
         return paper_ppi_interval(human, judge, everything, confidence_level=confidence_level)
     found = bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng)
     return replace(found, n_unlabeled=len(pool))
-
-
-def _bounds(sample: JudgedSample, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    values = sample.y[:, 0]
-    if bounds is None:
-        return (0.0, 1.0) if len(values) and np.isin(values, (0.0, 1.0)).all() else None
-    low, high = bounds
-    if not low < high:
-        raise DataError(f"bounds {bounds}: the first must be below the second")
-    outside = np.flatnonzero((values < low) | (values > high))
-    if len(outside):
-        raise DataError(
-            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
-            f"{values[outside[0]]:g} at position {outside[0]}"
-        )
-    return low, high

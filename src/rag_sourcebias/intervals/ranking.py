@@ -22,7 +22,7 @@ from rag_sourcebias.measures.judged import rank_of_labels
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import Run
 
-__all__ = ["GainScale", "JudgedRanking", "parse_measure"]
+__all__ = ["GainScale", "JudgedRanking", "measure_bounds", "parse_measure"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -41,6 +41,11 @@ def parse_measure(text: str) -> tuple[str, int]:
             "NDCG@10"
         )
     return names[match[1].lower()], int(match[2])
+
+
+def measure_bounds(measure: str) -> tuple[float, float] | None:
+    """Range of a measure; None for DCG, which has no upper end."""
+    return None if parse_measure(measure)[0] == "DCG" else (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

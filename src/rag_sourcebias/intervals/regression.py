@@ -39,6 +39,8 @@ class RegressionFit:
         0 for a judge column that is constant on the labelled items.
     rank : int
         Fitted parameters.
+    skewness : float
+        Of the first estimate.
     """
 
     estimate: FloatArray
@@ -46,6 +48,7 @@ class RegressionFit:
     degrees: float
     slopes: FloatArray
     rank: int
+    skewness: float
 
 
 def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
@@ -91,7 +94,17 @@ def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
         degrees=degrees,
         slopes=slopes,
         rank=rank,
+        skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
     )
+
+
+def _skewness(influence: FloatArray, variance: float) -> float:
+    """Skewness of the estimate from what each unit contributes to it; small-sample corrected."""
+    n = len(influence)
+    if n < 3 or variance <= 0:
+        return 0.0
+    third = float(((influence - influence.mean()) ** 3).sum())
+    return float(third / variance**1.5 * np.sqrt(n * (n - 1)) / (n - 2))
 
 
 def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:

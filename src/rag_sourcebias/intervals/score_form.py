@@ -36,6 +36,11 @@ def score_form(
     pulled = (n * share + 2) / (n + 4)
     effective = pulled * (1 - pulled) / smoothed
     lower, upper = wilson_ends(share, effective, quantile)
+    if target != "population":
+        # What is left to estimate are the items where people and judge part: rare, and not pulled
+        # towards the middle as Wilson's form pulls.
+        half = quantile * smoothed**0.5
+        lower, upper = min(lower, max(share - half, 0.0)), max(upper, min(share + half, 1.0))
     return low + width * share, low + width * lower, low + width * upper
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import SourceBiasError
-from rag_sourcebias.intervals.classical import has_spread
 from rag_sourcebias.intervals.coverage import coverage_study
 from rag_sourcebias.intervals.default import MIN_LABELED
 from rag_sourcebias.intervals.mean import Method, mean_interval
@@ -64,19 +62,12 @@ def judged_mean(
     config: JudgedConfig,
     *,
     bounds: tuple[float, float] | None = None,
-    within: tuple[float, float] | None = None,
     interval: Interval | None = None,
 ) -> JudgedMean:
-    """Estimate one mean by the configured method, and by labels alone beside it.
-
-    ``bounds`` asks for the score form; ``within`` only cuts the interval at the ends of the range
-    of the measure, where there can be nothing beyond.
-    """
-    if bounds is None and within is not None and not has_spread(values.y):
-        bounds = within  # only the range says what labels that all agree may be hiding
-    found = interval or _cut(_interval(values, config, config.method, bounds), within)
+    """Estimate one mean by the configured method, and by labels alone beside it."""
+    found = interval or _interval(values, config, config.method, bounds)
     try:
-        alone = _cut(_interval(values, config, "labels", bounds), within)
+        alone = _interval(values, config, "labels", bounds)
     except SourceBiasError:
         alone = None
     return JudgedMean(
@@ -104,15 +95,6 @@ def _interval(
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
-
-
-def _cut(interval: Interval, within: tuple[float, float] | None) -> Interval:
-    if within is None:
-        return interval
-    lower, estimate, upper = (
-        float(np.clip(end, *within)) for end in (interval.lower, interval.estimate, interval.upper)
-    )
-    return replace(interval, lower=lower, estimate=estimate, upper=upper)
 
 
 def _method(name: str) -> Method:
@@ -163,7 +145,7 @@ def resampled_curves(
         values.y,
         values.f,
         sizes=[size for size in _SIZES if size <= max(n, 2 * MIN_LABELED)],
-        methods=[m for m in _CURVE_METHODS if m != "ppi-paper" or bounds is None],
+        methods=_CURVE_METHODS,
         n_unlabeled=min(n_pool, 5000),
         n_runs=config.coverage_runs,
         clusters=values.design.get("clusters"),

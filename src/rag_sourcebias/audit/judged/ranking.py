@@ -16,7 +16,7 @@ from rag_sourcebias.audit.judged.ranking_comparisons import relative_deltas, sys
 from rag_sourcebias.audit.judged.systems import JudgedSystem, judged_systems, unjudged_notes
 from rag_sourcebias.errors import CalibrationError, DataError
 from rag_sourcebias.intervals.checks import check_random_labels
-from rag_sourcebias.intervals.ranking import parse_measure
+from rag_sourcebias.intervals.ranking import measure_bounds, parse_measure
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.judged import JUDGED_SCHEMA_VERSION, JudgedConfig, JudgedReport
 from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean, QueryIntervals
@@ -83,9 +83,10 @@ def judge_ranking_with_intervals(
             begin(f"{measure} of {system.name}")
             values = system.values(measure, config)
             cells[measure, system.name] = values
-            within = None if parse_measure(measure)[0] == "DCG" else (0.0, 1.0)
-            means.append(judged_mean(measure, system.name, values, config, within=within))
-            curves.extend(resampled_curves(measure, system.name, values, config, on_stage=begin))
+            asked = (measure, system.name, values, config)
+            bounds = measure_bounds(measure)
+            means.append(judged_mean(*asked, bounds=bounds))
+            curves.extend(resampled_curves(*asked, bounds=bounds, on_stage=begin))
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")

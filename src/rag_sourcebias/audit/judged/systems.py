@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.audit.judged.means import JudgedValues
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals.ranking import JudgedRanking
+from rag_sourcebias.intervals.ranking import JudgedRanking, measure_bounds
 from rag_sourcebias.types.judged import JudgedConfig
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import Run
@@ -46,6 +46,9 @@ class JudgedSystem:
         f = self.judge.values(
             measure, gain=config.gain, min_grade=config.min_grade, counted=counted[1]
         )
+        bounds = measure_bounds(measure)
+        if bounds is not None:
+            y = np.clip(y, *bounds)  # beyond them only by rounding
         return JudgedValues(y, f)
 
 
