@@ -39,7 +39,8 @@ def default_interval(
         alone, notes = _judge_notes(sample, correlation)
     if alone:
         sample = _without_judge(sample)
-    plain = alone and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
+    asked = method == "labels" or n < MIN_LABELED
+    plain = asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
     if plain and form == Form(None):
         share = n / (n + sample.n_unlabeled)
         found = t_interval(

@@ -116,7 +116,9 @@ def test_few_labels_give_labels_alone_and_say_so(n):
 def test_constant_judge_gives_labels_alone_and_says_so():
     y, _, _ = sample()
     found = mean_interval(y, np.full(30, 3.0), np.full(100, 3.0))
-    assert found.half_width == pytest.approx(t_interval(y).half_width)
+    assert found.estimate == pytest.approx(y.mean())
+    assert found.half_width == pytest.approx(t_interval(y).half_width, rel=0.1)
+    assert found.method == "labels alone"
     assert "the judge is constant" in str(found)
 
 

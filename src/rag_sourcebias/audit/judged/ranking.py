@@ -95,10 +95,8 @@ def judge_ranking_with_intervals(
         comparisons += relative_deltas(
             systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
         )
-    per_query: list[QueryIntervals] = []
-    if config.per_query:
-        begin("intervals of single queries")
-        per_query = _per_query(systems, measures, config, warnings)
+    begin("intervals of single queries")
+    per_query = _per_query(systems, measures, config, warnings) if config.per_query else []
     begin("judge audit")
     return JudgedReport(
         schema_version=JUDGED_SCHEMA_VERSION,
