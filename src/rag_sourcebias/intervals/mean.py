@@ -50,22 +50,25 @@ def mean_interval(
         Judge values of the other items.
     method : str
         ``"regression"`` (default): regression on the judge, delete-one jackknife variance,
-        t(n − 2). Below 10 labels it returns labels alone and says so. ``"labels"``: human labels
-        alone. ``"ppi"``: fixed power ``lam``. ``"ppi++"``: tuned power. ``"ppi-crossfit"``.
-        ``"ppi-paper"``: Eq. 8–11 of Oosterhuis et al. (KDD 2024). ``"bootstrap"``: their
-        baseline, percentiles of the labels alone.
+        t(n − 2), from 20 labels on corrected for skewness (Hall 1992). Below 10 labels it returns
+        labels alone and says so. ``"labels"``: human labels alone (t). ``"ppi"``: fixed power
+        ``lam``. ``"ppi++"``: tuned power. ``"ppi-crossfit"``. ``"ppi-paper"``: Eq. 8–11 of
+        Oosterhuis et al. (KDD 2024). ``"bootstrap"``: their baseline, percentiles of the labels
+        alone.
     target : {"population", "pool", "unlabeled"}
         The mean over the population the items were drawn from, over these n + N items, or over
         the N unlabelled ones.
     bounds : tuple of float, optional
-        Range of the human values. With it, or when every human value is 0 or 1, the interval is a
-        score interval on the effective number of items, which stays honest near the ends of the
-        range and when all labels agree.
+        Range of the human values; the interval stays within it. When every human value is 0 or 1,
+        or half of them or more pile up at one end and fewer than 10 depart from it, the interval
+        is a score interval on the effective number of items, which stays honest near the ends of
+        the range and when all labels agree. Piled-up labels without bounds are taken to lie in
+        the range seen, and a note says so.
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design
         ``weights``, ``strata``, ``strata_unlabeled``, ``clusters``, ``clusters_unlabeled``: see
-        :class:`~rag_sourcebias.intervals.sample.Design`.
+        :class:`~rag_sourcebias.intervals.values.Design`.
 
     Raises
     ------

@@ -6,16 +6,14 @@ transaction: a run that is killed loses the batch it was computing and nothing e
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
 
 __all__ = ["VectorCache"]
 
@@ -28,8 +26,6 @@ CREATE TABLE IF NOT EXISTS vectors (
     PRIMARY KEY (fingerprint, side, text)
 ) WITHOUT ROWID
 """
-_LOOKUP = 500  # keys per SELECT; SQLite's own limit on variables was 999 for long
-_WAIT_SECONDS = 60.0  # for another process that is writing
 
 
 class VectorCache:
@@ -51,19 +47,20 @@ class VectorCache:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self._file = SqliteFile(path, _SCHEMA)
+        self.path = self._file.path
 
     def get(
         self, fingerprint: str, side: str, texts: Sequence[str]
     ) -> list[npt.NDArray[np.float32] | None]:
         """Return the vector of each text, None where there is none."""
-        if not self.path.exists():
+        if not self._file.exists:
             return [None] * len(texts)
         keys = [_key(text) for text in texts]
         found: dict[bytes, npt.NDArray[np.float32]] = {}
-        with self._connection() as database:
-            for start in range(0, len(keys), _LOOKUP):
-                part = keys[start : start + _LOOKUP]
+        with self._file.connection() as database:
+            for start in range(0, len(keys), MOST_KEYS):
+                part = keys[start : start + MOST_KEYS]
                 marks = ",".join("?" * len(part))
                 rows = database.execute(
                     "SELECT text, vector FROM vectors "
@@ -87,44 +84,14 @@ class VectorCache:
             (fingerprint, side, _key(text), vector.tobytes())
             for text, vector in zip(texts, np.asarray(vectors, dtype="<f4"), strict=True)
         ]
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(
-                f"cache folder {self.path.parent} cannot be created ({error}); choose a folder "
-                "that can be written"
-            ) from error
-        with self._connection() as database:
+        self._file.create_folder()
+        with self._file.connection() as database:
             database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Open the file, commit when the block ends, roll back when it raises."""
-        try:
-            with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute("PRAGMA synchronous = NORMAL")
-                with database:
-                    database.execute(_SCHEMA)
-                    yield database
-        except sqlite3.OperationalError as error:
-            raise DataError(
-                f"cache {self.path} cannot be used ({error}); check that its folder can be "
-                "written, that the disk is not full and that the file is a cache of this library"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(str(error)) from error
 
     def _decoded(self, stored: object) -> npt.NDArray[np.float32]:
         if not isinstance(stored, bytes) or len(stored) % 4:
-            raise self._damaged("a stored vector is cut off")
+            raise self._file.damaged("a stored vector is cut off")
         return np.frombuffer(stored, dtype="<f4").astype(np.float32)
-
-    def _damaged(self, reason: str) -> DataError:
-        return DataError(
-            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
-            "filled again"
-        )
 
 
 def _key(text: str) -> bytes:

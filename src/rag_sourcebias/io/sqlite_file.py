@@ -1,0 +1,79 @@
+"""A cache in one SQLite file, readable and writable by several processes at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from rag_sourcebias.errors import DataError
+
+__all__ = ["MOST_KEYS", "SqliteFile"]
+
+MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
+_WAIT_SECONDS = 60.0  # for another process that is writing
+
+
+class SqliteFile:
+    """One table in one file; a connection is opened for each use.
+
+    So one object may be shared between threads and survives a fork.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are created on first use.
+    schema : str
+        ``CREATE TABLE IF NOT EXISTS …``
+    """
+
+    def __init__(self, path: str | Path, schema: str) -> None:
+        self.path = Path(path)
+        self._schema = schema
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def create_folder(self) -> None:
+        """Create the folder of the file where it is missing."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"cache folder {self.path.parent} cannot be created ({error}); choose a folder "
+                "that can be written"
+            ) from error
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Open the file, commit when the block ends, roll back when it raises.
+
+        Raises
+        ------
+        DataError
+            If the file is damaged, is not such a cache, or cannot be opened or written.
+        """
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = NORMAL")
+                with database:
+                    database.execute(self._schema)
+                    yield database
+        except sqlite3.OperationalError as error:
+            raise DataError(
+                f"cache {self.path} cannot be used ({error}); check that its folder can be "
+                "written, that the disk is not full and that the file is a cache of this library"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(str(error)) from error
+
+    def damaged(self, reason: str) -> DataError:
+        """Return the error for content that cannot be read."""
+        return DataError(
+            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
+            "filled again"
+        )
