@@ -78,9 +78,10 @@ SIMULATOR_NOTE = """The presets meet Table 1 of [R] (`benchmarks/coverage/simula
 DCG@10 by human / judge labels."""
 
 REAL_NOTE = """One dot for each set; dotted line: .93. Items are drawn with replacement, questions
-as a whole where answers share one. With `bounds` the range of the human values was
-given: needed where most of them sit at the end of their scale, such as SummEval fluency and
-consistency, where few labels do not show how far the others fall."""
+as a whole where answers share one; cells of the default below .94 were measured again with
+5,000 fresh runs. With `bounds` the range of the human values was given. Without, it is taken
+from the values seen where most labels sit at one end of their scale, such as SummEval fluency
+and consistency: there few labels do not show how far the others fall."""
 
 JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
 probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is

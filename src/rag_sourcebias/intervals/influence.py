@@ -11,6 +11,7 @@ __all__ = ["cluster_influence", "item_influence"]
 
 FloatArray = npt.NDArray[np.float64]
 _CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
+_ROUNDING = 1e-12  # relative to the largest value
 _ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
 
 
@@ -32,6 +33,8 @@ def item_influence(
         total = sample.y.sum(axis=0)
         others = (total - sample.y[alone]) / max(sample.n_labeled - 1, 1)
         left_out[alone] = sample.y[alone] - others
+    # What rounding leaves of a perfect fit is no residual.
+    left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
     influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
     return influence
 
