@@ -117,6 +117,9 @@ class JudgeAudit:
             result += [f"Pearson {self.pearson}", f"Spearman {self.spearman}"]
         if self.bias is not None:
             result.append(f"judge − human {self.bias}")
+        else:
+            gap = self.judge_mean - self.human_mean
+            result.append(f"judge − human {gap:.4g}, too even over the items for an interval")
         result += [
             f"judge − human in {g.group} {g.bias}" for g in self.groups if g.bias is not None
         ]

@@ -170,6 +170,8 @@ def saved_short(report: JudgedReport, mean: JudgedMean) -> str:
         n = abs(mean.labels_saved or 0)
         verb = "saves" if kind == "helps" else "costs"
         return f"The judge {verb} about {label_unit(report, n)}"
+    if kind == "unused" and any("labels: the judge was not used" in n for n in mean.interval.notes):
+        return "Too few labels to use the judge"
     return {
         "absent": "From labels alone, as asked",
         "unused": "The judge was not used",
