@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.intervals.sample import JudgedSample
 
-__all__ = ["cluster_influence", "item_influence"]
+__all__ = ["CONSTANT", "cluster_influence", "item_influence"]
 
 FloatArray = npt.NDArray[np.float64]
-_CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
+CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
 _ROUNDING = 1e-12  # relative to the largest value
 _ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
 
@@ -62,7 +62,7 @@ def cluster_influence(
     grams = by_cluster((weighted[:, :, None] * design[:, None, :]).reshape(len(design), -1))
     own = by_cluster((weighted[:, :, None] * sample.y[:, None, :]).reshape(len(design), -1))
     without = np.linalg.pinv(
-        gram - grams.reshape(n_clusters, width, width), rcond=_CONSTANT, hermitian=True
+        gram - grams.reshape(n_clusters, width, width), rcond=CONSTANT, hermitian=True
     )
     left_out = without @ (moments - own.reshape(n_clusters, width, -1))
     influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.intervals.influence import cluster_influence, item_influence
+from rag_sourcebias.intervals.influence import CONSTANT, cluster_influence, item_influence
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.values import Target
 
 __all__ = ["RegressionFit", "fit_regression"]
 
 FloatArray = npt.NDArray[np.float64]
-_CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,7 +111,7 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
     centre = np.average(sample.x, axis=0, weights=sample.weights)
     scale = sample.x.std(axis=0)
     size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
-    scale = np.where(scale > _CONSTANT * size, scale, 0.0)
+    scale = np.where(scale > CONSTANT * size, scale, 0.0)
     usable = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
 
     def rows(x: FloatArray, stratum: npt.NDArray[np.int64]) -> FloatArray:
@@ -129,7 +128,7 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def _pseudo_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
     values, vectors = np.linalg.eigh(gram)
-    kept = values > _CONSTANT * values[-1]
+    kept = values > CONSTANT * values[-1]
     inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     return inverse, int(kept.sum())
 

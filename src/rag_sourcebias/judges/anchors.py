@@ -18,9 +18,9 @@ from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
 from rag_sourcebias.types.anchors import ANCHOR_SCHEMA, AnchorSet
 from rag_sourcebias.types.judged_items import JudgedItems
 
-__all__ = ["build_anchor_set", "read_anchor_set", "write_anchor_set"]
+__all__ = ["FEWEST_ANCHORS", "build_anchor_set", "read_anchor_set", "write_anchor_set"]
 
-_FEWEST = 20
+FEWEST_ANCHORS = 20
 
 
 def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None = None) -> AnchorSet:
@@ -41,12 +41,12 @@ def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None =
         If the judge gives all of them the same value.
     """
     rows = np.flatnonzero(items.labeled & items.judged)
-    if len(rows) < _FEWEST:
+    if len(rows) < FEWEST_ANCHORS:
         raise InsufficientDataError(
             f"{len(rows)} labelled and judged item(s) are too few for an anchor set; at least "
-            f"{_FEWEST} are needed",
+            f"{FEWEST_ANCHORS} are needed",
             n=len(rows),
-            n_needed=_FEWEST,
+            n_needed=FEWEST_ANCHORS,
         )
     y, f = items.human[rows], items.judge[rows]
     if is_constant(f):

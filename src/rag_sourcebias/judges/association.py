@@ -12,12 +12,12 @@ from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level, t_quantile
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["correlation_intervals", "resampled_weights"]
+__all__ = ["ASSUMPTIONS", "correlation_intervals", "resampled_weights"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 _BLOCK = 250_000  # weights held at once
-_ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
+ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
 _ONE = 1 - 1e-12
 
 
@@ -147,5 +147,5 @@ def _on_fisher_scale(r: float, drawn: FloatArray, g: int, *, level: float, name:
         confidence_level=level,
         method=f"{name}, cluster bootstrap of Fisher's z",
         n_labeled=g,
-        assumptions=_ASSUMPTIONS,
+        assumptions=ASSUMPTIONS,
     )

@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.judges.association import ASSUMPTIONS
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["auc_interval"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-_ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
 
 
 def auc_interval(
@@ -69,7 +69,7 @@ def auc_interval(
         confidence_level=confidence_level,
         method="AUC, DeLong placements on the logit scale",
         n_labeled=g,
-        assumptions=_ASSUMPTIONS,
+        assumptions=ASSUMPTIONS,
     )
 
 

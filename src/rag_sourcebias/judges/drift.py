@@ -19,6 +19,7 @@ from rag_sourcebias.errors import (
 )
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.intervals.scale_checks import is_constant
+from rag_sourcebias.judges.anchors import FEWEST_ANCHORS
 from rag_sourcebias.judges.bias import mean_error
 from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
 from rag_sourcebias.types.intervals import Interval
@@ -26,7 +27,6 @@ from rag_sourcebias.types.intervals import Interval
 __all__ = ["check_drift", "require_stable"]
 
 FloatArray = npt.NDArray[np.float64]
-_FEWEST = 20
 _MOST_MISSING = 0.1
 
 
@@ -68,12 +68,12 @@ def check_drift(
         raise DataError(f"margin {margin!r} must be above 0")
     new = _aligned(anchors, new_values)
     known = np.flatnonzero(~np.isnan(new))
-    if len(known) < _FEWEST:
+    if len(known) < FEWEST_ANCHORS:
         raise InsufficientDataError(
-            f"{len(known)} of {len(new)} anchors have a new judge value; at least {_FEWEST} are "
-            "needed to tell drift",
+            f"{len(known)} of {len(new)} anchors have a new judge value; at least "
+            f"{FEWEST_ANCHORS} are needed to tell drift",
             n=len(known),
-            n_needed=_FEWEST,
+            n_needed=FEWEST_ANCHORS,
         )
     y, old, now = anchors.human[known], anchors.judge[known], new[known]
     span = float(max(old.max(), now.max()) - min(old.min(), now.min()))

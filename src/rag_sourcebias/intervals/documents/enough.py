@@ -11,7 +11,7 @@ from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.intervals.documents.sample import DocumentSample
 from rag_sourcebias.intervals.utility import RankedLabels
 
-__all__ = ["check_amount", "labels_needed"]
+__all__ = ["DOCUMENT_LABELS_NEEDED", "check_amount", "labels_needed"]
 
 FloatArray = npt.NDArray[np.float64]
 DOCUMENT_LABELS_NEEDED = 50

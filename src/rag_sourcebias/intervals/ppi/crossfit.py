@@ -13,14 +13,12 @@ from rag_sourcebias.inference.quantiles import (
     check_level,
     t_quantile,
 )
-from rag_sourcebias.intervals.ppi.forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.ppi.forms import DISTINCT, RANDOM, ppi_result, ppi_samples
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["crossfit_ppi_interval"]
 
 FloatArray = npt.NDArray[np.float64]
-_DISTINCT = "the unlabelled items are other items from the same distribution"
-_RANDOM = "the labelled items are drawn at random from the judged pool"
 
 
 def crossfit_ppi_interval(
@@ -71,5 +69,5 @@ def crossfit_ppi_interval(
         human=human,
         judge=judge,
         n_pool=n_pool,
-        assumptions=(_RANDOM, _DISTINCT),
+        assumptions=(RANDOM, DISTINCT),
     )

@@ -16,15 +16,13 @@ from rag_sourcebias.inference.quantiles import (
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.intervals.ppi.forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.ppi.forms import DISTINCT, RANDOM, ppi_result, ppi_samples
 from rag_sourcebias.intervals.values import Target, check_target
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["ppi_interval", "tuned_power"]
 
 FloatArray = npt.NDArray[np.float64]
-_DISTINCT = "the unlabelled items are other items from the same distribution"
-_RANDOM = "the labelled items are drawn at random from the judged pool"
 
 
 def ppi_interval(
@@ -86,8 +84,8 @@ def ppi_interval(
         judge=judge,
         n_pool=n_pool,
         assumptions=(
-            _RANDOM,
-            _DISTINCT,
+            RANDOM,
+            DISTINCT,
             "λ is as good as fixed" if tuned else "λ was fixed in advance",
         ),
         notes=("tuned λ: too short with few labels",) if tuned and n < 40 else (),

@@ -9,8 +9,10 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.values import as_values, judge_correlation
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["ppi_result", "ppi_samples"]
+__all__ = ["DISTINCT", "RANDOM", "ppi_result", "ppi_samples"]
 
+DISTINCT = "the unlabelled items are other items from the same distribution"
+RANDOM = "the labelled items are drawn at random from the judged pool"
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -10,12 +10,10 @@ from rag_sourcebias.inference.quantiles import (
     check_level,
     normal_quantile,
 )
-from rag_sourcebias.intervals.ppi.forms import ppi_result, ppi_samples
+from rag_sourcebias.intervals.ppi.forms import RANDOM, ppi_result, ppi_samples
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["paper_ppi_interval"]
-
-_RANDOM = "the labelled items are drawn at random from the judged pool"
 
 
 def paper_ppi_interval(
@@ -53,5 +51,5 @@ def paper_ppi_interval(
         human=human,
         judge=judge,
         n_pool=len(everything) - len(human),
-        assumptions=(_RANDOM, "normal quantiles; the overlap of the two samples is ignored"),
+        assumptions=(RANDOM, "normal quantiles; the overlap of the two samples is ignored"),
     )
