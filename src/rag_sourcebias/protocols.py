@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,13 @@ __all__ = [
     "Completer",
     "Encoder",
     "Judge",
+    "Observer",
     "Reranker",
     "Retriever",
     "RetrieverSpec",
 ]
+
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
 
 
 @runtime_checkable
@@ -171,4 +174,17 @@ class Judge(Protocol):
         self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None
     ) -> Judgments:
         """Judge items, in the given order; ``on_progress`` is told how many are done."""
+        ...
+
+
+@runtime_checkable
+class Observer(Protocol[EventT_contra]):
+    """Told about events of one kind: ``Observer[RetrievalEvent]`` sees retrievals.
+
+    Called from any thread, and from several at once unless an
+    :class:`~rag_sourcebias.instrument.EventQueue` stands in front.
+    """
+
+    def observe(self, event: EventT_contra) -> None:
+        """Take one event."""
         ...

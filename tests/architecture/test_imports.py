@@ -44,6 +44,8 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.intervals.crc",
         "rag_sourcebias.judges",
         "rag_sourcebias.llm",
+        "rag_sourcebias.tagging",
+        "rag_sourcebias.instrument",
         "rag_sourcebias.retrieval",
         "rag_sourcebias.report",
         "rag_sourcebias.adapters",

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import INTERRUPTIBLE
 
 COMMAND = [sys.executable, "-m", "rag_sourcebias"]
 
@@ -132,7 +133,7 @@ def test_interruption_keeps_the_cache_and_writes_no_report(tmp_path: Path) -> No
         *("--cache", "cache", "--report", "out", "--no-sole-corpus", "--no-length-matched"),
     ]
     with subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*INTERRUPTIBLE, *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

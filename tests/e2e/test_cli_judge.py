@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, ENVIRONMENT, inside, read_csv, refused, succeed, write_csv
+from command_line import (
+    ENVIRONMENT,
+    INTERRUPTIBLE,
+    inside,
+    read_csv,
+    refused,
+    succeed,
+    write_csv,
+)
 from model_server import LocalServer, Reply, chat_reply, serving
 
 pytest.importorskip("openai")
@@ -237,7 +245,7 @@ def test_interruption_keeps_the_answers_and_writes_nothing(
     answers(tmp_path, slow=True)
     asked = ("judge", "answers", "answers.csv", *model(server), "--concurrency", "2")
     with subprocess.Popen(
-        [*COMMAND, *asked, "-o", "judged.csv"],
+        [*INTERRUPTIBLE, *asked, "-o", "judged.csv"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

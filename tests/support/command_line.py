@@ -14,6 +14,13 @@ from pathlib import Path
 from rag_sourcebias.cli import main
 
 COMMAND = [sys.executable, "-m", "rag_sourcebias"]
+# A process started in the background of a shell has SIGINT ignored, and so have its children.
+INTERRUPTIBLE = [
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from rag_sourcebias.cli import main; main()",
+]
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1"}
 
 

@@ -1,0 +1,81 @@
+"""What observers are told about one retrieval."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.rankings import RankedList
+
+__all__ = ["MAX_LABELS", "RetrievalEvent", "hash_query"]
+
+MAX_LABELS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RetrievalEvent:
+    """One outermost retrieval: which documents, in which order, from where.
+
+    Holds no text of the query or of a document, and no object of the framework.
+
+    Parameters
+    ----------
+    ranked : RankedList
+        Document ids, best first; may be empty. Its ``query_id`` is "" or an identifier that is
+        not the query's text, such as :func:`hash_query` makes.
+    labels : mapping of str to str
+        Where the retrieval happened ("collection", "route", "tenant", …); at most 16. Copied.
+    monotonic : float
+        ``time.monotonic()`` of the end of the retrieval, in seconds.
+
+    Raises
+    ------
+    DataError
+        If there are too many labels, or one is not text.
+    """
+
+    ranked: RankedList
+    labels: Mapping[str, str] = field(default_factory=dict)
+    monotonic: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        labels = dict(self.labels)  # the event outlives the call: the caller may reuse its mapping
+        object.__setattr__(self, "labels", labels)
+        if len(labels) > MAX_LABELS:
+            raise DataError(f"an event has at most {MAX_LABELS} labels, got {len(labels)}")
+        for key, value in labels.items():
+            if not (isinstance(key, str) and isinstance(value, str)):
+                raise DataError(
+                    f"label {key!r} of an event must map text to text, "
+                    f"got a value of type {type(value).__name__}"
+                )
+
+    @property
+    def query_hash(self) -> str | None:
+        """Identifier of the query, None when it was not recorded."""
+        return self.ranked.query_id or None
+
+
+def hash_query(text: str, *, key: bytes) -> str:
+    """Return an identifier of a query from which its text cannot be read: 16 hex digits.
+
+    Keyed BLAKE2b (RFC 7693): without the key, frequent queries could be recognised by hashing
+    guesses. Equal texts give equal identifiers under one key only.
+
+    Parameters
+    ----------
+    text : str
+    key : bytes
+        Secret of 16 to 64 bytes, for example ``secrets.token_bytes(16)``.
+
+    Raises
+    ------
+    DataError
+        If the key has another length.
+    """
+    if not 16 <= len(key) <= 64:
+        raise DataError(f"the key must have 16 to 64 bytes, got {len(key)}")
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()

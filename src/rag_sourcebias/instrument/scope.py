@@ -1,0 +1,62 @@
+"""The outermost of nested direct calls, for wrappers that see no run ids."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from types import TracebackType
+
+__all__ = ["outermost"]
+
+_innermost: ContextVar[outermost | None] = ContextVar("rag_sourcebias_outermost", default=None)
+
+
+class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Tell whether this block is the outermost one of its owner.
+
+    Blocks nest through calls, awaits, tasks started inside, and threads into which the context
+    is copied. Once a block has ended it hides nothing, also from a task that outlives it or when
+    a generator holding it was abandoned.
+
+    Parameters
+    ----------
+    owner : object
+        Blocks of different owners (compared by identity) do not nest: give the observer, so that
+        two observers at different levels of one application both see their retrievals.
+
+    Examples
+    --------
+    >>> with outermost() as first:
+    ...     with outermost() as second:
+    ...         print(first, second)
+    True False
+    """
+
+    __slots__ = ("_open", "_outer", "_owner")
+
+    def __init__(self, owner: object = None) -> None:
+        self._owner = owner
+        self._open = False
+        self._outer: outermost | None = None
+
+    def __enter__(self) -> bool:
+        scope = _innermost.get()
+        self._outer = scope
+        self._open = True
+        _innermost.set(self)
+        while scope is not None:
+            if scope._open and scope._owner is self._owner:
+                return False
+            scope = scope._outer
+        return True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open = False
+        # Not by token: a generator may be closed in another context than the one it was started
+        # in, or after blocks that were entered later.
+        if _innermost.get() is self:
+            _innermost.set(self._outer)

@@ -1,0 +1,115 @@
+"""What a tagger is, and how several of them decide one document together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from rag_sourcebias.errors import DataError, SourceBiasError
+from rag_sourcebias.types.documents import DocTags
+
+__all__ = ["Tagger", "check_source", "tag_documents"]
+
+#: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
+Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
+
+
+def check_source(source: str) -> str:
+    """Return a source name as it is, if it is one.
+
+    Parameters
+    ----------
+    source : str
+        ``"human"`` or ``"llm:<model>"``.
+
+    Raises
+    ------
+    DataError
+        If it is anything else; an unknown source is None, never a word.
+
+    Examples
+    --------
+    >>> check_source("llm:gpt-4o")
+    'llm:gpt-4o'
+    """
+    if source == "human" or (source.startswith("llm:") and source[4:].strip()):
+        return source
+    raise DataError(
+        f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "
+        "(leave it out where the source is unknown)"
+    )
+
+
+def tag_documents(
+    documents: Iterable[tuple[str, str, Mapping[str, object]]], taggers: Sequence[Tagger]
+) -> Iterator[tuple[str, DocTags]]:
+    """Tag documents one after the other, with constant memory.
+
+    Each of source, style and pair id comes from the first tagger that knows it; origin and
+    confidence come with the source. What no tagger knows stays None. Where no tagger knows the
+    source, the origin is the first one given (declared provenance may say that a text is neither
+    of the two), otherwise None.
+
+    Parameters
+    ----------
+    documents : iterable of (doc_id, text, metadata)
+    taggers : sequence of Tagger
+        In order of trust.
+
+    Yields
+    ------
+    tuple of (str, DocTags)
+        One for every document, in the given order.
+
+    Raises
+    ------
+    DataError
+        If a tagger raises or returns something else than tags: names document and tagger.
+    """
+    names = [_name(tagger) for tagger in taggers]
+    for doc_id, text, metadata in documents:
+        found = [
+            tags
+            for tagger, name in zip(taggers, names, strict=True)
+            if (tags := _ask(tagger, name, doc_id, text, metadata)) is not None
+        ]
+        yield doc_id, _combine(found)
+
+
+def _name(tagger: Tagger) -> str:
+    return getattr(tagger, "__qualname__", None) or type(tagger).__qualname__
+
+
+def _ask(
+    tagger: Tagger, name: str, doc_id: str, text: str, metadata: Mapping[str, object]
+) -> DocTags | None:
+    try:
+        tags = tagger(doc_id, text, metadata)
+    except SourceBiasError as error:
+        raise DataError(f"document {doc_id!r}: tagger {name}: {error}") from error
+    except Exception as error:  # the caller's own code: whatever it raises, name the document
+        raise DataError(
+            f"document {doc_id!r}: tagger {name} raised {type(error).__name__}: {error}; "
+            "a tagger returns DocTags, or None where it knows nothing"
+        ) from error
+    if tags is not None and not isinstance(tags, DocTags):
+        raise DataError(
+            f"document {doc_id!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
+            "expected DocTags, or None where it knows nothing"
+        )
+    return tags
+
+
+def _combine(found: Sequence[DocTags]) -> DocTags:
+    if len(found) == 1:
+        return found[0]
+    decided = next((tags for tags in found if tags.source is not None), None)
+    if decided is None:
+        decided = next((tags for tags in found if tags.origin is not None), DocTags())
+    return DocTags(
+        source=decided.source,
+        style=next((tags.style for tags in found if tags.style is not None), None),
+        pair_id=next((tags.pair_id for tags in found if tags.pair_id is not None), None),
+        origin=decided.origin,
+        confidence=decided.confidence,
+    )

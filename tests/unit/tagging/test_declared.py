@@ -1,0 +1,175 @@
+"""Declared provenance: only what a field says."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_sourcebias.tagging.declared import UNNAMED_MODEL, ProvenanceTagger
+from rag_sourcebias.tagging.html_fields import html_fields
+from rag_sourcebias.tagging.text_manifest import read_text_manifest, strip_text_manifests
+from rag_sourcebias.types.documents import DocTags
+
+IPTC = "http://cv.iptc.org/newscodes/digitalsourcetype/"
+
+
+def cbor_text(value: str) -> bytes:
+    raw = value.encode()
+    return (bytes([0x60 + len(raw)]) if len(raw) < 24 else bytes([0x78, len(raw)])) + raw
+
+
+def store(*pairs: tuple[str, str]) -> bytes:
+    body = b"".join(cbor_text(key) + cbor_text(value) for key, value in pairs)
+    return b"\x00\x00\x00\x20jumb\xa3" + body + b"\xff\x00"
+
+
+def wrapped(payload: bytes, *, version: int = 1, length: int | None = None, pad: int = 5) -> str:
+    """The wrapper, built from the words of the specification."""
+    size = len(payload) if length is None else length
+    data = b"C2PATXT\0" + bytes([version]) + size.to_bytes(4, "big") + payload + b"\0" * pad
+    return "\ufeff" + "".join(chr(0xFE00 + b) if b < 16 else chr(0xE0100 + b - 16) for b in data)
+
+
+def tag(metadata: dict | None = None, text: str = "text") -> DocTags | None:
+    return ProvenanceTagger()("d", text, metadata or {})
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        (IPTC + "trainedAlgorithmicMedia", UNNAMED_MODEL),
+        ("trainedAlgorithmicMedia", UNNAMED_MODEL),
+        ("https://schema.org/TrainedAlgorithmicMediaDigitalSource", UNNAMED_MODEL),
+        (IPTC + "digitalCreation", "human"),
+        (IPTC + "humanEdits", "human"),
+        (IPTC + "compositeWithTrainedAlgorithmicMedia", None),
+        (IPTC + "algorithmicallyEnhanced", None),
+        (IPTC + "algorithmicMedia", None),
+        (IPTC + "digitalCapture", None),
+        ("nonsense", None),
+    ],
+)
+def test_iptc_types(value: str, source: str | None) -> None:
+    assert tag({"digitalSourceType": value}) == DocTags(source=source, origin="provenance")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"Iptc4xmpExt:DigitalSourceType": "humanEdits"},
+        {"digital_source_type": "humanEdits"},
+        {"xmp": {"digitalsourcetype": "humanEdits"}},
+        {"headers": {"ai-disclosure": "mode=none"}},
+        {"AI_Disclosure": "none"},
+    ],
+)
+def test_spellings_and_places(metadata: dict) -> None:
+    assert tag(metadata).source == "human"
+
+
+@pytest.mark.parametrize("metadata", [{}, {"source": "human"}, {"digitalSourceType": ""}, {"a": 1}])
+def test_no_declaration_gives_nothing(metadata: dict) -> None:
+    assert tag(metadata) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        ('mode=ai-originated, model="gpt-4o, large", provider="OpenAI"', "llm:gpt-4o, large"),
+        ("mode=machine-generated; model=phi-3", "llm:phi-3"),
+        ("mode=machine-generated", UNNAMED_MODEL),
+        ('mode=ai-modified, model="gpt-4o"', None),
+        ("mode=none", "human"),
+        ("mode=other", None),
+    ],
+)
+def test_ai_disclosure(value: str, source: str | None) -> None:
+    assert tag({"AI-Disclosure": value}) == DocTags(source=source, origin="provenance")
+
+
+def test_declarations_that_disagree_leave_the_source_unknown() -> None:
+    tagger = ProvenanceTagger()
+    both = {"digitalSourceType": "humanEdits", "AI-Disclosure": "mode=machine-generated"}
+    assert tagger("d", "", both) == DocTags(origin="provenance")
+    models = {
+        "AI-Disclosure": "mode=ai-originated, model=a",
+        "headers": {"AI-Disclosure": "mode=ai-originated, model=b"},
+    }
+    assert tagger("d", "", models) == DocTags(origin="provenance")
+    assert tagger.seen["conflict"] == 2
+    assert tagger.seen["AI-Disclosure: llm"] == 3
+
+
+def test_a_model_named_in_one_field_completes_the_other() -> None:
+    both = {
+        "digitalSourceType": "trainedAlgorithmicMedia",
+        "AI-Disclosure": "mode=ai-originated, model=m",
+    }
+    assert tag(both).source == "llm:m"
+
+
+PAGE = """<!DOCTYPE html><html><head>
+<!-- <meta name="AI-Disclosure" content="mode=none"> -->
+<meta content='mode=ai-originated, model=&quot;gpt-4o&quot;' name="ai-disclosure">
+<script type="application/ld+json">{"@graph": [
+ {"@type": "Article", "digitalSourceType": "https://schema.org/TrainedAlgorithmicMediaDigitalSource"},
+ {"@type": "ImageObject", "digitalSourceType": "https://schema.org/DigitalCreationDigitalSource"}]}
+</script></head><body><meta name="AI-Disclosure" content="mode=none"></body></html>"""
+
+
+def test_html_pages_are_read_without_comments_body_and_pictures() -> None:
+    assert tag(text=PAGE) == DocTags(source="llm:gpt-4o", origin="provenance")
+    assert tag(text="How to write " + PAGE) is None
+    assert list(html_fields('<html><script type="application/ld+json">{bad</script>')) == []
+
+
+def test_a_text_manifest_gives_generator_and_source_type() -> None:
+    kind = IPTC + "trainedAlgorithmicMedia"
+    payload = store(("claim_generator", "WriterApp/1.0"), ("digitalSourceType", kind))
+    text = "Some text \U0001f600\ufe0f." + wrapped(payload)
+    found = read_text_manifest(text)
+    assert (found.complete, found.claim_generator) == (True, "WriterApp/1.0")
+    assert found.source_types == (kind,)
+    # the claim generator made the claim; the text's model is not named
+    assert tag(text=text) == DocTags(source=UNNAMED_MODEL, origin="provenance")
+
+
+def test_claim_generator_info_is_read() -> None:
+    payload = b"\x74claim_generator_info\xa1" + cbor_text("name") + cbor_text("c2pa-rs")
+    assert read_text_manifest("a" + wrapped(payload)).claim_generator == "c2pa-rs"
+
+
+def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() -> None:
+    tagger = ProvenanceTagger()
+    text = "a" + wrapped(store(("claim_generator", "App")))
+    assert tagger("d", text, {}) == DocTags(origin="provenance")
+    (declared,) = tagger.read(text, {})
+    assert (declared.field, declared.value, declared.says) == ("C2PA", "App", "nothing")
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        wrapped(b"abc", length=99),
+        wrapped(store(("digitalSourceType", "humanEdits")), version=2),
+        wrapped(b"", pad=0)[:12],
+        wrapped(b"", pad=0)[:9],
+    ],
+)
+def test_nothing_is_read_from_a_wrapper_cut_short_or_of_another_version(wrapper: str) -> None:
+    assert read_text_manifest("a" + wrapper).complete is False
+    assert tag(text="a" + wrapper) == DocTags(origin="provenance")
+
+
+def test_ingredients_that_disagree_leave_the_source_unknown() -> None:
+    payload = store(
+        ("digitalSourceType", "humanEdits"), ("digitalSourceType", "trainedAlgorithmicMedia")
+    )
+    assert tag(text=wrapped(payload)) == DocTags(origin="provenance")
+
+
+def test_stripping_keeps_everything_else() -> None:
+    plain = "\ufeffSome \U0001f600\ufe0f text"
+    assert strip_text_manifests(plain + wrapped(b"abc") + " end") == plain + " end"
+    assert strip_text_manifests(plain) is plain
+    assert read_text_manifest(plain) is None
+    assert read_text_manifest("C2PATXT\0 in plain letters") is None

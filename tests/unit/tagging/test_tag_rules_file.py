@@ -1,0 +1,125 @@
+"""Rule files: what they may say, and errors with file, line and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging.rule_file import read_rules
+from rag_sourcebias.tagging.rules import RuleTagger
+
+GOOD = r"""
+rules:
+  - name: bot
+    when:
+      metadata:
+        generator: {regex: '^gpt-(?P<model>.+)$'}
+        lang: [en, de]
+        crawl.agent: {present: false}
+      url_host: {glob: '*.example.com'}
+      id: {regex: '^(?P<original>.+)-rewrite$'}
+    set: {source: "llm:gpt-{model}", pair_id: "{original}", style: news}
+  - when: {metadata: {author: Ann}}
+    set: {source: human}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "rules.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_rule_file_tags(tmp_path: Path) -> None:
+    tagger = RuleTagger(read_rules(write(tmp_path, GOOD)))
+    metadata = {"generator": "gpt-4o", "lang": "de", "url": "https://a.example.com/x"}
+    tags = tagger("q7-rewrite", "text", metadata)
+    assert (tags.source, tags.pair_id, tags.style) == ("llm:gpt-4o", "q7", "news")
+    assert tagger("q7-rewrite", "text", metadata | {"crawl": {"agent": "x"}}) is None
+    assert tagger("d", "text", {"author": "Ann"}).source == "human"
+    assert tagger.matched == {"bot": 1, "rule 2": 1}
+
+
+def test_doc_of_the_module_is_a_rule_file(tmp_path: Path) -> None:
+    from rag_sourcebias.tagging import rule_file
+
+    block = rule_file.__doc__.split("::\n", 1)[1]
+    assert [rule.name for rule in read_rules(write(tmp_path, block))] == ["house bot"]
+
+
+RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"rules.yaml is empty; expected a mapping with the key 'rules'"),
+        ("# only a comment\n", "is empty"),
+        (
+            "- a\n",
+            r"rules.yaml:1: the file: a list; expected a mapping with keys out of \['rules'\]",
+        ),
+        ("rule:\n  - x\n", r":1: rule: unknown key 'rule'; did you mean 'rules'\? accepted"),
+        ("rules: []\n", r":1: rules: a list without content; expected a list with at least one"),
+        ("rules:\n", r":1: rules: empty; expected a list"),
+        ("rules:\n  - when: {id: x}\n", r":2: rules\[1\]: the key 'set' is missing"),
+        (
+            "rules:\n  - when: {id: x}\n    set: {sorce: human}\n",
+            r":3: rules\[1\]\.set\.sorce: unknown key 'sorce'; did you mean 'source'\?",
+        ),
+        (
+            "rules:\n  - when:\n      metadata:\n        a: {regx: x}\n    set: {source: human}\n",
+            r":4: rules\[1\]\.when\.metadata\.a\.regx: unknown key 'regx'; did you mean 'regex'\?",
+        ),
+        (
+            RULE.format(test="{regex: '('}"),
+            r":2: rules\[1\]\.when\.metadata\.a\.regex: '\(' is not a regular expression",
+        ),
+        (RULE.format(test="{present: maybe}"), r"a\.present: 'maybe' is not true or false"),
+        (RULE.format(test="{in: x}"), r"a\.in: 'x'; expected a list"),
+        (RULE.format(test="{equals: x, glob: y}"), r"2 tests .*expected exactly one"),
+        (RULE.format(test="[[x]]"), r"a\[1\]: a list; expected text"),
+        (
+            "rules:\n  - when: {id: x}\n    set:\n      style: a\n      source: gpt-4\n",
+            r":5: rules\[1\]\.set\.source: source 'gpt-4' is not a source name; expected 'human'",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    set: {style: a}\n"
+            "  - when: {id: x}\n    set: {style: 3}\n",
+            r":5: rules\[2\]\.set\.style: '3'; expected text \(quote it",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    when: {id: y}\n    set: {source: human}\n",
+            r":3: rules\[1\]\.when: the key 'when' stands twice, first in line 2",
+        ),
+        (
+            "rules:\n  - when: {id: x}\n    set: {pair_id: '{1}'}\n",
+            r":3: rules\[1\]\.set: rule 'rule 1'.*group \{1\}",
+        ),
+        (
+            "rules:\n  - &r\n    name: n\n    when: {id: x}\n    set: {source: human}\n  - *r\n",
+            r"the name 'n' is also that of the rule in line",
+        ),
+        ("rules: [\n", r"rules.yaml:2: not YAML"),
+        ("rules: !!python/object:os.system x\n", r":1: rules: 'x'; expected a list"),
+        (
+            "rules:\n  - when: {id: !!python/name:os.system x}\n    set: {style: a}\n",
+            "cannot be read",
+        ),
+        ("a: 1\n---\nb: 2\n", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_rules(write(tmp_path, text))
+
+
+def test_a_missing_file_and_a_binary_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no\.yaml cannot be read"):
+        read_rules(tmp_path / "no.yaml")
+    file = tmp_path / "latin.yaml"
+    file.write_bytes(b"rules: \xff\xfe")
+    with pytest.raises(DataError, match=r"latin\.yaml is not UTF-8 \(byte 7\)"):
+        read_rules(file)
