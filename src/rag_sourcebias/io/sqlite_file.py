@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ __all__ = ["MOST_KEYS", "SqliteFile"]
 
 MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
 _WAIT_SECONDS = 60.0  # for another process that is writing
+_PAUSE_SECONDS = 0.02
 
 
 class SqliteFile:
@@ -58,7 +60,7 @@ class SqliteFile:
         """
         try:
             with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
-                database.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(database)
                 database.execute("PRAGMA synchronous = NORMAL")
                 with database:
                     database.execute(self._schema)
@@ -77,3 +79,20 @@ class SqliteFile:
             f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
             "filled again"
         )
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Switch the file to write-ahead logging, once in its life.
+
+    SQLite does not wait for the switch as it does for a write: while another process creates the
+    same file it answers "database is locked" at once. So we wait here.
+    """
+    last = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > last:
+                raise
+            time.sleep(_PAUSE_SECONDS)
