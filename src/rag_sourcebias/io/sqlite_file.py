@@ -91,8 +91,9 @@ def _write_ahead(database: sqlite3.Connection) -> None:
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")
-            return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > last:
                 raise
             time.sleep(_PAUSE_SECONDS)
+        else:
+            return
