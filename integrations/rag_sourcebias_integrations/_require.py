@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.errors import MissingExtraError, UnsupportedVersionError
 
-__all__ = ["require"]
+__all__ = ["require", "require_version"]
 
 
 def require(module: str, *, package: str, extra: str, feature: str) -> ModuleType:
@@ -18,3 +20,31 @@ def require(module: str, *, package: str, extra: str, feature: str) -> ModuleTyp
         if error.name != module.partition(".")[0]:
             raise
         raise MissingExtraError(package=package, extra=extra, feature=feature) from error
+
+
+def require_version(package: str, *, extra: str, at_least: str) -> None:
+    """Check that a distribution is installed and not too old.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    UnsupportedVersionError
+        If its version is below ``at_least``.
+    """
+    try:
+        found = version(package)
+    except PackageNotFoundError as error:
+        raise MissingExtraError(
+            package=package, extra=extra, feature=f"instrumenting {package}"
+        ) from error
+    if _numbers(found) < _numbers(at_least):
+        raise UnsupportedVersionError(
+            f"{package} {found} is too old; rag-sourcebias works with {at_least} or newer: "
+            f"pip install -U '{package}>={at_least}'"
+        )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version; pre-release marks are ignored."""
+    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0])[:3])

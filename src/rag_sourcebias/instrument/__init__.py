@@ -1,30 +1,42 @@
 """The framework-free part of observing retrievals inside a running application.
 
-An adapter turns a native result into a :class:`RetrievalEvent` inside :class:`guarded`, unless
-:func:`is_suppressed`, and only for the outermost retrieval (:class:`OutermostTracker` where the
-framework names runs, :class:`outermost` around direct calls); an :class:`EventQueue` in front of
-the observer keeps the caller from waiting.
+An :class:`Adapter` hands what a framework shows to a :class:`Recorder`, which never raises, sees
+to it that only the outermost retrieval counts and that nothing inside :class:`suppress` does, and
+brings a :class:`RetrievalEvent` to the observer on a thread of its own.
 """
 
+from rag_sourcebias.instrument.adapter import Adapter, Attachment, Instrumentation
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
+from rag_sourcebias.instrument.exposure import ExposureCounts, ExposureObserver, GroupExposure
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.instrument.queue import EventQueue
+from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.instrument.scope import outermost
 from rag_sourcebias.instrument.suppression import is_suppressed, suppress
+from rag_sourcebias.instrument.tag_lookup import TagLookup, text_id
 from rag_sourcebias.instrument.tracker import OutermostTracker
 
 __all__ = [
+    "Adapter",
+    "Attachment",
     "CollectingObserver",
     "CountingObserver",
     "DroppedEvents",
     "EventQueue",
+    "ExposureCounts",
+    "ExposureObserver",
+    "GroupExposure",
+    "Instrumentation",
     "OutermostTracker",
+    "Recorder",
     "RetrievalEvent",
+    "TagLookup",
     "guarded",
     "hash_query",
     "is_suppressed",
     "outermost",
     "suppress",
+    "text_id",
 ]

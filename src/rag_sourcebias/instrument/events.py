@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.rankings import RankedList
 
 __all__ = ["MAX_LABELS", "RetrievalEvent", "hash_query"]
 
 MAX_LABELS = 16
+_UNTAGGED = DocTags()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,6 +28,9 @@ class RetrievalEvent:
     ranked : RankedList
         Document ids, best first; may be empty. Its ``query_id`` is "" or an identifier that is
         not the query's text, such as :func:`hash_query` makes.
+    tags : tuple of DocTags
+        What is known of each document, in the order of ``ranked``; filled with "all unknown"
+        when it is left out.
     labels : mapping of str to str
         Where the retrieval happened ("collection", "route", "tenant", …); at most 16. Copied.
     monotonic : float
@@ -34,16 +39,23 @@ class RetrievalEvent:
     Raises
     ------
     DataError
-        If there are too many labels, or one is not text.
+        If there are too many labels, one is not text, or tags and documents differ in number.
     """
 
     ranked: RankedList
+    tags: tuple[DocTags, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     monotonic: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         labels = dict(self.labels)  # the event outlives the call: the caller may reuse its mapping
         object.__setattr__(self, "labels", labels)
+        if len(self.tags) != len(self.ranked):
+            if self.tags:
+                raise DataError(
+                    f"an event of {len(self.ranked)} documents has {len(self.tags)} tags"
+                )
+            object.__setattr__(self, "tags", (_UNTAGGED,) * len(self.ranked))
         if len(labels) > MAX_LABELS:
             raise DataError(f"an event has at most {MAX_LABELS} labels, got {len(labels)}")
         for key, value in labels.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -22,6 +24,9 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     owner : object
         Blocks of different owners (compared by identity) do not nest: give the observer, so that
         two observers at different levels of one application both see their retrievals.
+    lasts : float
+        Seconds after which a block that has not ended hides nothing any more. For blocks that
+        begin and end in callbacks: an interrupted application never calls the second one.
 
     Examples
     --------
@@ -31,20 +36,23 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     True False
     """
 
-    __slots__ = ("_open", "_outer", "_owner")
+    __slots__ = ("_deadline", "_lasts", "_open", "_outer", "_owner")
 
-    def __init__(self, owner: object = None) -> None:
+    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
         self._owner = owner
+        self._lasts = lasts
+        self._deadline = math.inf
         self._open = False
         self._outer: outermost | None = None
 
     def __enter__(self) -> bool:
-        scope = _innermost.get()
-        self._outer = scope
+        scope = self._outer = _still_open(_innermost.get())
         self._open = True
+        now = time.monotonic()
+        self._deadline = now + self._lasts
         _innermost.set(self)
         while scope is not None:
-            if scope._open and scope._owner is self._owner:
+            if scope._open and scope._owner is self._owner and now < scope._deadline:
                 return False
             scope = scope._outer
         return True
@@ -59,4 +67,11 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
         # Not by token: a generator may be closed in another context than the one it was started
         # in, or after blocks that were entered later.
         if _innermost.get() is self:
-            _innermost.set(self._outer)
+            _innermost.set(_still_open(self._outer))
+
+
+def _still_open(scope: outermost | None) -> outermost | None:
+    """Skip blocks that ended before those inside them did, or they would pile up."""
+    while scope is not None and not scope._open:
+        scope = scope._outer
+    return scope

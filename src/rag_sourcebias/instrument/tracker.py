@@ -61,14 +61,20 @@ class OutermostTracker:
         return len(self._open)
 
     def start(
-        self, run_id: Hashable, parent_id: Hashable | None, *, is_retrieval: bool = True
+        self,
+        run_id: Hashable,
+        parent_id: Hashable | None,
+        *,
+        is_retrieval: bool = True,
+        nested: bool = False,
     ) -> None:
         """Note that a run started.
 
         Runs that are no retrievals need to be announced only where they may lie between an
         outer and an inner retrieval. Announcing an open run again changes nothing, except that
         ``is_retrieval=True`` makes it a retrieval (LlamaIndex announces the span first, then the
-        retrieval inside it).
+        retrieval inside it). ``nested`` says that the run is known to lie inside a retrieval
+        which it does not name as its parent.
         """
         lost = 0
         with self._lock:
@@ -77,7 +83,7 @@ class OutermostTracker:
             flags = self._open.get(run_id)
             if flags is None:
                 parent = self._open.get(parent_id, self._ended.get(parent_id, 0))
-                flags = _NESTED if parent else 0
+                flags = _NESTED if parent or nested else 0
                 if len(self._open) >= self._capacity:
                     lost = self._open.pop(next(iter(self._open))) == _RETRIEVAL
             self._open[run_id] = flags | (_RETRIEVAL if is_retrieval else 0)

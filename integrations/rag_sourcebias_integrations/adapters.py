@@ -1,0 +1,84 @@
+"""The adapters as entry points: light to import, each loads its framework when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rag_sourcebias.instrument import Attachment, Recorder
+from rag_sourcebias_integrations._require import require_version
+
+__all__ = ["CHROMA", "LANGCHAIN", "LLAMA_INDEX", "PYTHON", "FrameworkAdapter"]
+
+
+class FrameworkAdapter:
+    """An adapter whose code is imported on first use.
+
+    Parameters
+    ----------
+    accepts : str
+        What can be given, for error messages.
+    module : str
+        Module below this package with ``attach(obj, recorder)``.
+    package, extra : str, optional
+        Distribution of the framework, and the extra that installs it.
+    at_least : str, optional
+        Lowest supported version of the distribution.
+    """
+
+    def __init__(
+        self,
+        *,
+        accepts: str,
+        module: str,
+        package: str | None = None,
+        extra: str = "",
+        at_least: str = "0",
+    ) -> None:
+        self.accepts = accepts
+        self._module = module
+        self._package = package
+        self._extra = extra
+        self._at_least = at_least
+
+    def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
+        """Instrument an object; None when it is not one of the framework's that can be.
+
+        Raises
+        ------
+        MissingExtraError
+            If the framework is not installed.
+        UnsupportedVersionError
+            If it is too old.
+        """
+        if self._package is not None:
+            require_version(self._package, extra=self._extra, at_least=self._at_least)
+        module = import_module(f"rag_sourcebias_integrations.{self._module}")
+        attachment: Attachment | None = module.attach(obj, recorder)
+        return attachment
+
+
+LANGCHAIN = FrameworkAdapter(
+    accepts='a LangChain retriever or vector store, or "langchain" for all retrievers',
+    module="langchain.attach",
+    package="langchain-core",
+    extra="langchain",
+    at_least="1.0",
+)
+LLAMA_INDEX = FrameworkAdapter(
+    accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
+    module="llama_index.attach",
+    package="llama-index-core",
+    extra="llama-index",
+    at_least="0.13",
+)
+CHROMA = FrameworkAdapter(
+    accepts='a Chroma collection or client, or "chroma" for all collections',
+    module="chroma.attach",
+    package="chromadb",
+    extra="chroma",
+    at_least="1.0.20",
+)
+PYTHON = FrameworkAdapter(
+    accepts="a function from a query to documents, best first",
+    module="python.attach",
+)

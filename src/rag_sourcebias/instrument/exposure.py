@@ -1,0 +1,132 @@
+"""Who gets the ranks: running counts of retrieved documents per source or style."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.process import renews_after_fork
+
+__all__ = ["ExposureCounts", "ExposureObserver", "GroupExposure"]
+
+_WEIGHTS = [1 / math.log2(rank + 1) for rank in range(1, 101)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupExposure:
+    """What the documents of one group got.
+
+    Parameters
+    ----------
+    documents : int
+        Times a document of the group was retrieved.
+    first : int
+        Times one of them was at rank 1.
+    exposure : float
+        Sum of 1/log2(rank + 1) over these documents.
+    """
+
+    documents: int
+    first: int
+    exposure: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureCounts:
+    """Counts at one moment.
+
+    Parameters
+    ----------
+    n_retrievals, n_empty : int
+        Retrievals seen, and those among them that returned nothing.
+    groups : mapping of str to GroupExposure
+        By source or style; ``""`` are the documents for which it is unknown.
+    """
+
+    n_retrievals: int
+    n_empty: int
+    groups: Mapping[str, GroupExposure]
+
+    def shares(self) -> dict[str, float]:
+        """Share of the exposure of each group, in [0, 1]; empty when nothing was retrieved."""
+        total = sum(group.exposure for group in self.groups.values())
+        return {name: group.exposure / total for name, group in self.groups.items()}
+
+
+class ExposureObserver:
+    """Count what each source, or style, gets of the ranks; thread-safe, constant memory.
+
+    Parameters
+    ----------
+    by : {"source", "style"}
+    max_groups : int
+        Groups told apart, at least 1; documents of further ones are counted as ``"other"``.
+
+    Raises
+    ------
+    DataError
+        If ``by`` or ``max_groups`` is not one of these.
+
+    Examples
+    --------
+    >>> from rag_sourcebias.types import DocTags, RankedList
+    >>> observer = ExposureObserver()
+    >>> ranked = RankedList(query_id="", doc_ids=("a", "b"))
+    >>> observer.observe(RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"), DocTags())))
+    >>> {name: round(share, 2) for name, share in observer.counts().shares().items()}
+    {'': 0.39, 'human': 0.61}
+    """
+
+    def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
+        if by not in ("source", "style"):
+            raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+        if max_groups < 1:
+            raise DataError(f"max_groups must be at least 1, got {max_groups}")
+        self._by = by
+        self._max_groups = max_groups
+        self._n_retrievals = self._n_empty = 0
+        self._groups: dict[str, list[float]] = {}  # documents, first, exposure
+        self._lock = threading.RLock()
+        renews_after_fork(self)
+
+    def observe(self, event: RetrievalEvent) -> None:
+        """Count one retrieval."""
+        by_source = self._by == "source"
+        with self._lock:
+            self._n_retrievals += 1
+            self._n_empty += not event.tags
+            for index, tags in enumerate(event.tags):
+                name = (tags.source if by_source else tags.style) or ""
+                group = self._groups.get(name)
+                if group is None:
+                    group = self._group(name)
+                group[0] += 1
+                group[1] += index == 0
+                group[2] += _WEIGHTS[index] if index < 100 else 1 / math.log2(index + 2)
+
+    def counts(self) -> ExposureCounts:
+        """Return the counts so far."""
+        with self._lock:
+            return ExposureCounts(
+                n_retrievals=self._n_retrievals,
+                n_empty=self._n_empty,
+                groups={
+                    name: GroupExposure(
+                        documents=int(group[0]), first=int(group[1]), exposure=group[2]
+                    )
+                    for name, group in sorted(self._groups.items())
+                },
+            )
+
+    def _group(self, name: str) -> list[float]:
+        if len(self._groups) >= self._max_groups:
+            name = "other"
+        return self._groups.setdefault(name, [0, 0, 0.0])
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()

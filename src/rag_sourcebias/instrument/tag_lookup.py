@@ -1,0 +1,65 @@
+"""Tags of retrieved documents from a tag store, remembered for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rag_sourcebias.tagging.store import TagStore, content_hash
+from rag_sourcebias.types.documents import DocTags
+
+__all__ = ["TagLookup", "text_id"]
+
+_TEXT_PREFIX = "text:"
+
+
+def text_id(text: str) -> str:
+    """Return the id of a document that has none: a hash from which the text cannot be read."""
+    return _TEXT_PREFIX + content_hash(text).hex()
+
+
+class TagLookup:
+    """A tag store in front of which frequent documents are remembered; not thread-safe.
+
+    A store on disk answers in hundreds of microseconds, a store on a network may take longer,
+    and a few documents make up most of what a retriever returns.
+
+    Parameters
+    ----------
+    store : TagStore
+        Asked by document id, or by content for documents named by :func:`text_id`.
+    capacity : int
+        Documents remembered.
+    max_age : float
+        Seconds after which all of them are asked for again, so that new tags are seen.
+    """
+
+    def __init__(self, store: TagStore, *, capacity: int = 100_000, max_age: float = 60.0) -> None:
+        self._store = store
+        self._capacity = capacity
+        self._max_age = max_age
+        self._known: dict[str, DocTags] = {}
+        self._since = time.monotonic()
+
+    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+        """Return the tags of each document, in order."""
+        now = time.monotonic()
+        if now - self._since > self._max_age or len(self._known) > self._capacity:
+            self._known.clear()
+            self._since = now
+        known = self._known
+        unknown = [doc_id for doc_id in dict.fromkeys(doc_ids) if doc_id not in known]
+        if unknown:
+            known.update(self._ask(unknown))
+        return [known[doc_id] for doc_id in doc_ids]
+
+    def _ask(self, doc_ids: Sequence[str]) -> dict[str, DocTags]:
+        by_text = [doc_id for doc_id in doc_ids if doc_id.startswith(_TEXT_PREFIX)]
+        by_id = [doc_id for doc_id in doc_ids if not doc_id.startswith(_TEXT_PREFIX)]
+        found: dict[str, DocTags] = {}
+        if by_id:
+            found.update(zip(by_id, self._store.get(by_id), strict=True))
+        if by_text:
+            hashes = [bytes.fromhex(doc_id.removeprefix(_TEXT_PREFIX)) for doc_id in by_text]
+            found.update(zip(by_text, self._store.get_by_hash(hashes), strict=True))
+        return found
