@@ -46,7 +46,10 @@ class MemoryTagStore:
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
-        hashes = [content_hash(text) for text in check_strings(texts, "text")]
+        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
+
+    def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
+        """As :meth:`get_by_text`, for texts known by their hash only."""
         with self._lock:
             found = [self._ids_of.get(key) for key in hashes]
             return [UNKNOWN if ids is None else self._tags[next(reversed(ids))] for ids in found]

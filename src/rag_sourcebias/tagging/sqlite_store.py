@@ -52,7 +52,11 @@ class SqliteTagStore:
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
-        return self._find("text_hash", [content_hash(t) for t in check_strings(texts, "text")])
+        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
+
+    def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
+        """As :meth:`get_by_text`, for texts known by their hash only."""
+        return self._find("text_hash", list(hashes))
 
     def put(
         self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None

@@ -31,6 +31,10 @@ class TagStore(Protocol):
         """Tags of the document put last with exactly this text; all unknown where none was."""
         ...
 
+    def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
+        """As :meth:`get_by_text`, for texts known by their :func:`content_hash` only."""
+        ...
+
     def put(
         self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
     ) -> None:

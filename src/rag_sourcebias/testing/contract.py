@@ -6,8 +6,9 @@ class, implement the hooks with the real framework, and pytest runs the contract
 
 from rag_sourcebias.testing.documents import DOCUMENTS, QUERY, ContractDocument, tag_document
 from rag_sourcebias.testing.encoders import EncoderContract, SidedEncoder
+from rag_sourcebias.testing.hooks import ContractFailure
 from rag_sourcebias.testing.kit import ContractKit
-from rag_sourcebias.testing.retrieval import ContractFailure, RetrievalContract
+from rag_sourcebias.testing.retrieval import RetrievalContract
 from rag_sourcebias.testing.tagging import TaggingContract
 
 __all__ = [

@@ -56,7 +56,8 @@ class SidedEncoder:
         for row, text in zip(rows, texts, strict=True):
             digest = blake2b((prefix + text).encode(), digest_size=self.dimension).digest()
             row[:] = np.frombuffer(digest, np.uint8) / 128.0 - 1.0
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        return rows
 
 
 class EncoderContract(ContractKit):
