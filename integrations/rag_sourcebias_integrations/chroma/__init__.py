@@ -1,5 +1,24 @@
-"""Chroma: collections as retrievers."""
+"""Chroma: collections as retrievers, tagged in place, and with another encoder.
 
+Importing this package registers :class:`EncoderEmbeddingFunction` with Chroma.
+"""
+
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.migrate import migrate_encoder, restore_collection
+from rag_sourcebias_integrations.chroma.migration import Migration
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
+from rag_sourcebias_integrations.chroma.store import ChromaStore, open_store
+from rag_sourcebias_integrations.chroma.tagging import atag_collection, tag_collection
 
-__all__ = ["ChromaSpec", "chroma_spec"]
+__all__ = [
+    "ChromaSpec",
+    "ChromaStore",
+    "EncoderEmbeddingFunction",
+    "Migration",
+    "atag_collection",
+    "chroma_spec",
+    "migrate_encoder",
+    "open_store",
+    "restore_collection",
+    "tag_collection",
+]

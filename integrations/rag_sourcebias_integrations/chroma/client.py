@@ -38,7 +38,9 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
                 f"Chroma folder {str(place)!r} cannot be used ({error.strerror}); give a folder "
                 "that exists or can be made"
             ) from error
-        return chromadb.PersistentClient(path=str(place), settings=settings)
+        # chromadb shares databases within a process by the text of the path: a relative one would
+        # open the old folder's database after a change of the working folder.
+        return chromadb.PersistentClient(path=str(Path(place).resolve()), settings=settings)
     url = urlsplit(str(place))
     try:
         port = url.port or (443 if url.scheme == "https" else 8000)

@@ -11,7 +11,7 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli import audit, datasets, interval, judge, labels, report
+from rag_sourcebias.cli import audit, datasets, interval, judge, labels, report, tag
 from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
@@ -44,6 +44,7 @@ app.command("interval")(interval.interval)
 app.add_typer(judge.app, name="judge")
 app.add_typer(labels.app, name="labels")
 app.add_typer(report.app, name="report")
+app.add_typer(tag.app, name="tag")
 app.command("datasets")(datasets.datasets)
 
 

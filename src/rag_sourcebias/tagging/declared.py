@@ -17,6 +17,7 @@ __all__ = ["UNNAMED_MODEL", "Declaration", "ProvenanceTagger"]
 
 #: Source of a text declared as generated where no model is named.
 UNNAMED_MODEL = "llm:unnamed"
+_READS = "provenance:1"
 
 
 class ProvenanceTagger:
@@ -41,6 +42,11 @@ class ProvenanceTagger:
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of what is read as a declaration; a release that reads more changes it."""
+        return _READS
 
     def read(self, text: str, metadata: Mapping[str, object]) -> tuple[Declaration, ...]:
         """Every declaration of one document, metadata first."""

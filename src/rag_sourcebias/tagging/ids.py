@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging.fingerprint import digest
 from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.documents import DocTags
 
@@ -57,6 +58,11 @@ class IdTagger:
                 f"{list(_GROUPS)}, and not both source and model"
             )
         self.sources = {text: check_source(name) for text, name in (sources or {}).items()}
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the pattern and of what the source texts mean."""
+        return "ids:" + digest(self._pattern.pattern, self.sources)
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
         """Tags of one document, with origin "declared"; None when the pattern does not fit."""

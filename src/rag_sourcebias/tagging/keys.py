@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
+from operator import attrgetter
 from typing import cast, get_args
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.documents import DocTags, Origin
 
 __all__ = [
+    "FINGERPRINT_KEY",
     "METADATA_KEYS",
     "TAG_FIELDS",
     "from_metadata",
@@ -26,7 +28,9 @@ _PREFIX = "rsb_"
 _ORIGINS = get_args(Origin)
 TAG_FIELDS = ("source", "style", "pair_id", "origin", "confidence")
 METADATA_KEYS = tuple(_PREFIX + name for name in TAG_FIELDS)
-_TAG_ITEMS = tuple(zip(TAG_FIELDS, METADATA_KEYS, strict=True))
+#: Which taggers wrote the tags, so that a pass can go on and stale tags are seen.
+FINGERPRINT_KEY = _PREFIX + "tagger"
+_VALUES = attrgetter(*TAG_FIELDS)
 
 
 def to_metadata(tags: DocTags) -> dict[str, str | float]:
@@ -37,10 +41,9 @@ def to_metadata(tags: DocTags) -> dict[str, str | float]:
     >>> to_metadata(DocTags(source="human", confidence=0.9))
     {'rsb_source': 'human', 'rsb_confidence': 0.9}
     """
-    values = ((key, getattr(tags, name)) for name, key in _TAG_ITEMS)
     return {
         key: value if isinstance(value, str) else float(value)
-        for key, value in values
+        for key, value in zip(METADATA_KEYS, _VALUES(tags), strict=True)
         if value is not None and value != ""
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import Condition
+from rag_sourcebias.tagging.fingerprint import digest
 from rag_sourcebias.tagging.tag_rule import PLACEHOLDER, TAG_FIELDS, TagRule
 from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.documents import DocTags
@@ -62,6 +63,15 @@ class RuleTagger:
             for rule in self.rules
         )
 
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the rules in their order; their names do not count."""
+        rules = [
+            [[getattr(rule, name) for name in TAG_FIELDS], [_asked(c) for c in rule.conditions]]
+            for rule in self.rules
+        ]
+        return "rules:" + digest(rules, self.url_keys)
+
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:
         """Tags of one document, with origin "declared"; None when no rule gives any."""
         url = next((u for k in self.url_keys if isinstance(u := metadata.get(k), str) and u), None)
@@ -89,6 +99,10 @@ class RuleTagger:
             pair_id=found.get("pair_id"),
             origin="declared" if "source" in found else None,
         )
+
+
+def _asked(condition: Condition) -> list[object]:
+    return [condition.target, condition.key, condition.operator, condition.value]
 
 
 def _groups(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError, SourceBiasError
@@ -12,6 +13,9 @@ __all__ = ["Tagger", "check_source", "tag_documents"]
 
 #: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
 Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
+Row: TypeAlias = tuple[str, str, Mapping[str, object]]
+
+_CHUNK = 256  # documents given at once to taggers that are faster with many
 
 
 def check_source(source: str) -> str:
@@ -41,9 +45,9 @@ def check_source(source: str) -> str:
 
 
 def tag_documents(
-    documents: Iterable[tuple[str, str, Mapping[str, object]]], taggers: Sequence[Tagger]
+    documents: Iterable[Row], taggers: Sequence[Tagger]
 ) -> Iterator[tuple[str, DocTags]]:
-    """Tag documents one after the other, with constant memory.
+    """Tag documents in their order, with constant memory.
 
     Each of source, style and pair id comes from the first tagger that knows it; origin and
     confidence come with the source. What no tagger knows stays None. Where no tagger knows the
@@ -54,7 +58,8 @@ def tag_documents(
     ----------
     documents : iterable of (doc_id, text, metadata)
     taggers : sequence of Tagger
-        In order of trust.
+        In order of trust. One that has ``tag_many(texts)``, returning a list of ``DocTags`` or
+        None, is given many texts at once.
 
     Yields
     ------
@@ -66,18 +71,33 @@ def tag_documents(
     DataError
         If a tagger raises or returns something else than tags: names document and tagger.
     """
-    names = [_name(tagger) for tagger in taggers]
-    for doc_id, text, metadata in documents:
-        found = [
-            tags
-            for tagger, name in zip(taggers, names, strict=True)
-            if (tags := _ask(tagger, name, doc_id, text, metadata)) is not None
-        ]
-        yield doc_id, _combine(found)
+    rows = iter(documents)
+    while chunk := list(islice(rows, _CHUNK)):
+        found = [_ask_many(tagger, chunk) for tagger in taggers]
+        for index, (doc_id, _, _) in enumerate(chunk):
+            known = [tags for column in found if (tags := column[index]) is not None]
+            yield doc_id, _combine(known)
 
 
 def _name(tagger: Tagger) -> str:
     return getattr(tagger, "__qualname__", None) or type(tagger).__qualname__
+
+
+def _ask_many(tagger: Tagger, rows: Sequence[Row]) -> list[DocTags | None]:
+    name = _name(tagger)
+    tag_many = getattr(tagger, "tag_many", None)
+    if tag_many is None:
+        return [_ask(tagger, name, *row) for row in rows]
+    try:
+        found = list(tag_many([text for _, text, _ in rows]))
+    except Exception as error:  # as for one document
+        raise DataError(
+            f"documents {rows[0][0]!r} to {rows[-1][0]!r}: tagger {name} raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if len(found) != len(rows):
+        raise DataError(f"tagger {name} returned {len(found)} tags for {len(rows)} texts")
+    return [_checked(tags, name, row[0]) for tags, row in zip(found, rows, strict=True)]
 
 
 def _ask(
@@ -92,12 +112,16 @@ def _ask(
             f"document {doc_id!r}: tagger {name} raised {type(error).__name__}: {error}; "
             "a tagger returns DocTags, or None where it knows nothing"
         ) from error
-    if tags is not None and not isinstance(tags, DocTags):
-        raise DataError(
-            f"document {doc_id!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
-            "expected DocTags, or None where it knows nothing"
-        )
-    return tags
+    return _checked(tags, name, doc_id)
+
+
+def _checked(tags: object, name: str, doc_id: str) -> DocTags | None:
+    if tags is None or isinstance(tags, DocTags):
+        return tags
+    raise DataError(
+        f"document {doc_id!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
+        "expected DocTags, or None where it knows nothing"
+    )
 
 
 def _combine(found: Sequence[DocTags]) -> DocTags:

@@ -1,0 +1,238 @@
+"""A vector store that tags what is added to it and, if wished, observes its searches."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.vectorstores import VectorStore
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import DroppedEvents, Recorder, RetrievalEvent, text_id
+from rag_sourcebias.protocols import Observer
+from rag_sourcebias.tagging import Tagger, TagStore
+from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations.langchain.searches import view_of
+from rag_sourcebias_integrations.langchain.tagging import SafeTagger, tagged_metadata
+
+__all__ = ["TaggedVectorStore"]
+
+_UNKNOWN = DocTags()
+
+
+def _forward(name: str) -> Any:  # noqa: ANN401
+    def method(self: TaggedVectorStore, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return getattr(self._face, name)(*args, **kwargs)
+
+    async def amethod(self: TaggedVectorStore, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return await getattr(self._face, name)(*args, **kwargs)
+
+    of_base = getattr(VectorStore, name)
+    made = amethod if inspect.iscoroutinefunction(of_base) else method
+    made.__name__ = name
+    made.__qualname__ = f"TaggedVectorStore.{name}"
+    made.__doc__ = of_base.__doc__
+    return made
+
+
+class TaggedVectorStore(VectorStore):
+    """Stands before a vector store: tags documents as they are added, forwards everything else.
+
+    Tags go into the ``rsb_`` keys of the stored metadata (of copies: the application's documents
+    are not changed, and the text that is embedded never is), or into a tag store.
+
+    Parameters
+    ----------
+    store : VectorStore
+    taggers : Tagger or sequence of Tagger
+        In order of trust. A tagger is given the hash of the text where the document has no id.
+    tags : TagStore, optional
+        Where tags go instead of the metadata, under the ids that the store returns.
+    observer : Observer of RetrievalEvent, optional
+        Told about every search through this object, with scores where the store gives them.
+    labels : mapping of str to str, optional
+        Added to every event.
+
+    Attributes
+    ----------
+    store : VectorStore
+        The store behind.
+
+    Raises
+    ------
+    DataError
+        If ``store`` is no vector store, without taggers, or if the searches of this kind of store
+        cannot be observed from outside (then instrument the store itself).
+    """
+
+    def __init__(
+        self,
+        store: Any,  # noqa: ANN401 - a VectorStore
+        taggers: Tagger | Sequence[Tagger],
+        *,
+        tags: TagStore | None = None,
+        observer: Observer[RetrievalEvent] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(store, VectorStore):
+            raise DataError(f"{store!r:.80} is not a LangChain vector store")
+        self.store = store
+        self._recorder = None if observer is None else Recorder(observer, labels=labels, tags=tags)
+        dropped = None if self._recorder is None else self._recorder.dropped
+        self._tagger = SafeTagger(taggers, tags, dropped)
+        face = store if self._recorder is None else view_of(store, self._recorder)
+        if face is None:
+            raise DataError(
+                f"searches of {type(store).__qualname__} cannot be observed from outside; use "
+                "instrument(store, observer)"
+            )
+        self._face = face
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Documents left as they were because something failed, and events that were lost."""
+        return self._tagger.dropped
+
+    @property
+    def embeddings(self) -> Any:  # noqa: ANN401
+        """The embeddings of the store."""
+        return self._face.embeddings
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> list[str]:
+        """Tag texts and add them."""
+        several = list(texts)
+        tagged = self._tagged_texts(several, metadatas, kwargs.get("ids"))
+        added: list[str] = self._face.add_texts(several, tagged, **kwargs)
+        self._keep(added, several, metadatas)
+        return added
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> list[str]:
+        """Tag texts, on a thread, and add them."""
+        several = list(texts)
+        ids = kwargs.get("ids")
+        tagged = await asyncio.to_thread(self._tagged_texts, several, metadatas, ids)
+        added: list[str] = await self._face.aadd_texts(several, tagged, **kwargs)
+        await asyncio.to_thread(self._keep, added, several, metadatas)
+        return added
+
+    def add_documents(self, documents: list[Any], **kwargs: Any) -> list[str]:  # noqa: ANN401
+        """Tag documents and add them."""
+        several = list(documents)
+        tagged = self._tagged_documents(several, kwargs.get("ids"))
+        added: list[str] = self._face.add_documents(tagged, **kwargs)
+        self._keep(added, [d.page_content for d in several], [d.metadata for d in several])
+        return added
+
+    async def aadd_documents(self, documents: list[Any], **kwargs: Any) -> list[str]:  # noqa: ANN401
+        """Tag documents, on a thread, and add them."""
+        several = list(documents)
+        tagged = await asyncio.to_thread(self._tagged_documents, several, kwargs.get("ids"))
+        added: list[str] = await self._face.aadd_documents(tagged, **kwargs)
+        texts, metadatas = [d.page_content for d in several], [d.metadata for d in several]
+        await asyncio.to_thread(self._keep, added, texts, metadatas)
+        return added
+
+    def as_retriever(self, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Return a retriever over this object; the store's own kind where it has one."""
+        if type(self.store).as_retriever is VectorStore.as_retriever:
+            return super().as_retriever(**kwargs)
+        return self._face.as_retriever(**kwargs)
+
+    @classmethod
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401, ARG003
+        """Not offered: fill the store through an object of this class.
+
+        Raises
+        ------
+        DataError
+        """
+        raise DataError(
+            "TaggedVectorStore cannot make a store; make one, empty, and add texts through "
+            "TaggedVectorStore(store, taggers)"
+        )
+
+    # What the base class defines hides __getattr__.
+    _asimilarity_search_with_relevance_scores = _forward(
+        "_asimilarity_search_with_relevance_scores"
+    )
+    _get_retriever_tags = _forward("_get_retriever_tags")
+    _select_relevance_score_fn = _forward("_select_relevance_score_fn")
+    _similarity_search_with_relevance_scores = _forward("_similarity_search_with_relevance_scores")
+    adelete = _forward("adelete")
+    aget_by_ids = _forward("aget_by_ids")
+    amax_marginal_relevance_search = _forward("amax_marginal_relevance_search")
+    amax_marginal_relevance_search_by_vector = _forward("amax_marginal_relevance_search_by_vector")
+    asearch = _forward("asearch")
+    asimilarity_search = _forward("asimilarity_search")
+    asimilarity_search_by_vector = _forward("asimilarity_search_by_vector")
+    asimilarity_search_with_relevance_scores = _forward("asimilarity_search_with_relevance_scores")
+    asimilarity_search_with_score = _forward("asimilarity_search_with_score")
+    delete = _forward("delete")
+    get_by_ids = _forward("get_by_ids")
+    max_marginal_relevance_search = _forward("max_marginal_relevance_search")
+    max_marginal_relevance_search_by_vector = _forward("max_marginal_relevance_search_by_vector")
+    search = _forward("search")
+    similarity_search = _forward("similarity_search")
+    similarity_search_by_vector = _forward("similarity_search_by_vector")
+    similarity_search_with_relevance_scores = _forward("similarity_search_with_relevance_scores")
+    similarity_search_with_score = _forward("similarity_search_with_score")
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        face = self.__dict__.get("_face")
+        if face is None or name.startswith("__"):  # being unpickled, or asked for a protocol
+            raise AttributeError(name)
+        return getattr(face, name)
+
+    def _tagged_texts(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[Mapping[str, Any]] | None,
+        ids: Sequence[str | None] | None,
+    ) -> Any:  # noqa: ANN401
+        if self._tagger.store is not None:
+            return metadatas
+        known = ids or [None] * len(texts)
+        given = metadatas or [{} for _ in texts]
+        tags = [
+            self._tagger.tags(doc_id or text_id(text), text, metadata or {})
+            for doc_id, text, metadata in zip(known, texts, given, strict=False)
+        ]
+        if len(tags) != len(texts) or len(given) != len(texts) or set(tags) <= {_UNKNOWN}:
+            return metadatas  # numbers that do not match are for the store to refuse
+        return [
+            metadata if tag == _UNKNOWN else tagged_metadata(metadata or {}, tag)
+            for metadata, tag in zip(given, tags, strict=True)
+        ]
+
+    def _tagged_documents(
+        self, documents: Sequence[Any], ids: Sequence[str | None] | None
+    ) -> list[Any]:
+        texts, metadatas = [d.page_content for d in documents], [d.metadata for d in documents]
+        tagged = self._tagged_texts(texts, metadatas, ids or [d.id for d in documents])
+        return [
+            document
+            if metadata is document.metadata
+            else document.model_copy(update={"metadata": metadata})
+            for document, metadata in zip(documents, tagged, strict=True)
+        ]
+
+    def _keep(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        metadatas: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        given = metadatas or [{} for _ in texts]
+        self._tagger.keep(list(zip(ids or (), texts, given, strict=False)))

@@ -1,0 +1,21 @@
+"""LlamaIndex: observe retrievals, tag nodes, embed, rerank and evaluate with this library."""
+
+from rag_sourcebias_integrations.llama_index import _framework  # noqa: F401 - must come first
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
+from rag_sourcebias_integrations.llama_index.handler import SourceBiasEventHandler
+from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
+from rag_sourcebias_integrations.llama_index.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.llama_index.spans import SourceBiasSpanHandler
+from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
+
+__all__ = [
+    "DebiasPostprocessor",
+    "EncoderEmbedding",
+    "InstrumentedRetriever",
+    "IntervalEvaluator",
+    "IntervalResult",
+    "SourceBiasEventHandler",
+    "SourceBiasSpanHandler",
+    "SourceTagger",
+]

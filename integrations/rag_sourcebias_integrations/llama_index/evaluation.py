@@ -1,0 +1,208 @@
+"""An evaluator whose mean score comes with an interval, from a few human scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
+from pydantic import ConfigDict
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.intervals import mean_interval
+from rag_sourcebias.types import Interval
+
+__all__ = ["IntervalEvaluator", "IntervalResult"]
+
+
+class IntervalResult(EvaluationResult):
+    """A mean score with its interval; ``feedback`` is the interval in words.
+
+    A class of its own because LlamaIndex drops unknown fields of an ``EvaluationResult``.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    interval: Interval
+
+
+@dataclasses.dataclass(slots=True)
+class _Item:
+    item_id: str
+    response: str | None
+    score: float | None = None
+
+
+class IntervalEvaluator(BaseEvaluator):
+    """Wrap an evaluator; its results pass through unchanged and their scores are kept.
+
+    Works wherever an evaluator does (``BatchEvalRunner`` included). An item is known by its query,
+    or by ``item_id="..."`` given to ``evaluate``; the same item evaluated again replaces its
+    score, and a call that raises leaves none.
+
+    Parameters
+    ----------
+    inner : BaseEvaluator
+
+    Raises
+    ------
+    DataError
+        If ``inner`` is no evaluator.
+    """
+
+    def __init__(self, inner: Any) -> None:  # noqa: ANN401
+        if not isinstance(inner, BaseEvaluator):
+            raise DataError(
+                f"an object of type {type(inner).__qualname__} cannot be wrapped; expected a "
+                "LlamaIndex evaluator"
+            )
+        self._inner = inner
+        self._items: dict[tuple[str, str | None], _Item] = {}
+        self._lock = threading.Lock()
+
+    def evaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        *,
+        item_id: str | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Evaluate by the wrapped evaluator."""
+        item = self._begin(item_id, query, response)
+        found = self._inner.evaluate(query=query, response=response, contexts=contexts, **kwargs)
+        return self._end(item, found)
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        *,
+        item_id: str | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Evaluate by the wrapped evaluator."""
+        item = self._begin(item_id, query, response)
+        found = await self._inner.aevaluate(
+            query=query, response=response, contexts=contexts, **kwargs
+        )
+        return self._end(item, found)
+
+    @property
+    def scores(self) -> list[tuple[str, float]]:
+        """Item ids and scores in the order in which items were first begun; NaN without a score."""
+        with self._lock:
+            items = list(self._items.values())
+        return [(i.item_id, math.nan if i.score is None else float(i.score)) for i in items]
+
+    def reset(self) -> None:
+        """Forget all scores."""
+        with self._lock:
+            self._items.clear()
+
+    def interval(
+        self,
+        human: Mapping[str, float] | Sequence[float | None],
+        **options: Any,  # noqa: ANN401
+    ) -> Interval:
+        """Interval for the mean that people would give over all items evaluated so far.
+
+        Parameters
+        ----------
+        human : mapping of str to float, or sequence of float or None
+            Human scores by item id, or one entry per item in the order of :attr:`scores`; None or
+            NaN where there is none.
+        **options
+            As for :func:`rag_sourcebias.intervals.mean_interval`: method, confidence_level,
+            bounds, target, …
+
+        Returns
+        -------
+        Interval
+            Items without a score of the evaluator are left out; a note says how many.
+
+        Raises
+        ------
+        DataError
+            If ids are unknown or not unique, or a sequence has another length.
+        InsufficientDataError
+            With too few human scores.
+        """
+        scores = self.scores
+        judge = np.array([score for _, score in scores], np.float64)
+        labels = _aligned([item_id for item_id, _ in scores], human)
+        scored, labelled = np.isfinite(judge), np.isfinite(labels)
+        both = scored & labelled
+        found = mean_interval(labels[both], judge[both], judge[scored & ~labelled], **options)
+        if scored.all():
+            return found
+        lost, lost_labels = int((~scored).sum()), int((~scored & labelled).sum())
+        note = (
+            f"{lost} of {len(scores)} items got no score from the evaluator and are left out, "
+            f"{lost_labels} of them with a human score"
+        )
+        return dataclasses.replace(found, notes=(*found.notes, note))
+
+    def result(
+        self,
+        human: Mapping[str, float] | Sequence[float | None],
+        **options: Any,  # noqa: ANN401
+    ) -> IntervalResult:
+        """Return :meth:`interval` as an ``EvaluationResult``: mean, interval, and it in words."""
+        found = self.interval(human, **options)
+        return IntervalResult(score=found.estimate, feedback=str(found), interval=found)
+
+    def _begin(self, item_id: str | None, query: str | None, response: str | None) -> _Item:
+        name = item_id if item_id is not None else query if query is not None else response
+        with self._lock:
+            if name is None:
+                name = f"item {len(self._items) + 1}"
+            item = self._items.setdefault((name, response), _Item(name, response))
+            item.score = None
+        return item
+
+    def _end(self, item: _Item, result: Any) -> Any:  # noqa: ANN401
+        item.score = None if result.invalid_result else result.score
+        return result
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: dict[str, Any]) -> None:
+        """Prompts belong to the wrapped evaluator."""
+
+    def _get_prompt_modules(self) -> dict[str, Any]:
+        return {"evaluator": self._inner}
+
+
+def _aligned(
+    item_ids: Sequence[str], human: Mapping[str, float] | Sequence[float | None]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Human scores in the order of the items, NaN where there is none."""
+    if not isinstance(human, Mapping):
+        values = list(human)
+        if len(values) != len(item_ids):
+            raise DataError(
+                f"{len(values)} human scores for {len(item_ids)} evaluated items; expected one "
+                "entry per item, None where there is no human score"
+            )
+    else:
+        unknown = sorted(human.keys() - set(item_ids))
+        if unknown:
+            raise DataError(
+                f"human scores for {len(unknown)} items that were not evaluated, such as "
+                f"{unknown[0]!r:.80}; an item is known by its query, or by item_id"
+            )
+        twice = sorted(i for i in human if item_ids.count(i) > 1)
+        if twice:
+            raise DataError(
+                f"item {twice[0]!r:.80} was evaluated with several responses; give each call of "
+                "evaluate its own item_id"
+            )
+        values = [human.get(item_id) for item_id in item_ids]
+    return np.array([math.nan if value is None else value for value in values], np.float64)

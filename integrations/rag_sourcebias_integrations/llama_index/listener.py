@@ -1,0 +1,88 @@
+"""What is done with each event of LlamaIndex; plain, because pydantic's attributes are slow."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
+from llama_index.core.instrumentation.events.retrieval import (
+    RetrievalEndEvent,
+    RetrievalStartEvent,
+)
+from llama_index.core.instrumentation.events.span import SpanDropEvent
+
+from rag_sourcebias.instrument import Recorder, guarded
+from rag_sourcebias_integrations.llama_index.convert import record_nodes
+from rag_sourcebias_integrations.llama_index.inside import SpansInside
+
+__all__ = ["RetrievalListener"]
+
+_START, _END, _DROP, _RERANK = range(4)
+_KINDS = (RetrievalStartEvent, RetrievalEndEvent, SpanDropEvent, ReRankEndEvent)
+
+
+@cache
+def _kind(event_class: type) -> int:
+    """Position in ``_KINDS``, -1 for events that say nothing about retrievals."""
+    return next((i for i, kind in enumerate(_KINDS) if issubclass(event_class, kind)), -1)
+
+
+class RetrievalListener:
+    """Begin, end and record retrievals as events announce them.
+
+    Start and end of a retrieval carry the id of the same span, on every thread and task. Spans
+    whose call raised are announced by an event as well, so that no span handler is needed for it.
+
+    Parameters
+    ----------
+    recorder, reranks, label_tags
+        See :class:`~rag_sourcebias_integrations.llama_index.SourceBiasEventHandler`.
+    inside : SpansInside, optional
+        Only retrievals in these spans count.
+    """
+
+    __slots__ = ("_inside", "_label_tags", "_recorder", "_reranks")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        inside: SpansInside | None,
+        reranks: bool,
+        label_tags: tuple[str, ...],
+    ) -> None:
+        self._recorder = recorder
+        self._inside = inside
+        self._reranks = reranks
+        self._label_tags = label_tags
+
+    def take(self, event: Any) -> None:  # noqa: ANN401
+        """Take one event, in constant time: it may come on an event loop."""
+        kind = _kind(event.__class__)
+        if kind == _START:
+            if self._inside is None or event.span_id in self._inside:
+                self._recorder.begin(event.span_id)
+        elif kind == _END:
+            if self._recorder.end(event.span_id):
+                retriever = event.span_id.partition(".")[0]
+                self._record(event, event.str_or_query_bundle, {"retriever": retriever})
+        elif kind == _DROP:
+            self._recorder.end(event.span_id)
+        elif (
+            kind == _RERANK
+            and self._reranks
+            and (self._inside is None or event.span_id in self._inside)
+        ):
+            run_id = ("rerank", event.id_)  # as a run, so that two handlers count it once
+            self._recorder.begin(run_id)
+            if self._recorder.end(run_id):
+                self._record(event, None, {"stage": "rerank"})
+
+    def _record(self, event: Any, query: Any, labels: dict[str, str]) -> None:  # noqa: ANN401
+        recorder = self._recorder
+        if event.tags:
+            with guarded(recorder.dropped, "tags could not be read"):
+                chosen = ((key, event.tags.get(key)) for key in self._label_tags)
+                labels = {**{k: v for k, v in chosen if isinstance(v, str)}, **labels}
+        record_nodes(recorder, event.nodes, query=query, labels=labels)

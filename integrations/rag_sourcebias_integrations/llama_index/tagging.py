@@ -1,0 +1,140 @@
+"""Tag nodes on their way into an index, without a byte of change to what is embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from llama_index.core.schema import MetadataMode, TransformComponent
+from pydantic import PrivateAttr
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import DroppedEvents, guarded
+from rag_sourcebias.tagging import METADATA_KEYS, Tagger, TagStore, tag_documents, to_metadata
+from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
+from rag_sourcebias.tagging.keys import FINGERPRINT_KEY
+from rag_sourcebias.types import DocTags
+
+__all__ = ["SourceTagger", "hide_tags"]
+
+_KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
+_UNKNOWN = DocTags()
+
+
+class SourceTagger(TransformComponent):
+    """A transformation that tags nodes; put it last, after the embedding model.
+
+    Tags go into the metadata of the nodes and are excluded from the text that is embedded and
+    from the text shown to the language model, both byte-identical with and without tags. Given a
+    store, tags go there under the node's id and the nodes are left as they are.
+
+    A node is tagged by the id of the document it was cut from, its own text and its metadata. A
+    node of which no tagger knows anything keeps the tags it has; one for which a tagger raises is
+    left as it was and counted in :attr:`dropped`.
+
+    Two things to know about ``IngestionPipeline``. Its cache keys a step by the step's input and
+    fields: :attr:`fingerprint` changes with the taggers, so that stale tags never come from it,
+    and tags before the embedding model would make it embed again whenever they change. Its
+    docstore skips documents that did not change before any step sees them (``UPSERTS``): to tag
+    them by new taggers, tag the store in place (``rag-sourcebias tag apply``).
+
+    Parameters
+    ----------
+    taggers : Tagger or sequence of Tagger
+        In order of trust, see :func:`rag_sourcebias.tagging.tag_documents`. With ``num_workers``
+        above 1 they must pickle, and what worker processes lose is logged there, not counted here.
+    store : TagStore, optional
+        Not with ``num_workers`` above 1.
+    fingerprint : str, optional
+        Identity of the taggers, where they cannot tell it themselves.
+
+    Raises
+    ------
+    DataError
+        Without taggers, or if their identity cannot be told.
+    """
+
+    fingerprint: str
+    _taggers: tuple[Tagger, ...] = PrivateAttr()
+    _store: TagStore | None = PrivateAttr()
+    _identity: str = PrivateAttr()
+    _dropped: DroppedEvents = PrivateAttr()
+
+    def __init__(
+        self,
+        taggers: Tagger | Sequence[Tagger],
+        *,
+        store: TagStore | None = None,
+        fingerprint: str | None = None,
+    ) -> None:
+        several = (taggers,) if callable(taggers) else tuple(taggers)
+        identity = fingerprint or taggers_fingerprint(several)
+        # A step that writes elsewhere must run: a cache that outlives the store would skip it. So
+        # its results are kept for this object only.
+        super().__init__(fingerprint=identity if store is None else f"{identity}:{uuid4().hex}")
+        self._taggers, self._store, self._identity = several, store, identity
+        self._dropped = DroppedEvents()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name that LlamaIndex shows, part of the key in its cache."""
+        return "SourceTagger"
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Nodes that could not be tagged, by reason."""
+        return self._dropped
+
+    def __call__(self, nodes: Sequence[Any], **kwargs: Any) -> Sequence[Any]:  # noqa: ANN401, ARG002
+        """Tag nodes; returns the same objects in the same order."""
+        found: list[tuple[Any, DocTags]] = []
+        for node in nodes:
+            with guarded(self._dropped, "tagger raised"):
+                document = (node.ref_doc_id or node.node_id, _text(node), dict(node.metadata))
+                found += [(node, tags) for _, tags in tag_documents([document], self._taggers)]
+        if self._store is not None:
+            with guarded(self._dropped, "tag store failed"):
+                rows = [(node.node_id, tags) for node, tags in found]
+                self._store.put(rows, {node.node_id: _text(node) for node, _ in found})
+            return nodes
+        for node, tags in found:
+            with guarded(self._dropped, "tags could not be written"):
+                self._write(node, tags)
+        return nodes
+
+    def __reduce__(self) -> tuple[Callable[..., SourceTagger], tuple[Any, ...]]:
+        # LlamaIndex's way leaves out, silently, whatever does not pickle: here the taggers.
+        if self._store is not None:
+            raise DataError(
+                "a SourceTagger with a store cannot be sent to another process, where the store "
+                "would be another one; expected num_workers=None"
+            )
+        return _rebuilt, (self._taggers, self._identity)
+
+    def _write(self, node: Any, tags: DocTags) -> None:  # noqa: ANN401
+        hide_tags(node)
+        if tags != _UNKNOWN:
+            kept = {key: value for key, value in node.metadata.items() if key not in _KEYS}
+            node.metadata = {**kept, **to_metadata(tags), FINGERPRINT_KEY: self._identity}
+
+
+def hide_tags(node: Any) -> None:  # noqa: ANN401
+    """Exclude tags from the text of a node that is embedded or shown to a language model.
+
+    The lists are replaced, not changed: LlamaIndex shares them between a document and its nodes.
+    """
+    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        excluded = getattr(node, name)
+        missing = [key for key in _KEYS if key not in excluded]
+        if missing:
+            setattr(node, name, [*excluded, *missing])
+
+
+def _text(node: Any) -> str:  # noqa: ANN401
+    text: str = node.get_content(metadata_mode=MetadataMode.NONE)
+    return text
+
+
+def _rebuilt(taggers: tuple[Tagger, ...], identity: str) -> SourceTagger:
+    return SourceTagger(taggers, fingerprint=identity)

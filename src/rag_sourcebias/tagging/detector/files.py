@@ -1,0 +1,198 @@
+"""A detector as a folder: ``model.npz`` and ``detector.json``, no pickles."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.tagging.detector.calibration import Calibration
+from rag_sourcebias.tagging.detector.domain import Domain
+from rag_sourcebias.tagging.detector.features import FeatureSettings, Perplexity
+from rag_sourcebias.tagging.detector.labelled import checked_target
+from rag_sourcebias.tagging.detector.logistic import LinearModel
+from rag_sourcebias.tagging.detector.model import Detector
+from rag_sourcebias.tagging.detector.report import DetectorReport
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+__all__ = ["check_detector_folder", "load_detector", "save_detector"]
+
+_FORMAT = "rag-sourcebias detector"
+_VERSION = 1
+_JSON, _ARRAYS = "detector.json", "model.npz"
+
+
+def check_detector_folder(folder: PathLike) -> None:
+    """Refuse a folder that a detector may not be written to.
+
+    Raises
+    ------
+    DataError
+        If it is a file, holds something else than a detector, or cannot be written.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path} is a file; a detector is a folder")
+    if path.is_dir() and any(path.iterdir()) and not (path / _JSON).is_file():
+        raise DataError(f"{path} holds other files; name a new folder or one of a detector")
+    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not os.access(existing, os.W_OK):
+        raise DataError(f"{path} cannot be written: {existing} is not writable")
+
+
+def save_detector(detector: Detector, folder: PathLike) -> None:
+    """Write a detector; the folder appears, or replaces an older detector, only when complete.
+
+    Raises
+    ------
+    DataError
+        If the folder holds something else or cannot be written.
+    """
+    check_detector_folder(folder)
+    target = Path(folder)
+    mark = secrets.token_hex(4)
+    new, old = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("tmp", "old"))
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **detector.arrays())  # type: ignore[arg-type]
+    record = {
+        "format": _FORMAT,
+        "schema_version": _VERSION,
+        "target": detector.target,
+        "labels": list(detector.labels),
+        "features": to_plain(detector.features),
+        "factor": detector.calibration.factor,
+        "likeness_limit": detector.domain.limit,
+        "threshold": detector.threshold,
+        "max_error": detector.max_error,
+        "converged": detector.linear.converged,
+        "fingerprint": detector.fingerprint,
+        "versions": dict(detector.versions),
+        "report": to_plain(detector.report),
+        "arrays_sha256": hashlib.sha256(packed.getvalue()).hexdigest(),
+    }
+    try:
+        new.mkdir(parents=True)
+        write_atomic(new / _ARRAYS, packed.getvalue())
+        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomic(new / _JSON, text + "\n")
+        if target.exists():
+            target.replace(old)
+        new.replace(target)
+    except OSError as error:
+        if old.exists() and not target.exists():
+            old.replace(target)
+        raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> Detector:
+    """Read a detector that :func:`save_detector` wrote.
+
+    Parameters
+    ----------
+    folder : path
+    perplexity : callable, optional
+        The function it was fitted with, if it was fitted with one.
+
+    Raises
+    ------
+    DataError
+        If the folder is no detector, is damaged, was written by a newer release, or needs a
+        perplexity function that is not given.
+    """
+    path = Path(folder)
+    record = _record(path)
+    try:
+        detector = _read(record, _arrays(path, record), perplexity)
+    except DataError as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is damaged: {type(error).__name__} {error}") from error
+    if detector.features.perplexity and perplexity is None:
+        raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
+    return detector
+
+
+def _record(path: Path) -> dict[str, Any]:
+    file = path / _JSON
+    if not file.is_file():
+        what = "has no detector.json" if path.is_dir() else "is no folder"
+        raise DataError(f"{path} {what}; expected a folder that rag-sourcebias tag fit wrote")
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file} is damaged: {error}") from error
+    if not isinstance(record, dict) or record.get("format") != _FORMAT:
+        raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
+    version = record.get("schema_version")
+    if version != _VERSION:
+        made = dict(record.get("versions") or {}).get("rag-sourcebias", "unknown")
+        raise DataError(
+            f"{file} has schema version {version!r} (rag-sourcebias {made}); this release reads "
+            f"{_VERSION}: use the release that wrote it or fit the detector again"
+        )
+    return record
+
+
+def _arrays(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    file = path / _ARRAYS
+    if not file.is_file():
+        raise DataError(f"{_ARRAYS} is missing")
+    data = file.read_bytes()
+    if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
+        raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, OSError) as error:
+        raise DataError(f"{_ARRAYS} cannot be read: {error}") from error
+
+
+def _read(
+    record: dict[str, Any], arrays: dict[str, Any], perplexity: Perplexity | None
+) -> Detector:
+    labels = tuple(str(label) for label in record["labels"])
+    features = from_plain(FeatureSettings, record["features"], where="features")
+    shapes = {
+        "mean": (features.n_dense,),
+        "scale": (features.n_dense,),
+        "coef": (len(labels), features.n_hashed + features.n_dense),
+        "intercept": (len(labels),),
+        "bias": (len(labels),),
+        "centre": (features.n_hashed,),
+    }
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise DataError(f"array {name!r} has shape {arrays[name].shape}; expected {shape}")
+    threshold = record["threshold"]
+    detector = Detector(
+        target=checked_target(record["target"]),
+        labels=labels,
+        features=features,
+        linear=LinearModel(
+            **{name: arrays[name] for name in ("mean", "scale", "coef", "intercept")},
+            converged=bool(record["converged"]),
+        ),
+        calibration=Calibration(factor=float(record["factor"]), bias=arrays["bias"]),
+        domain=Domain(centre=arrays["centre"], limit=float(record["likeness_limit"])),
+        threshold=None if threshold is None else float(threshold),
+        max_error=float(record["max_error"]),
+        report=from_plain(DetectorReport, record["report"], where="report"),
+        versions={str(k): str(v) for k, v in record["versions"].items()},
+        perplexity=perplexity,
+    )
+    if detector.fingerprint != record["fingerprint"]:
+        raise DataError(f"its values are not those of fingerprint {record['fingerprint']!r}")
+    return detector

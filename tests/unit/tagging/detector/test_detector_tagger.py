@@ -1,0 +1,137 @@
+"""Detectors as taggers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from simulated_texts import Documents, simulated
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging import tag_documents
+from rag_sourcebias.tagging.detector import Detector, DetectorTagger, fit_detector
+from rag_sourcebias.types import DocTags
+
+STYLES = tuple(f"style {i}" for i in range(3))
+ODD = ["", " \n", "…", "日本語の文章です。", "🙂" * 50, "\ud800 lone", "a" * 200_000, "\x00\x00"]
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return fit_detector(simulated(80, seed=1, strength=0.35), rng=0)
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Documents:
+    return simulated(60, seed=2, strength=0.35)
+
+
+def test_tags_are_detected_sources_with_their_probability(
+    detector: Detector, fresh: Documents
+) -> None:
+    tagger = DetectorTagger(detector)
+    texts = [text for _, text, _ in fresh]
+    tags = tagger.tag_many(texts)
+    found = detector.predict(texts)
+    unknown = [t is None for t in tags]
+    assert 0 < sum(unknown) < len(tags)
+    for tag, row, alike in zip(tags, found.probabilities, found.alike, strict=True):
+        if tag is None:
+            assert row.max() < detector.threshold or not alike
+        else:
+            assert tag == DocTags(
+                source=detector.labels[row.argmax()],
+                origin="detected",
+                confidence=round(row.max(), 6),
+            )
+
+
+def test_one_at_a_time_is_the_same_as_many(detector: Detector, fresh: Documents) -> None:
+    tagger = DetectorTagger(detector)
+    many = tagger.tag_many([text for _, text, _ in fresh])
+    assert [tagger(doc_id, text, {}) for doc_id, text, _ in fresh] == many
+    texts = [text for _, text, _ in fresh]
+    alone = np.concatenate([detector.predict([text]).probabilities for text in texts])
+    assert np.array_equal(alone, detector.predict(texts).probabilities)
+
+
+def test_odd_texts_are_read_and_empty_ones_unknown(detector: Detector) -> None:
+    tags = DetectorTagger(detector).tag_many(ODD)
+    assert tags[:2] == [None, None]
+    probabilities = detector.predict(ODD).probabilities
+    assert np.isfinite(probabilities).all()
+    assert probabilities.sum(axis=1) == pytest.approx(1.0)
+    assert DetectorTagger(detector).tag_many([]) == []
+
+
+def test_texts_of_another_kind_stay_unknown(detector: Detector, fresh: Documents) -> None:
+    prose = [
+        "The committee met on Tuesday and, after some debate, adopted the budget.",
+        "def f(x):\n    return x ** 2  # squares\n",
+        "Die Fähre legt bei Sturm nicht ab; wer trotzdem reisen will, nimmt den Bus.",
+    ]
+    assert not detector.predict(prose).alike.any()
+    assert DetectorTagger(detector).tag_many(prose) == [None] * 3
+    assert detector.predict([text for _, text, _ in fresh]).alike.mean() > 0.9
+
+
+def test_declared_tags_come_before_detected_ones(detector: Detector, fresh: Documents) -> None:
+    def declared(doc_id: str, text: str, metadata: object) -> DocTags | None:
+        return DocTags(source="llm:known", origin="declared") if doc_id == fresh[0][0] else None
+
+    rows = [(doc_id, text, {}) for doc_id, text, _ in fresh]
+    found = dict(tag_documents(rows, [declared, DetectorTagger(detector)]))
+    assert found[fresh[0][0]] == DocTags(source="llm:known", origin="declared")
+    assert sum(tags.origin == "detected" for tags in found.values()) > 20
+
+
+def test_a_style_tag_says_nothing_about_the_source() -> None:
+    documents = simulated(50, seed=1, labels=STYLES, strength=0.6)
+    detector = fit_detector(documents, target="style", rng=0)
+    assert detector.report.n_groups == 150  # ids name no source, so no twins are known
+    assert detector.report.sensitivity is None
+    tags = DetectorTagger(detector).tag_many([text for _, text, _ in documents[:60]])
+    known = [tag for tag in tags if tag is not None]
+    assert len(known) > 20
+    assert {tag.style for tag in known} <= set(STYLES)
+    assert {(tag.source, tag.origin, tag.confidence) for tag in known} == {(None, None, None)}
+    with pytest.raises(DataError, match="need a detector of 'human' and LLM text"):
+        detector.tag_errors()
+
+
+def test_a_detector_that_decides_nothing_is_no_tagger(detector: Detector, fresh: Documents) -> None:
+    mute = dataclasses.replace(detector, threshold=None)
+    assert not mute.predict([fresh[0][1]]).decided.any()
+    with pytest.raises(DataError, match="every document would stay unknown"):
+        DetectorTagger(mute)
+
+
+def test_perplexity_is_a_feature_and_needed_again() -> None:
+    documents = simulated(60, seed=1, strength=0.0)  # nothing else tells the labels apart
+    label_of = {text: label for _, text, label in documents}
+
+    def perplexity(texts):
+        return np.array([5.0 if label_of[t] == "human" else 50.0 for t in texts])
+
+    detector = fit_detector(documents, rng=0, perplexity=perplexity)
+    assert detector.report.auroc["human"] > 0.95
+    assert fit_detector(documents, rng=0).report.auroc["human"] < 0.7
+    with pytest.raises(DataError, match="same perplexity function"):
+        dataclasses.replace(detector, perplexity=None).predict(["text"])
+
+
+def test_missing_perplexities_are_allowed_and_wrong_ones_named() -> None:
+    documents = simulated(30, seed=1)
+
+    def some(texts):
+        return np.array([np.nan if i % 3 == 0 else 10.0 + i for i in range(len(texts))])
+
+    assert fit_detector(documents, rng=0, perplexity=some).features.perplexity
+    for wrong, message in (
+        (lambda texts: np.ones(3), r"returned shape \(3,\) for 60 texts"),
+        (lambda texts: -np.ones(len(texts)), "perplexity of text 0 is .*-1.0"),
+        (lambda texts: np.full(len(texts), np.nan), "NaN for every text"),
+    ):
+        with pytest.raises(DataError, match=message):
+            fit_detector(documents, rng=0, perplexity=wrong)
