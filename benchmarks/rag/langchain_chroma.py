@@ -11,13 +11,15 @@ for comparison: the answers are the same.
 from __future__ import annotations
 
 import argparse
+import sys
 from contextlib import nullcontext
+
+sys.path.append(sys.path.pop(0))  # this file is called like a package it imports
 
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
 from skew_table import print_answers, print_skew
 
 from rag_sourcebias import load_sample
@@ -25,6 +27,7 @@ from rag_sourcebias.adapters import instrument
 from rag_sourcebias.instrument import ExposureObserver
 from rag_sourcebias.neural import LocalCompleter, SentenceEncoder
 from rag_sourcebias.tagging import IdTagger
+from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
 
 PROMPT = PromptTemplate.from_template(
     "Use the passages to answer in one sentence.\n\n{passages}\n\nQuestion: {question}\nAnswer:"
@@ -53,7 +56,7 @@ def main() -> None:
     store.add_documents(documents)
 
     retriever = store.as_retriever(search_kwargs={"k": 5})
-    llm = LocalCompleter("smollm2")
+    llm = LocalCompleter("smollm2", chat=True)
     answer = (
         {
             "passages": retriever | (lambda found: "\n".join(d.page_content for d in found)),

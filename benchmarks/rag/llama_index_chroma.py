@@ -37,7 +37,9 @@ PROMPT = PromptTemplate(
 class SmolLM2(CustomLLM):
     """LlamaIndex's kind of LLM over the packaged model."""
 
-    _completer: LocalCompleter = PrivateAttr(default_factory=lambda: LocalCompleter("smollm2"))
+    _completer: LocalCompleter = PrivateAttr(
+        default_factory=lambda: LocalCompleter("smollm2", chat=True)
+    )
 
     @property
     def metadata(self) -> LLMMetadata:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.types.completions import Completion, LabelScores
-from rag_sourcebias.types.documents import Corpus, Query
+from rag_sourcebias.types.documents import Corpus, DocTags, Query
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.rankings import Run
 
@@ -20,6 +20,7 @@ __all__ = [
     "Judge",
     "Observer",
     "Reranker",
+    "Rescorer",
     "Retriever",
     "RetrieverSpec",
 ]
@@ -74,6 +75,29 @@ class Reranker(Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """Score pairs, in the given order; shape ``(len(pairs),)``."""
+        ...
+
+
+@runtime_checkable
+class Rescorer(Protocol):
+    """Gives what one query retrieved new scores, knowing where the documents come from.
+
+    Called from any thread, and from several at once.
+    """
+
+    def __call__(
+        self,
+        query: str,
+        *,
+        doc_ids: Sequence[str],
+        texts: Sequence[str],
+        tags: Sequence[DocTags],
+        scores: Sequence[float] | None,
+    ) -> Sequence[float] | None:
+        """Return one finite score for each document, higher being better.
+
+        None leaves everything as it is. ``scores`` are the retriever's, None where it gave none.
+        """
         ...
 
 

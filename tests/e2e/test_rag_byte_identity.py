@@ -22,10 +22,13 @@ from rag_sourcebias.tagging import IdTagger
 
 pytestmark = [pytest.mark.server, pytest.mark.frameworks]
 
-N_DOCUMENTS, K = 12, 3
+N_DOCUMENTS, K = 6, 2
 SAMPLE = load_sample()
-PAIRS = list(zip(SAMPLE.corpus.doc_ids, SAMPLE.corpus.texts, strict=True))[:N_DOCUMENTS]
-QUESTIONS = [query.text for query in SAMPLE.queries[:3]]
+PAIRS = [
+    (doc_id, text[:400])
+    for doc_id, text in zip(SAMPLE.corpus.doc_ids, SAMPLE.corpus.texts, strict=True)
+][:N_DOCUMENTS]
+QUESTIONS = [query.text for query in SAMPLE.queries[:2]]
 Answers = list[str]
 App = Callable[["Recording", Callable[[str], str], bool, CollectingObserver], Answers]
 
@@ -67,7 +70,7 @@ def endpoint() -> Iterator[LocalServer]:
 
     def answer(path: str, body: dict, seen: int):
         prompt = body["messages"][0]["content"]
-        return chat_reply(model.complete(prompt, max_tokens=4, temperature=0.0, seed=0).text)
+        return chat_reply(model.complete(prompt, max_tokens=2, temperature=0.0, seed=0).text)
 
     with serving(answer) as server:
         yield server
@@ -81,8 +84,8 @@ def langchain_app(encoder: Recording, llm: Callable[[str], str], tagged: bool, o
     from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
 
     documents = [
-        Document(id=doc_id, page_content=text, metadata={"source": f"/{doc_id}.txt"})
-        for doc_id, text in PAIRS
+        Document(id=doc_id, page_content=text, metadata={"source": f"/{number}.txt"})
+        for number, (doc_id, text) in enumerate(PAIRS)
     ]
     if tagged:
         documents = list(SourceTagger([IdTagger()]).transform_documents(documents))
@@ -127,7 +130,10 @@ def llama_index_app(
         def stream_complete(self, prompt: str, *_: Any, **__: Any) -> Any:
             yield self.complete(prompt)
 
-    nodes = [TextNode(id_=i, text=text, metadata={"file_name": f"{i}.txt"}) for i, text in PAIRS]
+    nodes = [
+        TextNode(id_=doc_id, text=text, metadata={"file_name": f"{number}.txt"})
+        for number, (doc_id, text) in enumerate(PAIRS)
+    ]
     if tagged:
         nodes = SourceTagger([IdTagger()])(nodes)
         assert nodes[0].metadata["rsb_source"] == "human"
@@ -157,7 +163,7 @@ def test_encoder_and_llm_are_sent_the_same_bytes(
 
         def llm(prompt: str, prompts: list[str] = prompts) -> str:
             prompts.append(prompt)
-            return client.complete(prompt, max_tokens=4, temperature=0.0, seed=0).text
+            return client.complete(prompt, max_tokens=2, temperature=0.0, seed=0).text
 
         answers = app(recording, llm, tagged, observer)
         # What the server received, not only what we meant to send.

@@ -27,9 +27,10 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
         If the folder cannot be made, the URL is not one, or the server cannot be reached.
     """
     chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
-    settings = chromadb.config.Settings(anonymized_telemetry=False)
+    # With Chroma's own settings, as the application opens the same place: within a process it
+    # refuses one place under two different settings.
     if place is None:
-        return chromadb.EphemeralClient(settings=settings)
+        return chromadb.EphemeralClient()
     if not str(place).startswith(("http://", "https://")):
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
@@ -40,7 +41,7 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
             ) from error
         # chromadb shares databases within a process by the text of the path: a relative one would
         # open the old folder's database after a change of the working folder.
-        return chromadb.PersistentClient(path=str(Path(place).resolve()), settings=settings)
+        return chromadb.PersistentClient(path=str(Path(place).resolve()))
     url = urlsplit(str(place))
     try:
         port = url.port or (443 if url.scheme == "https" else 8000)
@@ -51,7 +52,6 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
             host=url.hostname or "localhost",
             port=port,
             ssl=url.scheme == "https",
-            settings=settings,
         )
         client.heartbeat()
     except (ValueError, ConnectionError, chromadb.errors.ChromaError) as error:

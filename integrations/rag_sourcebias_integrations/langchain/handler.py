@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,15 +10,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_sourcebias.instrument import DroppedEvents, Recorder
 from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
 from rag_sourcebias_integrations.langchain.labels import RunLabels
+from rag_sourcebias_integrations.langchain.runs import OpenRun, OpenRuns
 
 __all__ = ["RecordingHandler"]
-
-_MOST_OPEN = 10_000  # runs that were interrupted and are still referred to never end
-
-
-# Query, name, store, and a weak reference to the UUID of the run.
-_Run = tuple[str | None, object, object, "weakref.ref[Any] | None"]
-_CHAIN: _Run = (None, None, None, None)
 
 
 class RecordingHandler(BaseCallbackHandler):
@@ -44,9 +37,8 @@ class RecordingHandler(BaseCallbackHandler):
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._labels = RunLabels(recorder._labels)
-        self._runs: dict[Any, _Run] = {}  # by number: a UUID held here would never be gone
+        self._runs = OpenRuns(recorder.end)
         self._stopped = False
-        self._gone = self._run_is_gone
 
     @property
     def ignore_chain(self) -> bool:
@@ -77,30 +69,24 @@ class RecordingHandler(BaseCallbackHandler):
         if self._stopped:
             return
         try:
-            key = run_id.int
             parent = None if parent_run_id is None else parent_run_id.int
-            watch = weakref.ref(run_id, self._gone)
             store = metadata.get("ls_vector_store_provider") if metadata else None
+            key = self._runs.begin(run_id, parent, OpenRun(query, name, store))
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
-            return
-        runs = self._runs
-        runs[key] = (query, name, store, watch)
-        self._recorder.begin(key, parent)
-        if len(runs) > _MOST_OPEN:
-            runs.pop(next(iter(runs)), None)
+        else:
+            self._recorder.begin(key, parent)
 
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Record the result, if no other retrieval stands around this one."""
         run = self._end(run_id)
         if run is not None and not self._stopped:
-            query, name, store, _ = run
             recorder = self._recorder
             recorder.record(
                 ids_of(documents, recorder.doc_id),
                 metadata=metadata_of(documents),
-                query=query,
-                labels=self._labels.of(name, store),
+                query=run.query,
+                labels=self._labels.of(run.name, run.store),
             )
 
     def on_retriever_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
@@ -118,7 +104,7 @@ class RecordingHandler(BaseCallbackHandler):
     ) -> None:
         """Note a chain that lies inside a retrieval."""
         if parent_run_id is not None and parent_run_id.int in self._runs:
-            self._runs[run_id.int] = _CHAIN
+            self._runs[run_id.int] = OpenRun()
             self._recorder.begin(run_id.int, parent_run_id.int, is_retrieval=False)
 
     def on_chain_end(self, outputs: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
@@ -135,18 +121,8 @@ class RecordingHandler(BaseCallbackHandler):
     def __deepcopy__(self, memo: object) -> RecordingHandler:  # a copied config is observed too
         return self
 
-    def _end(self, run_id: Any) -> _Run | None:  # noqa: ANN401
+    def _end(self, run_id: Any) -> OpenRun | None:  # noqa: ANN401
         """Close a run; return it if its result is to be recorded."""
         key = getattr(run_id, "int", None)
-        run = self._runs.pop(key, None)
+        run = self._runs.end(key)
         return run if run is not None and self._recorder.end(key) else None
-
-    def _run_is_gone(self, reference: object) -> None:
-        """Close a run that was cancelled: LangChain calls neither end nor error then.
-
-        Its UUID lived in the frame of the run and nowhere else. Were the run left open, the next
-        retrieval of the same task (after an ``asyncio.timeout``) would look nested in it.
-        """
-        for key, run in list(self._runs.items()):
-            if run[3] is reference and self._runs.pop(key, None) is not None:
-                self._recorder.end(key)

@@ -68,27 +68,23 @@ class InstrumentedRetriever(BaseRetriever):
     _stopped: bool = PrivateAttr(default=False)
     _view: tuple[int, type, Any] = PrivateAttr(default=(0, object, None))
 
-    def __init__(self, retriever: Any, observer: Any = None, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(retriever=retriever, observer=observer, **options)
-
-    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
-        """Check the retriever and begin to observe."""
-        super().model_post_init(context)
-        if isinstance(self.retriever, VectorStore):
-            self.retriever = self.retriever.as_retriever()
-        if not isinstance(self.retriever, Runnable):
+    def __init__(self, retriever: Any, observer: Any, **options: Any) -> None:  # noqa: ANN401
+        if isinstance(retriever, VectorStore):
+            retriever = retriever.as_retriever()
+        if not isinstance(retriever, Runnable):
             raise DataError(
-                f"{self.retriever!r:.80} is not a retriever; expected a LangChain retriever, a "
-                "vector store, or a runnable that returns documents"
+                f"{retriever!r:.80} is not a retriever; expected a LangChain retriever, a vector "
+                "store, or a runnable that returns documents"
             )
-        self._recorder = Recorder(
-            self.observer,
-            labels=self.labels,
-            tags=self.tag_store,
-            doc_id=self.doc_id,
-            query_key=self.query_key,
-            queue=self.queue,
+        given = {key: options[key] for key in ("labels", "doc_id", "query_key") if key in options}
+        recorder = Recorder(
+            observer,
+            tags=options.get("tag_store"),
+            queue=options.get("queue", True),
+            **given,
         )
+        super().__init__(retriever=retriever, observer=observer, **options)
+        self._recorder = recorder
         self._labels = RunLabels(self.labels or {})
 
     @property

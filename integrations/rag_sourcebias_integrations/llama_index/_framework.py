@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from rag_sourcebias_integrations._require import require
+from rag_sourcebias.errors import MissingExtraError
 
-require("llama_index.core", package="llama-index-core", extra="llama-index", feature="LlamaIndex")
+try:
+    import llama_index.core  # noqa: F401
+except ImportError as error:
+    # "llama_index" alone may be there: other distributions install packages below it.
+    if error.name not in ("llama_index", "llama_index.core"):
+        raise
+    raise MissingExtraError(
+        package="llama-index-core", extra="llama-index", feature="LlamaIndex"
+    ) from error

@@ -16,18 +16,19 @@ from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
 from rag_sourcebias.tagging.keys import FINGERPRINT_KEY
 from rag_sourcebias.types import DocTags
 
-__all__ = ["SourceTagger", "hide_tags"]
+__all__ = ["SourceTagger"]
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
 _UNKNOWN = DocTags()
+_EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 
 
 class SourceTagger(TransformComponent):
     """A transformation that tags nodes; put it last, after the embedding model.
 
-    Tags go into the metadata of the nodes and are excluded from the text that is embedded and
-    from the text shown to the language model, both byte-identical with and without tags. Given a
-    store, tags go there under the node's id and the nodes are left as they are.
+    Tags go into the metadata of copies of the nodes, excluded from the text that is embedded and
+    from the text shown to the language model: both are byte-identical with and without tags. Given
+    a store, tags go there under the node's id and the nodes are passed on as they are.
 
     A node is tagged by the id of the document it was cut from, its own text and its metadata. A
     node of which no tagger knows anything keeps the tags it has; one for which a tagger raises is
@@ -87,21 +88,29 @@ class SourceTagger(TransformComponent):
         return self._dropped
 
     def __call__(self, nodes: Sequence[Any], **kwargs: Any) -> Sequence[Any]:  # noqa: ANN401, ARG002
-        """Tag nodes; returns the same objects in the same order."""
-        found: list[tuple[Any, DocTags]] = []
-        for node in nodes:
+        """Tag nodes.
+
+        Returns
+        -------
+        sequence of BaseNode
+            Tagged copies in the same order. Not the nodes themselves: a docstore that compares
+            documents would take them for changed, and embed them again at every run.
+        """
+        found: list[tuple[int, DocTags]] = []
+        for index, node in enumerate(nodes):
             with guarded(self._dropped, "tagger raised"):
                 document = (node.ref_doc_id or node.node_id, _text(node), dict(node.metadata))
-                found += [(node, tags) for _, tags in tag_documents([document], self._taggers)]
+                found += [(index, tags) for _, tags in tag_documents([document], self._taggers)]
         if self._store is not None:
             with guarded(self._dropped, "tag store failed"):
-                rows = [(node.node_id, tags) for node, tags in found]
-                self._store.put(rows, {node.node_id: _text(node) for node, _ in found})
+                rows = [(nodes[index].node_id, tags) for index, tags in found]
+                self._store.put(rows, {nodes[i].node_id: _text(nodes[i]) for i, _ in found})
             return nodes
-        for node, tags in found:
+        tagged = list(nodes)
+        for index, tags in found:
             with guarded(self._dropped, "tags could not be written"):
-                self._write(node, tags)
-        return nodes
+                tagged[index] = self._copy(nodes[index], tags)
+        return tagged
 
     def __reduce__(self) -> tuple[Callable[..., SourceTagger], tuple[Any, ...]]:
         # LlamaIndex's way leaves out, silently, whatever does not pickle: here the taggers.
@@ -112,23 +121,16 @@ class SourceTagger(TransformComponent):
             )
         return _rebuilt, (self._taggers, self._identity)
 
-    def _write(self, node: Any, tags: DocTags) -> None:  # noqa: ANN401
-        hide_tags(node)
+    def _copy(self, node: Any, tags: DocTags) -> Any:  # noqa: ANN401
+        update: dict[str, object] = {
+            name: [*getattr(node, name), *(k for k in _KEYS if k not in getattr(node, name))]
+            for name in _EXCLUDED
+        }
         if tags != _UNKNOWN:
             kept = {key: value for key, value in node.metadata.items() if key not in _KEYS}
-            node.metadata = {**kept, **to_metadata(tags), FINGERPRINT_KEY: self._identity}
-
-
-def hide_tags(node: Any) -> None:  # noqa: ANN401
-    """Exclude tags from the text of a node that is embedded or shown to a language model.
-
-    The lists are replaced, not changed: LlamaIndex shares them between a document and its nodes.
-    """
-    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-        excluded = getattr(node, name)
-        missing = [key for key in _KEYS if key not in excluded]
-        if missing:
-            setattr(node, name, [*excluded, *missing])
+            written = {**to_metadata(tags), FINGERPRINT_KEY: self._identity}
+            update["metadata"] = {**kept, **written}
+        return node.model_copy(update=update)
 
 
 def _text(node: Any) -> str:  # noqa: ANN401

@@ -65,7 +65,7 @@ def read_documents(rows: object, doc_id: Callable[[Any], str] | None = None) -> 
             inner if type(inner) is dict else _mapping(inner) or _mapping(document)
             for inner, document in zip(_column(documents, "metadata", dicts), documents, strict=True)
         ],
-        scores if all(map(_is_number, scores)) else None,
+        scores if set(map(type, scores)) == {float} or all(map(_is_number, scores)) else None,
     )
 
 

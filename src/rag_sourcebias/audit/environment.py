@@ -21,6 +21,9 @@ _PACKAGES = {
     "transformers": "transformers",
     "sentence_transformers": "sentence-transformers",
     "chromadb": "chromadb",
+    "langchain_core": "langchain-core",
+    "llama_index.core": "llama-index-core",
+    "sklearn": "scikit-learn",
     "openai": "openai",
     "pyarrow": "pyarrow",
 }

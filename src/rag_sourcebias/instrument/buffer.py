@@ -27,15 +27,16 @@ class EventBuffer(Generic[EventT]):
     def __init__(self, capacity: int) -> None:
         self.closed = False
         self._capacity = capacity
-        lock = threading.RLock()  # a signal handler may retrieve while this thread holds it
+        # Reentrant: a signal handler may retrieve while this thread holds it.
+        lock = self._lock = threading.RLock()
         self._arrived, self._progress = threading.Condition(lock), threading.Condition(lock)
         self._waiting: deque[EventT] = deque()
         self._asleep = False
-        self._n_put = self._n_done = 0
+        self._n_put = self._n_done = self._n_flushing = 0
 
     def put(self, event: EventT) -> str | None:
         """Append an event in constant time, or return the reason why not."""
-        with self._arrived:
+        with self._lock:
             if self.closed:
                 return "queue is closed"
             pending = self._n_put - self._n_done
@@ -49,8 +50,10 @@ class EventBuffer(Generic[EventT]):
 
     def take(self) -> tuple[EventT] | None:
         """Wait for the next event; None once the buffer is closed and empty."""
-        with self._arrived:
-            if not self._waiting and not self.closed:
+        with self._lock:
+            if self._waiting:
+                return (self._waiting.popleft(),)
+            if not self.closed:
                 self._arrived.wait(_GATHER)
             self._asleep = True
             while not self._waiting and not self.closed:
@@ -60,16 +63,21 @@ class EventBuffer(Generic[EventT]):
 
     def done(self) -> None:
         """Note that the event taken last was dealt with."""
-        with self._progress:
+        with self._lock:
             self._n_done += 1
-            self._progress.notify_all()
+            if self._n_flushing:
+                self._progress.notify_all()
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until all events put so far are done; False when time ran out."""
-        with self._progress:
+        with self._lock:
             target = self._n_put
             self._arrived.notify_all()
-            return self._progress.wait_for(lambda: self._n_done >= target, timeout)
+            self._n_flushing += 1
+            try:
+                return self._progress.wait_for(lambda: self._n_done >= target, timeout)
+            finally:
+                self._n_flushing -= 1
 
     def close(self) -> None:
         """Refuse further events and wake the reader."""

@@ -88,11 +88,14 @@ class _Builder:
     def observe(self, event: Observation) -> None:
         """Build one event; what cannot be built is dropped and counted."""
         built: RetrievalEvent | None = None
-        stored: list[DocTags] | None = None
-        with guarded(self._dropped, "tag store failed"):
-            stored = [] if event.lookup is None else event.lookup.get(event.doc_ids)
-        if stored is None:
-            return
+        stored: list[DocTags] = []
+        if event.lookup is not None:
+            looked_up = False
+            with guarded(self._dropped, "tag store failed"):
+                stored = event.lookup.get(event.doc_ids)
+                looked_up = True
+            if not looked_up:
+                return
         with guarded(self._dropped, "result could not be read"):
             built = _event(event, self._tags(event, stored))
         if built is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from rag_sourcebias.errors import DataError
@@ -15,6 +17,13 @@ from rag_sourcebias.instrument.process import renews_after_fork
 __all__ = ["ExposureCounts", "ExposureObserver", "GroupExposure"]
 
 _WEIGHTS = [1 / math.log2(rank + 1) for rank in range(1, 101)]
+
+
+def _weights(n: int) -> Iterable[float]:
+    """Return the weights of at least the first ``n`` ranks."""
+    if n <= len(_WEIGHTS):
+        return _WEIGHTS
+    return itertools.chain(_WEIGHTS, (1 / math.log2(rank + 1) for rank in range(101, n + 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +96,7 @@ class ExposureObserver:
             raise DataError(f"by={by!r} is neither 'source' nor 'style'")
         if max_groups < 1:
             raise DataError(f"max_groups must be at least 1, got {max_groups}")
-        self._by = by
+        self._name_of = attrgetter(by)
         self._max_groups = max_groups
         self._n_retrievals = self._n_empty = 0
         self._groups: dict[str, list[float]] = {}  # documents, first, exposure
@@ -96,18 +105,20 @@ class ExposureObserver:
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
-        by_source = self._by == "source"
+        groups = self._groups
         with self._lock:
             self._n_retrievals += 1
             self._n_empty += not event.tags
-            for index, tags in enumerate(event.tags):
-                name = (tags.source if by_source else tags.style) or ""
-                group = self._groups.get(name)
+            first = 1
+            names = map(self._name_of, event.tags)
+            for weight, name in zip(_weights(len(event.tags)), names, strict=False):
+                group = groups.get(name or "")
                 if group is None:
-                    group = self._group(name)
+                    group = self._group(name or "")
                 group[0] += 1
-                group[1] += index == 0
-                group[2] += _WEIGHTS[index] if index < 100 else 1 / math.log2(index + 2)
+                group[1] += first
+                group[2] += weight
+                first = 0
 
     def counts(self) -> ExposureCounts:
         """Return the counts so far."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from rag_sourcebias.errors import DataError
@@ -21,7 +20,7 @@ from rag_sourcebias.tagging.store import TagStore
 
 __all__ = ["Recorder"]
 
-_SOURCE_KEY, _STYLE_KEY = METADATA_KEYS[:2]
+_SOURCE, _STYLE, _PAIR_ID, _ORIGIN, _CONFIDENCE = METADATA_KEYS
 _LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
 _MOST_OPEN = 10_000
 
@@ -62,7 +61,7 @@ class Recorder:
         query_key: bytes | None = None,
         queue: bool = True,
     ) -> None:
-        if not callable(getattr(observer, "observe", None)):
+        if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
             raise DataError(
                 f"{observer!r} is not an observer; expected an object with observe(event), such as "
                 "ExposureObserver()"
@@ -75,6 +74,11 @@ class Recorder:
         self._lookup = None if tags is None else TagLookup(tags)
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+
+    @property
+    def reads_metadata(self) -> bool:
+        """Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store."""
+        return self._lookup is None or self.doc_id is not None
 
     @property
     def dropped(self) -> DroppedEvents:
@@ -111,11 +115,12 @@ class Recorder:
             return self._delivery.tracker.end(run_id)
         return False
 
-    @contextmanager
-    def retrieval(self) -> Iterator[bool]:
-        """Stand around a direct call; yields whether it is to be recorded."""
-        with outermost(self.observer) as first:
-            yield first and not is_suppressed()
+    def retrieval(self) -> outermost:
+        """Stand around a direct call: ``with recorder.retrieval() as first``.
+
+        ``first`` says whether the call is to be recorded.
+        """
+        return _DirectCall(self.observer)
 
     def record(
         self,
@@ -141,24 +146,34 @@ class Recorder:
         query : str, optional
             Hashed where a key was given, otherwise ignored.
         labels : mapping of str to str, optional
-            Added to those of the recorder.
+            Added to those of the recorder, which win.
         """
         with guarded(self.dropped, "result could not be read"):
             self._delivery.put(
                 Observation(
                     tuple(doc_ids),
-                    tuple([_raw_tags(values) for values in metadata]),
+                    tuple(map(_raw_tags, metadata)),
                     None if scores is None else tuple(scores),
                     query if self._query_key is not None else None,
                     self._query_key,
-                    {**self._labels, **labels} if labels else self._labels,
+                    {**labels, **self._labels} if labels else self._labels,
                     self._lookup,
                     time.monotonic(),
                 )
             )
 
 
+class _DirectCall(outermost):
+    """An outermost block that is none while observation is suppressed."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> bool:
+        return super().__enter__() and not is_suppressed()
+
+
 def _raw_tags(metadata: Mapping[str, object] | None) -> RawTags | None:
-    if not metadata or (_SOURCE_KEY not in metadata and _STYLE_KEY not in metadata):
+    if not metadata or (_SOURCE not in metadata and _STYLE not in metadata):
         return None
-    return tuple(map(metadata.get, METADATA_KEYS))
+    get = metadata.get
+    return get(_SOURCE), get(_STYLE), get(_PAIR_ID), get(_ORIGIN), get(_CONFIDENCE)

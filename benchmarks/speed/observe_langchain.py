@@ -1,0 +1,238 @@
+"""CPU that observing adds to one LangChain retrieval, beside OpenInference's instrumentation.
+
+    python benchmarks/speed/observe_langchain.py [--quick] [--output FILE]
+
+A retriever that does nothing returns the same 10 documents. Counted is the CPU of the whole
+process (``time.process_time``): our thread that observes is in it, and the export of the spans on
+the other side. Everything runs in turns within one process, with the garbage collector off while
+a round runs, as ``timeit`` does. The figure is the median over the rounds of the difference to
+the bare retriever in the same round. Exit status 1 when a target is missed (never with
+``--quick``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.audit.environment import environment
+from rag_sourcebias.instrument import ExposureObserver
+from rag_sourcebias_integrations.langchain import SourceBiasCallbackHandler
+
+HERE = Path(__file__).parent
+N_DOCUMENTS = 10
+MOST_MICROSECONDS = 20
+MOST_SHARE = 0.1
+
+
+class Fixed(BaseRetriever):
+    """Returns what it was given."""
+
+    found: list[Document]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+        return self.found
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+        return self.found
+
+
+class Nothing(BaseCallbackHandler):
+    """What LangChain itself takes for any handler."""
+
+    run_inline = True
+
+
+def documents(*, tagged: bool, named: bool) -> list[Document]:
+    tags = {"rsb_source": "human", "rsb_style": "plain", "rsb_origin": "declared"}
+    return [
+        Document(
+            id=f"doc-{i}" if named else None,
+            page_content=f"{i} " + "a sentence of some words " * 20,
+            metadata={"source": f"https://example.org/{i}", **(tags if tagged else {})},
+        )
+        for i in range(N_DOCUMENTS)
+    ]
+
+
+@contextmanager
+def openinference(kind: str):
+    """OpenInference with spans kept in memory, or thrown away at once."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    if kind == "memory":
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    try:
+        yield
+    finally:
+        instrumentor.uninstrument()
+
+
+class Case:
+    """One way of retrieving, and what it cost in each round."""
+
+    def __init__(
+        self,
+        what: str,
+        retriever: Fixed,
+        *,
+        handler: BaseCallbackHandler | None = None,
+        around: Callable[[], AbstractContextManager] = nullcontext,
+        use_async: bool = False,
+    ) -> None:
+        self.what = what
+        self.retriever = retriever
+        self.handler = handler
+        self.around = around
+        self.use_async = use_async
+        self.rounds: list[float] = []
+
+    def measure(self, n: int) -> None:
+        config = None if self.handler is None else {"callbacks": [self.handler]}
+        gc.collect()
+        gc.disable()
+        with self.around() as handle:
+            start = time.process_time()
+            if self.use_async:
+                asyncio.run(self._ask(n, config))
+            else:
+                for _ in range(n):
+                    self.retriever.invoke("which river floods", config)
+            for queue in (self.handler, handle):
+                if hasattr(queue, "flush"):
+                    queue.flush()
+            spent = time.process_time() - start
+        gc.enable()
+        self.rounds.append(1e6 * spent / n)
+
+    async def _ask(self, n: int, config: dict | None) -> None:
+        for _ in range(n):
+            await self.retriever.ainvoke("which river floods", config)
+
+
+def added(case: Case, bare: Case) -> float:
+    """Median difference of the rounds after the first one, in microseconds."""
+    return statistics.median(a - b for a, b in zip(case.rounds[1:], bare.rounds[1:], strict=True))
+
+
+def row(case: Case, bare: Case, rival: float, *, judged: bool = True) -> dict:
+    ours = added(case, bare)
+    met = ours <= MOST_MICROSECONDS and ours <= MOST_SHARE * rival
+    return {
+        "what": case.what,
+        "ours": f"{ours:.1f} µs",
+        "reference": f"OpenInference: {rival:.0f} µs; bare: {statistics.median(bare.rounds):.1f} µs",
+        "value": round(ours, 2),
+        "target": f"≤ {MOST_MICROSECONDS} µs and ≤ {MOST_SHARE:g} of OpenInference"
+        if judged
+        else "",
+        "met": bool(met) if judged else None,
+    }
+
+
+def measure(*, n: int, rounds: int) -> list[dict]:
+    named = Fixed(found=documents(tagged=True, named=True))
+    nameless = Fixed(found=documents(tagged=True, named=False))
+    untagged = Fixed(found=documents(tagged=False, named=True))
+    observer = ExposureObserver()
+    handler = SourceBiasCallbackHandler(observer)
+    bare, abare = Case("bare", named), Case("bare, async", named, use_async=True)
+    ours = [
+        (
+            Case("callback handler, 10 documents, tags in the metadata", named, handler=handler),
+            bare,
+        ),
+        (Case("… without tags", untagged, handler=handler), bare),
+        (Case("… async", named, handler=handler, use_async=True), abare),
+    ]
+    others = [
+        (Case("… documents without ids (their texts are hashed)", nameless, handler=handler), bare),
+        (
+            Case("global hook", named, around=lambda: instrument("langchain", ExposureObserver())),
+            bare,
+        ),
+        (
+            Case("retriever in place", named, around=lambda: instrument(named, ExposureObserver())),
+            bare,
+        ),
+        (Case("LangChain's own part: a handler that does nothing", named, handler=Nothing()), bare),
+    ]
+    rivals = [
+        Case("OpenInference, in-memory exporter", named, around=lambda: openinference("memory")),
+        Case("OpenInference, spans dropped", named, around=lambda: openinference("none")),
+    ]
+    everything = [bare, abare, *(case for case, _ in (*ours, *others)), *rivals]
+    for _ in range(rounds + 1):
+        for case in everything:
+            case.measure(n if case not in rivals else max(n // 10, 1))
+    handler.close()
+    counts = observer.counts()
+    expected = (rounds + 1) * n * 4
+    if counts.n_retrievals != expected or handler.dropped.total:
+        raise SystemExit(
+            f"{counts.n_retrievals} retrievals were observed of {expected}, "
+            f"{handler.dropped.total} dropped"
+        )
+    rival = min(added(case, bare) for case in rivals)
+    return [
+        *(row(case, base, rival) for case, base in ours),
+        *(row(case, base, rival, judged=False) for case, base in others),
+        *(row(case, bare, added(case, bare), judged=False) for case in rivals),
+    ]
+
+
+def table(rows: list[dict]) -> str:
+    mark = {True: "yes", False: "NO", None: ""}
+    lines = ["| what | added | reference | target | met |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {r['what']} | {r['ours']} | {r['reference']} | {r['target']} | {mark[r['met']]} |"
+        for r in rows
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="CPU added to one LangChain retrieval.")
+    parser.add_argument("--quick", action="store_true", help="small sizes, no verdict")
+    parser.add_argument(
+        "--output", type=Path, help="default: benchmarks/results/observe_langchain.json"
+    )
+    options = parser.parse_args()
+    rows = measure(n=200, rounds=2) if options.quick else measure(n=2_000, rounds=11)
+    output = options.output
+    if output is None and not options.quick:
+        output = HERE.parent / "results" / "observe_langchain.json"
+    packages = ("langchain-core", "openinference-instrumentation-langchain", "opentelemetry-sdk")
+    if output is not None:
+        found = {
+            "environment": {**environment(), **{name: version(name) for name in packages}},
+            "quick": options.quick,
+            "rows": rows,
+        }
+        output.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(table(rows))
+    return int(not options.quick and not all(r["met"] is not False for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Deliveries: one per observer, tags from a store before tags from metadata."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+import pytest
+
+from rag_sourcebias.instrument import CollectingObserver, Recorder, RetrievalEvent, delivery
+from rag_sourcebias.instrument.delivery import Delivery, delivery_for
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.types import DocTags
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.events: list[RetrievalEvent] = []
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.events.append(event)
+
+
+def test_one_delivery_per_observer_and_kind() -> None:
+    one, other = Unhashable(), Unhashable()
+    shared = delivery_for(one)
+    assert delivery_for(one) is shared
+    assert delivery_for(one, queue=False) is not shared
+    assert delivery_for(other) is not shared
+
+
+def test_a_delivery_nobody_holds_is_forgotten() -> None:
+    before = len(delivery._deliveries)
+    for _ in range(20):
+        delivery_for(Unhashable())
+    gc.collect()
+    assert len(delivery._deliveries) <= before
+
+
+class Raising:
+    def observe(self, event: RetrievalEvent) -> None:
+        raise OSError("disk full")
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_an_observer_that_raises_is_counted(queue) -> None:
+    rec = Recorder(Raising(), queue=queue)
+    for _ in range(3):
+        rec.record(["a"])
+    assert rec.flush(10)
+    assert dict(rec.dropped.by_reason) == {"observer raised": 3}
+
+
+def test_without_a_queue_the_event_is_there_at_once() -> None:
+    observer = CollectingObserver()
+    Recorder(observer, queue=False).record(["a"])
+    assert len(observer.events) == 1
+    assert Delivery(observer, queue=False).flush(0)
+
+
+def test_a_store_wins_over_metadata_where_it_knows() -> None:
+    observer = CollectingObserver()
+    store = MemoryTagStore()
+    store.put([("a", DocTags(source="human")), ("b", DocTags(source="llm:x"))])
+    rec = Recorder(observer, tags=store, queue=False)
+    rec.record(
+        ["a", "b", "c", "d"],
+        metadata=[{"rsb_source": "wrong"}, {}, {"rsb_source": "llm:y"}, None],
+    )
+    rec.record(["b"])
+    assert [[tags.source for tags in event.tags] for event in observer.events] == [
+        ["human", "llm:x", "llm:y", None],
+        ["llm:x"],
+    ]
+
+
+def test_tags_are_remembered_but_not_for_ever(monkeypatch) -> None:
+    monkeypatch.setattr(delivery, "_MOST_SEEN", 10)
+    observer = CollectingObserver()
+    rec = Recorder(observer, queue=False)
+    for n in range(35):
+        rec.record(["a"], metadata=[{"rsb_source": "human", "rsb_pair_id": str(n)}])
+    assert [event.tags[0].pair_id for event in observer.events] == [str(n) for n in range(35)]
+    assert len(rec._delivery._builder._seen) <= 10
+    rec.record(["a", "b"], metadata=[{"rsb_style": "plain"}] * 2)
+    tags = observer.events[-1].tags
+    assert tags[0] is tags[1]
+
+
+class SlowlyBroken(MemoryTagStore):
+    fails = False
+
+    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+        if self.fails:
+            raise TimeoutError
+        return super().get(doc_ids)
+
+
+def test_a_store_that_times_out_loses_only_what_it_was_asked_for() -> None:
+    observer, store = CollectingObserver(), SlowlyBroken()
+    store.put([("a", DocTags(source="human"))])
+    rec = Recorder(observer, tags=store, queue=False)
+    rec.record(["a"])
+    store.fails = True
+    rec.record(["a"])  # remembered
+    rec.record(["a", "b"])
+    store.fails = False
+    rec.record(["a", "b"])
+    assert dict(rec.dropped.by_reason) == {"tag store failed": 1}
+    assert [event.ranked.doc_ids for event in observer.events] == [("a",), ("a",), ("a", "b")]

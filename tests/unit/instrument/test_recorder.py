@@ -1,0 +1,203 @@
+"""The recorder: what an adapter calls, none of which raises into the application."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CollectingObserver, Recorder, hash_query, recorder, suppress
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.types import DocTags
+
+KEY = b"0123456789abcdef"
+
+
+@pytest.fixture
+def observer() -> CollectingObserver:
+    return CollectingObserver()
+
+
+def failing() -> Iterator[Any]:
+    yield "a"
+    raise RuntimeError("the native result is broken")
+
+
+def test_wrong_options_are_refused(observer) -> None:
+    for wrong in (object(), CollectingObserver, None):
+        with pytest.raises(DataError, match=r"is not an observer; expected an object with observe"):
+            Recorder(wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="query_key must have 16 to 64 bytes, got 65"):
+        Recorder(observer, query_key=b"x" * 65)
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_a_record_becomes_an_event(observer, queue) -> None:
+    rec = Recorder(observer, labels={"a": "1", "b": "2"}, query_key=KEY, queue=queue)
+    metadata: list[dict[str, object]] = [{"rsb_source": "human", "text": "secret"}]
+    labels = {"b": "other", "c": "3"}
+    rec.record(["d1", "d2"], metadata=[*metadata, None], scores=[1, 0.5], query="q", labels=labels)
+    metadata[0]["rsb_source"] = "changed"
+    labels["c"] = "changed"
+    assert rec.flush(10)
+    (event,) = observer.events
+    assert event.ranked.doc_ids == ("d1", "d2")
+    assert event.ranked.scores is not None
+    assert event.ranked.scores.tolist() == [1.0, 0.5]
+    assert event.tags == (DocTags(source="human"), DocTags())
+    assert dict(event.labels) == {"a": "1", "b": "2", "c": "3"}
+    assert event.query_hash == hash_query("q", key=KEY)
+    assert rec.dropped.total == 0
+
+
+def test_without_a_key_the_query_is_not_kept(observer) -> None:
+    rec = Recorder(observer, queue=False)
+    rec.record(["d"], query="secret")
+    assert observer.events[0].query_hash is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"doc_ids": failing},
+        {"doc_ids": ["a"], "metadata": failing},
+        {"doc_ids": ["a"], "scores": failing},
+        {"doc_ids": None},
+        {"doc_ids": ["a"], "metadata": [{}, {}]},
+        {"doc_ids": ["a"], "metadata": [{"rsb_source": 7}]},
+        {"doc_ids": ["a"], "metadata": [{"rsb_source": ["unhashable"]}]},
+        {"doc_ids": ["a"], "scores": ["best"]},
+        {"doc_ids": ["a"], "labels": {"n": 1}},
+        {"doc_ids": ["a"], "labels": {str(n): "x" for n in range(17)}},
+    ],
+)
+@pytest.mark.parametrize("queue", [True, False])
+def test_what_cannot_be_read_is_counted(observer, arguments, queue) -> None:
+    rec = Recorder(observer, queue=queue)
+    rec.record(**{k: v() if v is failing else v for k, v in arguments.items()})
+    rec.record(["next"])
+    assert rec.flush(10)
+    assert dict(rec.dropped.by_reason) == {"result could not be read": 1}
+    assert [event.ranked.doc_ids for event in observer.events] == [("next",)]
+
+
+def test_where_metadata_is_read(observer) -> None:
+    store = MemoryTagStore()
+    assert Recorder(observer).reads_metadata
+    assert not Recorder(observer, tags=store).reads_metadata
+    assert Recorder(observer, tags=store, doc_id=str).reads_metadata
+
+
+class TestBlocks:
+    def test_direct_calls_nest(self, observer) -> None:
+        rec, again = Recorder(observer), Recorder(observer)
+        other = Recorder(CollectingObserver())
+        with rec.retrieval() as first, again.retrieval() as second, other.retrieval() as third:
+            assert (first, second, third) == (True, False, True)
+        with pytest.raises(KeyError), rec.retrieval():
+            raise KeyError
+        with rec.retrieval() as first:
+            assert first
+        with suppress(), rec.retrieval() as first:
+            assert not first
+        with rec.retrieval(), suppress(), again.retrieval() as inner:
+            assert not inner
+
+    def test_runs_nest_by_parent(self, observer) -> None:
+        rec = Recorder(observer)
+        rec.begin("outer")
+        rec.begin("step", "outer", is_retrieval=False)
+        rec.begin("inner", "step")
+        assert not rec.end("inner")
+        assert not rec.end("step")
+        assert rec.end("outer")
+        assert not rec.end("outer")
+        assert not rec.end("never begun")
+        assert rec.dropped.total == 0
+
+    @pytest.mark.parametrize("first", ["run", "call"])
+    def test_runs_and_direct_calls_nest(self, observer, first) -> None:
+        rec, again = Recorder(observer), Recorder(observer)
+        if first == "run":
+            rec.begin("run")
+            with again.retrieval() as counts:
+                assert not counts
+            assert rec.end("run")
+        else:
+            with again.retrieval() as counts:
+                assert counts
+                rec.begin("run")
+                assert not rec.end("run")
+        with again.retrieval() as counts:
+            assert counts
+
+    def test_a_run_announced_twice_counts_once(self, observer) -> None:
+        rec, again = Recorder(observer), Recorder(observer)
+        rec.begin("run")
+        again.begin("run")
+        assert [rec.end("run"), again.end("run")] == [True, False]
+        with rec.retrieval() as first:
+            assert first
+
+    def test_a_suppressed_run_is_none(self, observer) -> None:
+        rec = Recorder(observer)
+        with suppress():
+            rec.begin("run")
+        assert not rec.end("run")
+
+    def test_a_run_may_end_on_another_thread(self, observer) -> None:
+        rec = Recorder(observer)
+        rec.begin("run")
+        ended: list[bool] = []
+        thread = threading.Thread(target=lambda: ended.append(rec.end("run")))
+        thread.start()
+        thread.join()
+        assert ended == [True]
+        with rec.retrieval() as first:
+            assert first
+
+    def test_an_interrupted_run_hides_nothing_after_a_while(self, observer, monkeypatch) -> None:
+        monkeypatch.setattr(recorder, "_LONGEST_RUN", -1.0)
+        rec = Recorder(observer)
+
+        def use() -> bool:
+            rec.begin("interrupted")
+            with rec.retrieval() as first:
+                return first
+
+        assert contextvars.copy_context().run(use)
+
+    def test_interrupted_runs_do_not_pile_up(self, observer, monkeypatch) -> None:
+        monkeypatch.setattr(recorder, "_MOST_OPEN", 5)
+        rec = Recorder(observer)
+        for n in range(50):
+            contextvars.copy_context().run(rec.begin, n)
+        assert len(rec._delivery.scopes) == 5
+
+    def test_ids_that_cannot_be_hashed_are_counted(self, observer) -> None:
+        rec = Recorder(observer)
+        rec.begin([])  # type: ignore[arg-type]
+        assert not rec.end([])  # type: ignore[arg-type]
+        assert dict(rec.dropped.by_reason) == {
+            "start could not be read": 1,
+            "end could not be read": 1,
+        }
+
+
+def test_a_recorder_that_is_let_go_ends_its_thread(observer) -> None:
+    rec = Recorder(observer)
+    rec.record(["a"])
+    assert rec.flush(10)
+    queue = rec._delivery._queue
+    assert queue is not None
+    thread = queue._thread
+    assert thread is not None
+    del rec, queue
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()

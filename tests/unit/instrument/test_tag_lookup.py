@@ -1,0 +1,81 @@
+"""Look-ups in a tag store: by id or by content, each document asked for once in a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rag_sourcebias.instrument import TagLookup, tag_lookup, text_id
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.types import DocTags
+
+HUMAN, LLM, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
+
+
+class Asked(MemoryTagStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+
+    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+        self.asked.append(list(doc_ids))
+        return super().get(doc_ids)
+
+
+@pytest.fixture
+def store() -> Asked:
+    made = Asked()
+    made.put([("a", HUMAN), ("b", LLM)], {"a": "The river.", "b": "Ein Fluss. 🌊"})
+    return made
+
+
+def test_ids_and_texts_are_looked_up_in_order(store) -> None:
+    lookup = TagLookup(store)
+    wanted = ["b", text_id("The river."), "no such", "a", text_id("unseen"), "b", text_id("Ein Fluss. 🌊")]
+    assert lookup.get(wanted) == [LLM, HUMAN, UNKNOWN, HUMAN, UNKNOWN, LLM, LLM]
+    assert store.asked == [["b", "no such", "a"]]
+    assert lookup.get(["a", "b", "no such", "c"])[:2] == [HUMAN, LLM]
+    assert store.asked[1:] == [["c"]]
+    assert lookup.get([]) == []
+
+
+def test_new_tags_are_seen_after_a_while(store, monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(tag_lookup.time, "monotonic", lambda: now[0])
+    lookup = TagLookup(store, max_age=60)
+    assert lookup.get(["c"]) == [UNKNOWN]
+    store.put([("c", HUMAN)])
+    now[0] = 59.0
+    assert lookup.get(["c"]) == [UNKNOWN]
+    now[0] = 61.0
+    assert lookup.get(["c"]) == [HUMAN]
+
+
+def test_memory_is_bounded(store) -> None:
+    lookup = TagLookup(store, capacity=100)
+    for n in range(0, 1000, 10):
+        lookup.get([f"d{i}" for i in range(n, n + 10)])
+        assert len(lookup._known) <= 110
+
+
+def test_a_text_cannot_be_read_from_its_id() -> None:
+    assert "river" not in text_id("The river.")
+    assert text_id("The river.") != text_id("The river")
+    assert text_id("a").startswith("text:")
+
+
+def test_a_failure_is_not_remembered(store) -> None:
+    class Once(Asked):
+        def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+            found = super().get(doc_ids)
+            if len(self.asked) == 1:
+                raise TimeoutError
+            return found
+
+    once = Once()
+    once.put([("a", HUMAN)])
+    lookup = TagLookup(once)
+    with pytest.raises(TimeoutError):
+        lookup.get(["a"])
+    assert lookup.get(["a"]) == [HUMAN]

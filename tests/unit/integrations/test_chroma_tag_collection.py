@@ -1,0 +1,363 @@
+"""Tags in place, on real Chroma collections."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chroma_folder import shared_client
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging import IdTagger, open_tag_store
+from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
+from rag_sourcebias.types import DocTags
+
+pytest.importorskip("chromadb")
+
+
+from rag_sourcebias_integrations.chroma import tag_collection
+from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.metadata import scalars
+
+pytestmark = pytest.mark.frameworks
+
+EVERYTHING = ["documents", "metadatas", "embeddings", "uris"]
+numbers = itertools.count()
+
+
+def doc_id(i: int) -> str:
+    return f"d{i // 2}#{'human' if i % 2 else 'llm:gpt-x'}"
+
+
+def make(n: int = 20, *, client: Any = None, metadata: bool = True, name: str | None = None) -> Any:
+    client = client or shared_client()
+    collection = client.create_collection(
+        name or f"tagging-{next(numbers)}", embedding_function=None
+    )
+    vectors = np.random.default_rng(n).normal(size=(n, 8)).astype(np.float32)
+    for start in range(0, n, 5_000):
+        rows = range(start, min(n, start + 5_000))
+        collection.add(
+            ids=[doc_id(i) for i in rows],
+            embeddings=vectors[rows.start : rows.stop],
+            documents=[f"text {i}" for i in rows],
+            metadatas=[{"source": f"u/{i}", "n": i, "ok": True} for i in rows]
+            if metadata
+            else None,
+        )
+    return collection
+
+
+def contents(collection: Any) -> dict[str, tuple[Any, Any, Any]]:
+    found = collection.get(include=["documents", "metadatas", "embeddings"])
+    rows = zip(found["documents"], found["metadatas"], found["embeddings"], strict=True)
+    return dict(zip(found["ids"], rows, strict=True))
+
+
+def by_source(source: str | None, *, style: str | None = None) -> Any:
+    def tag(doc_id: str, text: str, metadata: Any) -> DocTags:
+        return DocTags(source=source, style=style, origin="declared" if source else None)
+
+    return tag
+
+
+def test_tags_are_written_and_nothing_else_is_touched() -> None:
+    collection = make(21)
+    before = contents(collection)
+    result = tag_collection(collection, IdTagger(), batch_size=5)
+    assert (result.n_documents, result.n_written, result.n_unchanged) == (21, 21, 0)
+    assert result.sources == {"human": 10, "llm:gpt-x": 11}
+    assert (result.n_untagged, result.n_missing, result.backup) == (0, 0, None)
+    after = contents(collection)
+    assert list(after) == list(before)
+    for key, (text, metadata, vector) in before.items():
+        assert after[key][0] == text
+        assert np.array_equal(after[key][2], vector)
+        assert {k: v for k, v in after[key][1].items() if not k.startswith("rsb_")} == metadata
+    assert after["d3#human"][1] == before["d3#human"][1] | {
+        "rsb_source": "human",
+        "rsb_pair_id": "d3",
+        "rsb_origin": "declared",
+        "rsb_tagger": result.fingerprint,
+    }
+    assert result.fingerprint == taggers_fingerprint(IdTagger())
+
+
+def test_a_second_pass_writes_nothing_and_counts_the_same() -> None:
+    collection = make(9)
+    first = tag_collection(collection, IdTagger())
+    asked: list[str] = []
+
+    def never(doc_id: str, text: str, metadata: Any) -> None:
+        asked.append(doc_id)
+
+    never.fingerprint = IdTagger().fingerprint  # type: ignore[attr-defined]
+    again = tag_collection(collection, never)
+    assert (again.n_written, again.n_unchanged, again.sources) == (0, 9, first.sources)
+    assert asked == []
+
+
+def test_a_dry_run_counts_and_writes_nothing() -> None:
+    collection = make(7)
+    before = contents(collection)
+    result = tag_collection(collection, [IdTagger()], dry_run=True, batch_size=3)
+    assert (result.dry_run, result.n_written, sum(result.sources.values())) == (True, 7, 7)
+    assert contents(collection).keys() == before.keys()
+    assert [row[1] for row in contents(collection).values()] == [r[1] for r in before.values()]
+
+
+def test_several_taggers_share_the_work_and_unknown_stays_unknown() -> None:
+    collection = make(4)
+
+    def style(doc_id: str, text: str, metadata: Any) -> DocTags | None:
+        return DocTags(style="plain") if metadata["n"] == 2 and text == "text 2" else None
+
+    pattern = r"^(?P<pair_id>.+)#(?P<source>human)$"
+    result = tag_collection(collection, [style, IdTagger(pattern)])
+    assert (result.n_untagged, result.styles) == (2, {"plain": 1})
+    stored = collection.get(ids=["d0#llm:gpt-x"])["metadatas"][0]
+    assert {key for key in stored if key.startswith("rsb_")} == {"rsb_tagger"}
+
+
+def test_texts_are_read_only_where_they_are_wanted() -> None:
+    seen: list[str] = []
+
+    def tag(doc_id: str, text: str, metadata: Any) -> None:
+        seen.append(text)
+
+    tag.fingerprint = "t"  # type: ignore[attr-defined]
+    collection = make(2)
+    tag_collection(collection, tag, texts=False, dry_run=True)
+    tag_collection(collection, tag, dry_run=True)
+    assert seen == ["", "", "text 0", "text 1"]
+
+
+def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
+    class Detector:
+        fingerprint = "detector"
+
+        def __init__(self) -> None:
+            self.sizes: list[int] = []
+
+        def __call__(self, doc_id: str, text: str, metadata: Any) -> DocTags | None:
+            return self.tag_many([text])[0]
+
+        def tag_many(self, texts: list[str]) -> list[DocTags | None]:
+            self.sizes.append(len(texts))
+            return [
+                DocTags(source="human", origin="detected") if text.endswith("7") else None
+                for text in texts
+            ]
+
+    detector, collection = Detector(), make(1_200)
+    result = tag_collection(collection, [detector, by_source(None, style="plain")], batch_size=700)
+    assert detector.sizes == [512, 188, 500]
+    assert (result.sources, result.styles) == ({"human": 120}, {"plain": 1_200})
+    right = {doc_id(i) for i in range(1_200) if i % 10 == 7}
+    assert set(collection.get(where={"rsb_source": "human"}, include=[])["ids"]) == right
+
+
+def test_documents_without_metadata_or_text() -> None:
+    collection = make(3, metadata=False)
+    collection.add(ids=["x#human"], embeddings=[[0.0] * 8])
+    assert tag_collection(collection, IdTagger()).n_written == 4
+    assert collection.get(ids=["x#human"])["metadatas"][0]["rsb_source"] == "human"
+
+
+def test_an_empty_collection() -> None:
+    assert tag_collection(make(0), IdTagger()).n_documents == 0
+
+
+def test_a_filter_chooses_documents_also_when_tagging_changes_what_it_finds() -> None:
+    collection = make(20)
+    result = tag_collection(collection, IdTagger(), where={"n": {"$lt": 4}})
+    assert (result.n_documents, result.n_written) == (4, 4)
+    untagged = {"rsb_source": {"$nin": ["human", "llm:gpt-x"]}}
+    assert tag_collection(collection, IdTagger(), where=untagged, batch_size=3).n_written == 16
+
+
+def test_the_tags_of_others_are_kept_unless_overwrite_is_said() -> None:
+    collection = make(12)
+    tag_collection(collection, by_source("llm:old"), where={"n": 11})
+    old = taggers_fingerprint(by_source("llm:old"))
+    before = [row[1] for row in contents(collection).values()]
+    with pytest.raises(DataError, match=rf"'d5#human' carries tags of.*{old}.*overwrite=True"):
+        tag_collection(collection, IdTagger(), batch_size=4)
+    assert [row[1] for row in contents(collection).values()] == before  # not a page was written
+
+
+def test_overwriting_keeps_the_old_tags_in_a_tag_store(tmp_path: Path) -> None:
+    collection, backup = make(6), tmp_path / "old" / "tags.jsonl"
+    tag_collection(collection, by_source("llm:old", style="plain"))
+    with pytest.raises(DataError, match="backup="):
+        tag_collection(collection, IdTagger(), overwrite=True)
+    dry = tag_collection(collection, IdTagger(), overwrite=True, dry_run=True, backup=backup)
+    assert (dry.n_written, dry.backup, backup.exists()) == (6, None, False)
+    result = tag_collection(collection, IdTagger(), overwrite=True, backup=backup, batch_size=4)
+    assert (result.n_written, result.backup) == (6, str(backup))
+    kept = open_tag_store(backup)
+    assert (
+        kept.get([doc_id(i) for i in range(6)])
+        == [DocTags(source="llm:old", style="plain", origin="declared")] * 6
+    )
+    assert f'"tagger": "{taggers_fingerprint(by_source("llm:old", style="plain"))}"' in (
+        backup.read_text()
+    )
+    # a tag that is no longer known loses its key
+    assert "rsb_style" not in collection.get(ids=["d0#human"])["metadatas"][0]
+
+
+def test_a_backup_that_is_something_else_is_not_written_to(tmp_path: Path) -> None:
+    collection, backup = make(2), tmp_path / "notes.jsonl"
+    tag_collection(collection, by_source("llm:old"))
+    backup.write_text("dear diary\n")
+    with pytest.raises(DataError, match=r"notes\.jsonl:1: malformed JSON"):
+        tag_collection(collection, IdTagger(), overwrite=True, backup=backup)
+    assert backup.read_text() == "dear diary\n"
+
+
+def test_equal_tags_without_a_fingerprint_are_taken_over_and_others_are_not() -> None:
+    collection = make(2)
+    mine = {"rsb_source": "human", "rsb_pair_id": "d0", "rsb_origin": "declared"}
+    collection.update(ids=["d0#human"], metadatas=[mine])
+    assert tag_collection(collection, IdTagger()).n_written == 2
+    other = make(2)
+    other.update(ids=["d0#human"], metadatas=[{"rsb_style": "plain"}])
+    with pytest.raises(DataError, match=r"'d0#human' carries tags that name no taggers"):
+        tag_collection(other, IdTagger())
+
+
+def test_documents_deleted_meanwhile_are_counted_and_those_they_shift_are_not_lost() -> None:
+    collection = make(30)
+    deleted = [doc_id(i) for i in (1, 2, 12)]
+
+    def tag(i: str, text: str, metadata: Any) -> DocTags:
+        if metadata["n"] == 10:  # while the second page is being tagged
+            collection.delete(ids=deleted)
+            collection.add(ids=["new#human"], embeddings=[[0.5] * 8], metadatas=[{"n": 99}])
+        return DocTags(source="human", origin="declared")
+
+    tag.fingerprint = "t"  # type: ignore[attr-defined]
+    result = tag_collection(collection, tag, batch_size=10)
+    assert (result.n_missing, result.missing_ids) == (1, (doc_id(12),))
+    assert result.n_written == 30  # two of the first page were deleted after it was done
+    assert result.n_documents == 31
+    done = collection.get(where={"rsb_tagger": result.fingerprint}, include=[])["ids"]
+    assert len(done) == collection.count() == 28
+
+
+KILLED = """
+import sys, time
+import chromadb
+from rag_sourcebias.tagging import IdTagger
+from rag_sourcebias_integrations.chroma import tag_collection
+
+def pause(done):
+    print(done, flush=True)
+    if done >= 40:
+        time.sleep(60)
+
+collection = chromadb.PersistentClient(sys.argv[1]).get_collection("half")
+tag_collection(collection, IdTagger(), batch_size=20, on_progress=pause)
+"""
+
+
+def test_a_killed_pass_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    collection = make(100, client=open_client(tmp_path), name="half")
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["20\n", "40\n"]
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    steps: list[int] = []
+    result = tag_collection(collection, IdTagger(), batch_size=20, on_progress=steps.append)
+    assert (result.n_unchanged, result.n_written, result.n_documents) == (40, 60, 100)
+    assert steps == [20, 40, 60, 80, 100]
+    assert result.sources == {"human": 50, "llm:gpt-x": 50}
+    assert len(collection.get(where={"rsb_tagger": result.fingerprint}, include=[])["ids"]) == 100
+
+
+def test_an_interrupted_overwrite_goes_on_with_its_backup(tmp_path: Path) -> None:
+    collection, backup = make(20), tmp_path / "old.jsonl"
+    tag_collection(collection, by_source("llm:old"))
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tag_collection(
+            collection, IdTagger(), overwrite=True, backup=backup, batch_size=8, on_progress=stop
+        )
+    result = tag_collection(collection, IdTagger(), overwrite=True, backup=backup, batch_size=8)
+    assert (result.n_written, result.n_unchanged) == (12, 8)
+    assert len(open_tag_store(backup)) == 20
+
+
+def test_more_documents_than_one_request_may_hold() -> None:
+    collection = make(5_600)
+    assert tag_collection(collection, IdTagger()).n_written == 5_600
+
+
+@pytest.mark.parametrize("size", [0, -1, 5_462, True, 2.5])
+def test_a_batch_size_that_chroma_refuses_is_refused(size: Any) -> None:
+    with pytest.raises(DataError, match=rf"batch_size {size} is not a whole number from 1 to 5461"):
+        tag_collection(make(1), IdTagger(), batch_size=size)
+
+
+def test_other_arguments_that_are_wrong() -> None:
+    with pytest.raises(DataError, match="'shop' is not a Chroma collection"):
+        tag_collection("shop", IdTagger())
+    with pytest.raises(DataError, match="layout 'llamaindex' is not one of auto, flat"):
+        tag_collection(make(1), IdTagger(), layout="llamaindex")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no taggers"):
+        tag_collection(make(1), [])
+
+
+def test_a_tagger_that_fails_names_the_document() -> None:
+    def broken(doc_id: str, text: str, metadata: Any) -> DocTags:
+        return DocTags(confidence=float(metadata["n"]) * float("inf"))
+
+    collection = make(3)
+    with pytest.raises(DataError, match=r"document 'd0#human': tagger .*broken.*confidence"):
+        tag_collection(collection, broken, where={"n": 1})
+    assert "rsb_tagger" not in collection.get(ids=["d0#human"])["metadatas"][0]
+
+
+def test_tags_damaged_by_hand_are_named() -> None:
+    collection = make(2)
+    tag_collection(collection, IdTagger())
+    collection.update(ids=["d0#human"], metadatas=[{"rsb_origin": "hearsay"}])
+    with pytest.raises(DataError, match="document 'd0#human': rsb_origin 'hearsay'"):
+        tag_collection(collection, IdTagger())
+
+
+def test_numpy_values_reach_the_store_as_plain_ones() -> None:
+    collection = make(2)
+
+    def tag(doc_id: str, text: str, metadata: Any) -> DocTags:
+        return DocTags(source=np.str_("human"), confidence=np.float32(0.25))
+
+    tag_collection(collection, tag)
+    stored = collection.get(ids=["d0#human"])["metadatas"][0]
+    assert (stored["rsb_source"], stored["rsb_confidence"]) == ("human", 0.25)
+
+
+def test_what_chroma_would_lose_is_refused() -> None:
+    cast = scalars(
+        "d", {"a": np.float32(1.5), "b": np.int64(2), "c": np.bool_(True), "d": None, "e": "x"}
+    )
+    assert cast == {"a": 1.5, "b": 2, "c": True, "e": "x"}
+    assert [type(value) for value in cast.values()] == [float, int, bool, str]
+    for value in (float("nan"), float("inf"), np.float64("nan"), 2**63, ("x",), {"a": 1}, b"x"):
+        with pytest.raises(DataError, match=r"document 'd7': metadata 'score' is .* cannot keep"):
+            scalars("d7", {"score": value})

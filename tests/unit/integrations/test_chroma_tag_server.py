@@ -1,0 +1,104 @@
+"""Tagging and migrating on a real Chroma server, by the synchronous and the asynchronous client."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chroma_server import chroma_server
+from hashing_encoder import HashingEncoder
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging import IdTagger, open_tag_store
+from rag_sourcebias.types import DocTags
+
+pytest.importorskip("chromadb")
+
+import chromadb
+
+from rag_sourcebias_integrations.chroma import (
+    atag_collection,
+    migrate_encoder,
+    open_store,
+    tag_collection,
+)
+from rag_sourcebias_integrations.chroma.client import open_client
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.server]
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with chroma_server(tmp_path_factory.mktemp("server")) as port:
+        yield port
+
+
+def make(client: Any, name: str, n: int = 50) -> Any:
+    collection = client.create_collection(name, embedding_function=None)
+    collection.add(
+        ids=[f"d{i}#{'human' if i % 2 else 'llm:x'}" for i in range(n)],
+        embeddings=np.eye(n, 8, dtype=np.float32) + 1,
+        documents=[f"word{i} text" for i in range(n)],
+        metadatas=[{"n": i} for i in range(n)],
+    )
+    return collection
+
+
+def test_a_collection_on_a_server_is_tagged_like_any_other(port: int, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{port}"
+    make(open_client(url), "sync")
+    make(open_client(url), "other", 1)
+    with pytest.raises(DataError, match=r"collections, name one of them: .*other.*sync"):
+        open_store(url)
+    result = open_store(url, "sync").tag([IdTagger()])
+    assert (result.n_written, result.sources) == (50, {"human": 25, "llm:x": 25})
+    remote = open_client(url).get_collection("sync", embedding_function=None)
+    embedded = make(open_client(tmp_path), "sync")
+    tag_collection(embedded, IdTagger(), batch_size=7)
+    assert remote.get()["metadatas"] == embedded.get()["metadatas"]
+    with pytest.raises(DataError, match=r"one of a synchronous client; use tag_collection"):
+        asyncio.run(atag_collection(remote, IdTagger()))
+
+
+def test_an_encoder_is_migrated_on_a_server(port: int) -> None:
+    client = open_client(f"http://127.0.0.1:{port}")
+    old = make(client, "migrated")
+    migration = migrate_encoder(old, HashingEncoder(), client=client, batch_size=20)
+    assert migration.switch().id == client.get_collection("migrated").id != old.id
+    assert migration.roll_back().id == client.get_collection("migrated").id == old.id
+
+
+def test_the_asynchronous_client_shares_the_pass(port: int, tmp_path: Path) -> None:
+    def old(doc_id: str, text: str, metadata: Any) -> DocTags:
+        assert threading.current_thread() is not threading.main_thread()
+        return DocTags(source="llm:old", origin="detected")
+
+    async def work() -> None:
+        client = await chromadb.AsyncHttpClient(host="127.0.0.1", port=port)
+        collection = await client.get_collection("async", embedding_function=None)
+        with pytest.raises(DataError, match=r"AsyncHttpClient; use await atag_collection"):
+            tag_collection(collection, IdTagger())
+        steps: list[int] = []
+        dry = await atag_collection(collection, old, dry_run=True)
+        first = await atag_collection(collection, old, batch_size=20, on_progress=steps.append)
+        assert (dry.n_written, first.n_written, first.n_unchanged) == (50, 50, 0)
+        assert steps == [20, 40, 50]
+        assert (await atag_collection(collection, old)).n_unchanged == 50
+        with pytest.raises(DataError, match="carries tags of the taggers"):
+            await atag_collection(collection, IdTagger())
+        backup = tmp_path / "old.jsonl"
+        last = await atag_collection(collection, IdTagger(), overwrite=True, backup=backup)
+        assert (last.n_written, last.sources) == (50, {"human": 25, "llm:x": 25})
+        assert len(open_tag_store(backup)) == 50
+        found = await collection.get(ids=["d3#human"])
+        assert found["metadatas"][0]["rsb_source"] == "human"
+        for http in client._server._clients.values():  # Chroma leaves its connections open
+            await http.aclose()
+
+    make(open_client(f"http://127.0.0.1:{port}"), "async")
+    asyncio.run(work())

@@ -1,0 +1,110 @@
+"""A Chroma database opened as a store of documents."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging import IdTagger
+from rag_sourcebias.tagging.document_store import DocumentStore
+from rag_sourcebias.types import DocTags
+
+pytest.importorskip("chromadb")
+
+import chromadb
+
+from rag_sourcebias_integrations.chroma import open_store
+from rag_sourcebias_integrations.chroma.client import open_client
+
+pytestmark = pytest.mark.frameworks
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    client = open_client(tmp_path / "db")
+    collection = client.create_collection("docs", embedding_function=None)
+    collection.add(
+        ids=["a#human", "b#llm:x", "c"],
+        embeddings=[[1.0], [2.0], [3.0]],
+        documents=["text a", None, "text c"],
+        metadatas=[{"k": 1}, None, {"k": 3}],
+    )
+    return str(tmp_path / "db")
+
+
+def test_documents_and_tags_are_read_and_written(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    assert isinstance(store, DocumentStore)
+    assert (store.name, len(store)) == ("chroma:docs", 3)
+    assert list(store.documents()) == [
+        ("a#human", "text a", {"k": 1}),
+        ("b#llm:x", "", {}),
+        ("c", "text c", {"k": 3}),
+    ]
+    assert [tags for _, tags in store.tags()] == [DocTags()] * 3
+    steps: list[int] = []
+    assert store.tag([IdTagger()], dry_run=True).n_written == 3
+    assert store.tag([IdTagger()], on_progress=steps.append).sources == {"human": 1, "llm:x": 1}
+    assert steps == [3]
+    assert dict(open_store(place, "docs").tags()) == {
+        "a#human": DocTags(source="human", pair_id="a", origin="declared"),
+        "b#llm:x": DocTags(source="llm:x", pair_id="b", origin="declared"),
+        "c": DocTags(),
+    }
+    again = store.tag([IdTagger(r"(?P<style>\w)$")], overwrite=True, backup=tmp_path / "old.jsonl")
+    assert again.styles == {"n": 1, "x": 1, "c": 1}
+
+
+def test_nothing_is_created_where_nothing_is(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"missing' is not a folder; expected the folder"):
+        open_store(str(tmp_path / "missing"))
+    with pytest.raises(DataError, match=r"holds no chroma\.sqlite3"):
+        open_store(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_collection_has_to_be_named_where_there_are_several(place: str) -> None:
+    open_client(place).create_collection("more", embedding_function=None)
+    with pytest.raises(DataError, match=r"has 2 collections, name one of them: docs, more"):
+        open_store(place)
+    with pytest.raises(DataError, match=r"no collection 'dcos'; there are docs, more"):
+        open_store(place, "dcos")
+    assert open_store(place, "more").name == "chroma:more"
+
+
+def test_an_empty_database_says_so(tmp_path: Path) -> None:
+    open_client(tmp_path)
+    with pytest.raises(DataError, match="has no collection"):
+        open_store(str(tmp_path))
+
+
+def test_a_collection_with_an_embedding_function_is_tagged_without_it(place: str) -> None:
+    from hashing_encoder import HashingEncoder
+
+    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
+
+    encoder = HashingEncoder()
+    collection = open_client(place).create_collection(
+        "embedded", embedding_function=EncoderEmbeddingFunction(encoder)
+    )
+    collection.add(ids=["a#human"], documents=["word"])
+    calls = len(encoder.calls)
+    assert open_store(place, "embedded").tag([IdTagger()]).n_written == 1
+    assert len(encoder.calls) == calls
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    with pytest.raises(DataError, match=rf"{url}.*cannot be reached"):
+        open_store(url)
+
+
+def test_a_store_that_this_process_has_open_otherwise_says_what_to_do(tmp_path: Path) -> None:
+    chromadb.PersistentClient(str(tmp_path)).create_collection("docs", embedding_function=None)
+    with pytest.raises(DataError, match=r"different settings\); .* use ChromaStore\(collection\)"):
+        open_store(str(tmp_path))

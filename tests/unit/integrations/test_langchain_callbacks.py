@@ -1,0 +1,419 @@
+"""LangChain's callbacks: every way of asking is counted once, and nothing else is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
+from langchain_classic.retrievers.multi_query import MultiQueryRetriever
+from langchain_core.callbacks import CallbackManager
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListLLM
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.tracers import context as tracer_context
+from langchain_parts import FixedRetriever, documents, embeddings, ids
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.instrument import CollectingObserver, CountingObserver, suppress, text_id
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations.langchain import DebiasCompressor, SourceBiasCallbackHandler
+
+pytestmark = pytest.mark.frameworks
+KEY = b"0123456789abcdef"
+
+
+@pytest.fixture
+def observer() -> CollectingObserver:
+    return CollectingObserver()
+
+
+@pytest.fixture
+def fixed() -> FixedRetriever:
+    return FixedRetriever(found=documents())
+
+
+class Composite(BaseRetriever):
+    """Asks another retriever, with or without handing callbacks on, maybe in a bare thread."""
+
+    inner: Any
+    hand_on: bool = True
+    through: str = "call"
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        config = {"callbacks": run_manager.get_child()} if self.hand_on else None
+        if self.through == "thread":
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(self.inner.invoke, query, config).result()
+        if self.through == "chain in thread":
+            chain = RunnableLambda(lambda q: q) | self.inner
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(chain.invoke, query, config).result()
+        return self.inner.invoke(query, config)
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        config = {"callbacks": run_manager.get_child()} if self.hand_on else None
+        return await self.inner.ainvoke(query, config)
+
+
+class Failing(BaseRetriever):
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        raise LookupError("no index")
+
+
+class Slow(FixedRetriever):
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        await asyncio.sleep(30)
+        return self.found
+
+
+def seen(handler: SourceBiasCallbackHandler, observer: CollectingObserver) -> int:
+    assert handler.flush(10)
+    assert handler.dropped.total == 0
+    return len(observer.events)
+
+
+# ways of asking
+
+
+def test_per_call_bound_and_inside_a_chain(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    fixed.invoke("q", config=config)
+    fixed.invoke("q", config={"callbacks": CallbackManager([handler])})
+    fixed.with_config(callbacks=[handler]).invoke("q")
+    chain = {"ctx": fixed, "q": RunnablePassthrough()} | RunnableLambda(lambda d: len(d["ctx"]))
+    assert chain.invoke("q", config=config) == 5
+    assert chain.with_config(callbacks=[handler]).batch(["a", "b"]) == [5, 5]
+    assert seen(handler, observer) == 6
+
+
+def test_batch_stream_and_async_count_every_query(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    assert len(fixed.batch(["a", "b", "c"], config=config)) == 3
+    assert [ids(part) for part in fixed.stream("q", config=config)] == [ids(fixed.found)]
+    list(fixed.batch_as_completed(["a", "b"], config=config))
+
+    async def ask() -> None:
+        await fixed.ainvoke("q", config=config)
+        await fixed.abatch(["a", "b", "c"], config=config)
+        assert [part async for part in fixed.astream("q", config=config)] == [fixed.found]
+        await asyncio.gather(*(fixed.ainvoke("q", config=config) for _ in range(50)))
+        async for _ in fixed.astream_events("q", config=config, version="v2"):
+            pass
+
+    asyncio.run(ask())
+    assert seen(handler, observer) == 6 + 56
+
+
+def test_a_sync_handler_runs_on_the_loop_itself(fixed, observer) -> None:
+    """Not in a thread pool, where order and context would be lost."""
+    handler = SourceBiasCallbackHandler(observer, queue=False)
+    threads = []
+    handler._recorder.record = lambda *a, **k: threads.append(threading.current_thread())
+    asyncio.run(fixed.ainvoke("q", config={"callbacks": [handler]}))
+    assert threads == [threading.main_thread()]
+
+
+def test_eight_threads(fixed) -> None:
+    observer = CountingObserver()
+    handler = SourceBiasCallbackHandler(observer)
+    bound = fixed.with_config(callbacks=[handler])
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(bound.invoke, ["q"] * 800))
+    assert handler.flush(10)
+    assert (observer.n_events, observer.n_documents, handler.dropped.total) == (800, 4000, 0)
+
+
+# nesting
+
+
+def test_composites_of_the_framework_count_once(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    ensemble = EnsembleRetriever(retrievers=[fixed, fixed], weights=[0.5, 0.5])
+    compressor = DebiasCompressor(lambda query, **_: None)
+    compressed = ContextualCompressionRetriever(
+        base_compressor=DocumentCompressorPipeline(transformers=[compressor]),
+        base_retriever=ensemble,
+    )
+    several = MultiQueryRetriever.from_llm(
+        retriever=fixed, llm=FakeListLLM(responses=["one\ntwo\nthree"])
+    )
+    for number, retriever in enumerate((ensemble, compressed, several), start=1):
+        assert len(retriever.invoke("q", config=config)) == 5
+        assert seen(handler, observer) == 2 * number - 1
+        asyncio.run(retriever.ainvoke("q", config=config))
+        assert seen(handler, observer) == 2 * number
+
+
+@pytest.mark.parametrize("hand_on", [True, False])
+def test_a_wrapper_counts_once_with_and_without_handing_callbacks_on(
+    fixed, observer, hand_on
+) -> None:
+    wrapper = Composite(inner=Composite(inner=fixed, hand_on=hand_on), hand_on=hand_on)
+    with instrument("langchain", observer) as handle:
+        wrapper.invoke("q")
+        asyncio.run(wrapper.ainvoke("q"))
+        assert handle.flush(10)
+        assert len(observer.events) == 2
+        fixed.invoke("q")
+    assert len(observer.events) == 3
+
+
+@pytest.mark.parametrize("through", ["thread", "chain in thread"])
+def test_a_bare_thread_inside_a_retriever_counts_once(fixed, observer, through) -> None:
+    """The context is not copied there, but the callbacks name their parents."""
+    handler = SourceBiasCallbackHandler(observer)
+    Composite(inner=fixed, through=through).invoke("q", config={"callbacks": [handler]})
+    assert seen(handler, observer) == 1
+    assert handler.ignore_chain
+    assert len(handler._runs) == 0
+
+
+def test_parallel_siblings_count_each(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    RunnableParallel(a=fixed, b=fixed).invoke("q", config={"callbacks": [handler]})
+    assert seen(handler, observer) == 2
+
+
+def test_two_handlers_of_one_observer_and_the_global_hook_count_once(fixed, observer) -> None:
+    one, two = SourceBiasCallbackHandler(observer), SourceBiasCallbackHandler(observer)
+    with instrument("langchain", observer):
+        fixed.invoke("q", config={"callbacks": [one, two, one]})
+        EnsembleRetriever(retrievers=[fixed, fixed], weights=[0.5, 0.5]).invoke(
+            "q", config={"callbacks": [two]}
+        )
+    assert seen(one, observer) == 2
+
+
+# ends
+
+
+def test_a_failed_retrieval_is_no_event_and_hides_none(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    with pytest.raises(LookupError, match="no index"):
+        Failing().invoke("q", config=config)
+    fixed.invoke("q", config=config)
+    assert seen(handler, observer) == 1
+
+
+@pytest.mark.parametrize("pause", [True, False])
+def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observer, pause) -> None:
+    """Such as a fallback after a timeout, which comes before the task has let go of the frames."""
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    slow = Composite(inner=Composite(inner=Slow(found=[])))
+
+    async def ask() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await slow.ainvoke("q", config=config)
+        if pause:
+            await asyncio.sleep(0)
+            gc.collect()
+            assert len(handler._runs) == 0
+        await Composite(inner=fixed, hand_on=False).ainvoke("q", config=config)
+
+    asyncio.run(ask())
+    assert seen(handler, observer) == 1
+    gc.collect()
+    assert len(handler._runs) == 0
+
+
+def test_a_retrieval_after_an_interrupted_one_counts(fixed, observer) -> None:
+    class Interrupted(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise KeyboardInterrupt
+
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    try:
+        Interrupted().invoke("q", config=config)
+    except KeyboardInterrupt as caught:
+        kept = caught  # and with it the frames
+    fixed.invoke("q", config=config)
+    assert seen(handler, observer) == 1
+    assert kept is not None
+
+
+def test_a_cancelled_task_does_not_hide_others(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+
+    async def ask() -> None:
+        task = asyncio.create_task(Slow(found=[]).ainvoke("q", config=config))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await fixed.ainvoke("q", config=config)
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(ask())
+    assert seen(handler, observer) == 1
+
+
+def test_suppress_and_close(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    config = {"callbacks": [handler]}
+    with suppress():
+        fixed.invoke("q", config=config)
+        fixed.batch(["a", "b"], config=config)
+    fixed.invoke("q", config=config)
+    handler.close()
+    fixed.invoke("q", config=config)
+    handler.close()
+    assert seen(handler, observer) == 1
+
+
+# what is recorded
+
+
+def test_ids_fall_back_to_the_text_and_are_always_text(observer) -> None:
+    class Numbered(Document):
+        id: Any = None
+
+    found = [
+        Document("no id"),
+        Document("empty", id=""),
+        Numbered(page_content="number", id=7),
+        Document("a", id="a"),
+    ]
+    handler = SourceBiasCallbackHandler(observer)
+    FixedRetriever.model_construct(found=found).invoke("q", config={"callbacks": [handler]})
+    assert seen(handler, observer) == 1
+    assert observer.events[0].ranked.doc_ids == (text_id("no id"), text_id("empty"), "7", "a")
+
+
+def test_ids_by_an_accessor_and_tags_from_a_store(fixed, observer) -> None:
+    store = MemoryTagStore()
+    store.put([("1.txt", DocTags(source="llm:y"))])
+    handler = SourceBiasCallbackHandler(
+        observer, doc_id=lambda d: d.metadata["source"], tags=store, query_key=KEY
+    )
+    fixed.invoke("secret", config={"callbacks": [handler]})
+    assert seen(handler, observer) == 1
+    (event,) = observer.events
+    assert event.ranked.doc_ids == ("0.txt", "1.txt", "2.txt", "3.txt", "4.txt")
+    assert [tags.source for tags in event.tags][:3] == ["llm:x", "llm:y", "llm:x"]
+    assert event.query_hash is not None
+    assert event.ranked.scores is None
+
+
+def test_an_accessor_that_raises_is_counted_and_changes_nothing(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer, doc_id=lambda d: d.metadata["nowhere"])
+    assert fixed.invoke("q", config={"callbacks": [handler]}) == fixed.found
+    assert handler.flush(10)
+    assert dict(handler.dropped.by_reason) == {"result could not be read": 1}
+
+
+def test_labels_name_retriever_and_store_and_no_metadata_of_the_user(observer) -> None:
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    store = InMemoryVectorStore(embeddings())
+    store.add_documents(documents())
+    given = {"route": "search", "retriever": "mine"}
+    handlers = [
+        SourceBiasCallbackHandler(observer),
+        SourceBiasCallbackHandler(CollectingObserver(), labels=given),
+        SourceBiasCallbackHandler(
+            CollectingObserver(), labels={f"label{n}": "x" for n in range(15)}
+        ),
+    ]
+    config = {"callbacks": handlers, "metadata": {"tenant": "SECRET"}, "tags": ["SECRET"]}
+    store.as_retriever().invoke("q", config=config)
+    for handler in handlers:
+        assert handler.flush(10)
+        assert handler.dropped.total == 0
+    labels = [handler._recorder.observer.events[0].labels for handler in handlers]
+    assert labels[0] == {"retriever": "VectorStoreRetriever", "store": "InMemoryVectorStore"}
+    assert labels[1] == {**given, "store": "InMemoryVectorStore"}
+    assert len(labels[2]) == 16
+    assert "SECRET" not in str(labels)
+
+
+def test_nothing_of_the_query_stays_in_the_handler(fixed, observer) -> None:
+    handler = SourceBiasCallbackHandler(observer)
+    fixed.invoke("a very secret query", config={"callbacks": [handler]})
+    handler.flush(10)
+    assert "secret" not in repr(vars(handler)) + repr(vars(handler._labels))
+
+
+def test_a_slow_observer_holds_up_nothing(fixed) -> None:
+    release = threading.Event()
+
+    class Blocked:
+        def observe(self, event: object) -> None:
+            release.wait(20)
+
+    handler = SourceBiasCallbackHandler(Blocked())
+
+    async def ask() -> float:
+        start = time.perf_counter()
+        await asyncio.gather(
+            *(fixed.ainvoke("q", config={"callbacks": [handler]}) for _ in range(50))
+        )
+        return time.perf_counter() - start
+
+    assert asyncio.run(ask()) < 5
+    release.set()
+    assert handler.flush(20)
+
+
+# the whole process
+
+
+def test_the_hook_sees_plain_threads_and_goes_again(fixed, observer) -> None:
+    before = len(tracer_context._configure_hooks)
+    manager = CallbackManager.configure
+    with instrument("langchain", observer) as handle:
+        thread = threading.Thread(target=fixed.invoke, args=("q",))
+        thread.start()
+        thread.join()
+        asyncio.run(fixed.ainvoke("q"))
+        assert len(manager().handlers) == 1
+    assert manager().handlers == []
+    fixed.invoke("q")
+    assert handle.flush(10)
+    assert len(observer.events) == 2
+    other = CollectingObserver()
+    for _ in range(3):
+        with instrument("langchain", observer), instrument("langchain", other):
+            assert len(manager().handlers) == 2
+            fixed.invoke("q")
+    assert manager().handlers == []
+    assert len(tracer_context._configure_hooks) <= before + 2  # registered hooks are used again
+    assert (len(observer.events), len(other.events)) == (5, 3)
+
+
+def test_closing_during_a_retrieval_records_nothing_more(observer) -> None:
+    class Closing(FixedRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            handle.close()
+            return self.found
+
+    handle = instrument("langchain", observer)
+    Closing(found=[]).invoke("q")
+    with instrument("langchain", observer) as second:
+        FixedRetriever(found=[]).invoke("q")
+    assert second.flush(10)
+    assert len(observer.events) == 1
+
+
+def test_a_handler_in_a_copied_config_still_observes(fixed, observer) -> None:
+    import copy
+
+    handler = SourceBiasCallbackHandler(observer)
+    config = copy.deepcopy({"callbacks": [handler]})
+    copy.copy(fixed).invoke("q", config=config)
+    assert seen(handler, observer) == 1

@@ -1,0 +1,484 @@
+"""Tagging, embedding, scoring and reordering LangChain documents."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hashing_encoder import HashingEncoder
+from langchain_chroma import Chroma
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.runnables import RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_parts import TEXTS, FaissStore, FixedRetriever, QdrantStore, embeddings, ids
+from langchain_parts import documents as made
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CollectingObserver, text_id
+from rag_sourcebias.tagging import MemoryTagStore, from_metadata
+from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations.langchain import (
+    DebiasCompressor,
+    EncoderEmbeddings,
+    InstrumentedRetriever,
+    SourceBiasCallbackHandler,
+    SourceTagger,
+    TaggedVectorStore,
+)
+
+pytestmark = pytest.mark.frameworks
+STORES = (InMemoryVectorStore, FaissStore, QdrantStore, Chroma)
+HUMAN = DocTags(source="human", origin="declared")
+
+
+def tagger(doc_id: str, text: str, metadata: Any) -> DocTags | None:
+    return HUMAN if "cat" in text else None
+
+
+def plain() -> list[Document]:
+    return [Document(t, id=f"d{i}", metadata={"source": f"{i}.txt"}) for i, t in enumerate(TEXTS)]
+
+
+def empty(kind: Any) -> Any:
+    if kind is not Chroma:
+        return kind(embeddings())
+    store = Chroma(
+        "documents",
+        embedding_function=embeddings(),
+        collection_configuration={"hnsw": {"space": "cosine"}},
+    )
+    store.reset_collection()
+    return store
+
+
+class BrokenStore(MemoryTagStore):
+    def put(self, rows: Any, texts: Any = None) -> None:
+        raise OSError(28, "No space left on device")
+
+
+# the transformer
+
+
+def test_copies_are_tagged_and_the_given_documents_are_not() -> None:
+    given = plain()
+    before = [d.model_dump() for d in given]
+    found = SourceTagger(tagger).transform_documents(given)
+    assert [d.model_dump() for d in given] == before
+    assert [from_metadata(d.metadata).source for d in found] == [
+        "human",
+        "human",
+        None,
+        "human",
+        None,
+    ]
+    assert all(a.page_content == b.page_content for a, b in zip(given, found, strict=True))
+    assert ids(found) == ids(given)
+    assert found[2] is given[2]
+    again = asyncio.run(SourceTagger(tagger).atransform_documents(given))
+    assert again == found
+
+
+def test_old_tags_are_replaced_as_a_whole() -> None:
+    given = Document("a cat", metadata={"rsb_source": "llm:x", "rsb_confidence": 0.5, "a": 1})
+    (found,) = SourceTagger(tagger).transform_documents([given])
+    assert found.metadata == {"a": 1, "rsb_source": "human", "rsb_origin": "declared"}
+
+
+def test_a_sidecar_leaves_the_documents_alone() -> None:
+    store = MemoryTagStore()
+    given = [*plain(), Document("a nameless cat")]
+    found = SourceTagger(tagger, tags=store).transform_documents(given)
+    assert all(a is b for a, b in zip(given, found, strict=True))
+    assert store.get(["d0", "d2"]) == [HUMAN, DocTags()]
+    assert store.get([text_id("a nameless cat")]) == [HUMAN]
+    assert store.get_by_text(["a nameless cat"]) == [HUMAN]
+    observer = CollectingObserver()
+    with instrument("langchain", observer, tags=store):
+        FixedRetriever(found=given).invoke("q")
+    assert [tags.source for tags in observer.events[0].tags].count("human") == 4
+
+
+def test_what_raises_leaves_the_document_as_it_was_and_is_counted() -> None:
+    def picky(doc_id: str, text: str, metadata: Any) -> DocTags:
+        if "dog" in text:
+            raise ZeroDivisionError
+        return HUMAN
+
+    careful = SourceTagger(picky)
+    found = careful.transform_documents(plain())
+    assert ["rsb_source" in d.metadata for d in found] == [True, False, False, True, True]
+    assert dict(careful.dropped.by_reason) == {"tagger failed": 2}
+    full = SourceTagger(tagger, tags=BrokenStore())
+    given = plain()
+    assert full.transform_documents(given) == given
+    assert dict(full.dropped.by_reason) == {"tag store failed": 3}
+
+
+def test_taggers_are_checked() -> None:
+    with pytest.raises(DataError, match="no taggers; expected at least one"):
+        SourceTagger([])
+    with pytest.raises(DataError, match=r"'human' is not a tagger"):
+        SourceTagger(["human"])
+
+
+def test_the_indexing_api_hashes_metadata_so_tag_before_indexing() -> None:
+    """What INTEGRATIONS section 3 warns of; the docstring of SourceTagger says what to do."""
+    encoder = HashingEncoder()
+
+    def run(record: Any, store: Any, documents: Any, key: Any = "sha256") -> Any:
+        return index(
+            documents,
+            record,
+            store,
+            cleanup="incremental",
+            source_id_key="source",
+            key_encoder=key,
+        )
+
+    def fresh() -> tuple[Any, Any]:
+        record = InMemoryRecordManager("ns")
+        record.create_schema()
+        return record, InMemoryVectorStore(EncoderEmbeddings(encoder))
+
+    tagged = SourceTagger(tagger).transform_documents(plain())
+    record, store = fresh()
+    assert run(record, store, tagged)["num_added"] == 5
+    again = SourceTagger(tagger).transform_documents(plain())
+    assert run(record, store, again)["num_skipped"] == 5  # the same tags: nothing is embedded
+    record, store = fresh()
+    run(record, store, plain())
+    n_texts = sum(map(len, encoder.calls))
+    late = run(record, store, tagged)
+    assert (late["num_added"], late["num_deleted"]) == (3, 3)
+    assert sum(map(len, encoder.calls)) == n_texts + 3  # embedded again for their tags alone
+    record, store = fresh()
+
+    def key(d: Document) -> str:
+        return hashlib.sha256(d.page_content.encode()).hexdigest()
+
+    run(record, store, plain(), key)
+    assert run(record, store, tagged, key)["num_skipped"] == 5
+    assert "rsb_source" not in str(store.store)  # skipped, so the tags are never written
+    record, store = fresh()
+    sidecar = MemoryTagStore()
+    run(record, store, plain())
+    untouched = SourceTagger(tagger, tags=sidecar).transform_documents(plain())
+    assert run(record, store, untouched)["num_skipped"] == 5
+    assert len(sidecar) == 3
+
+
+# the vector store
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("way", ["texts", "documents", "atexts", "adocuments"])
+def test_what_is_added_is_tagged_in_every_store(kind, way) -> None:
+    front = TaggedVectorStore(empty(kind), tagger)
+    given = plain()
+    names = ids(given)
+    if way.endswith("texts"):
+        parts = ([d.page_content for d in given], [d.metadata for d in given])
+        added = (
+            front.add_texts(*parts, ids=names)
+            if way == "texts"
+            else asyncio.run(front.aadd_texts(*parts, ids=names))
+        )
+    else:
+        added = (
+            front.add_documents(given)
+            if way == "documents"
+            else asyncio.run(front.aadd_documents(given))
+        )
+    assert added == names
+    assert all(d.metadata == {"source": f"{i}.txt"} for i, d in enumerate(given))
+    found = {d.id: d for d in front.similarity_search("cat", k=5)}
+    assert {i for i, d in found.items() if d.metadata.get("rsb_source") == "human"} == {
+        "d0",
+        "d1",
+        "d3",
+    }
+    assert {d.page_content for d in found.values()} == set(TEXTS)
+    assert front.dropped.total == 0
+
+
+def test_every_method_reaches_the_store() -> None:
+    store = empty(Chroma)
+    front = TaggedVectorStore(store, tagger)
+    front.add_documents(plain())
+    vector = front.embeddings.embed_query("the cat")
+    assert isinstance(front, VectorStore)
+
+    def same(name: str, *args: Any, **kwargs: Any) -> None:
+        assert getattr(front, name)(*args, **kwargs) == getattr(store, name)(*args, **kwargs), name
+
+    same("search", "the cat", "mmr", k=2)
+    same("similarity_search", "the cat", k=2, filter={"rsb_source": "human"})
+    same("similarity_search_with_score", "the cat", k=2)
+    same("similarity_search_with_relevance_scores", "the cat", k=2)
+    same("similarity_search_by_vector", vector, k=2)
+    same("similarity_search_by_vector_with_relevance_scores", vector, k=2)
+    same("max_marginal_relevance_search", "the cat", k=2)
+    same("max_marginal_relevance_search_by_vector", vector, k=2)
+    same("get_by_ids", ["d1"])
+    same("_select_relevance_score_fn")
+    same("_get_retriever_tags")
+    same("get", ids=["d1"])
+
+    async def asame(name: str, *args: Any, **kwargs: Any) -> None:
+        wanted = await getattr(store, name)(*args, **kwargs)
+        assert await getattr(front, name)(*args, **kwargs) == wanted, name
+
+    async def all_of_them() -> None:
+        await asame("asearch", "the cat", "similarity", k=2)
+        await asame("asimilarity_search", "the cat", k=2)
+        await asame("asimilarity_search_with_score", "the cat", k=2)
+        await asame("asimilarity_search_with_relevance_scores", "the cat", k=2)
+        await asame("asimilarity_search_by_vector", vector, k=2)
+        await asame("amax_marginal_relevance_search", "the cat", k=2)
+        await asame("amax_marginal_relevance_search_by_vector", vector, k=2)
+        await asame("aget_by_ids", ["d1"])
+        await front.adelete(ids=["d4"])
+
+    asyncio.run(all_of_them())
+    front.delete(ids=["d3"])
+    assert set(store.get()["ids"]) == {"d0", "d1", "d2"}
+    retriever = front.as_retriever(search_kwargs={"k": 1})
+    assert retriever.vectorstore is front
+    assert retriever.tags == ["Chroma", "EncoderEmbeddings"]
+    retriever.add_documents([Document("another cat", id="new")])
+    assert front.get_by_ids(["new"])[0].metadata["rsb_source"] == "human"
+    with pytest.raises(AttributeError):
+        front.no_such_method  # noqa: B018
+    with pytest.raises(DataError, match="cannot make a store"):
+        TaggedVectorStore.from_texts(["a"], embeddings())
+
+
+def test_a_store_that_gives_ids_itself_and_a_sidecar() -> None:
+    sidecar = MemoryTagStore()
+    front = TaggedVectorStore(InMemoryVectorStore(embeddings()), tagger, tags=sidecar)
+    cat, dog = front.add_texts(["a cat", "a dog"])
+    assert sidecar.get([cat, dog]) == [HUMAN, DocTags()]
+    assert [d.metadata for d in front.get_by_ids([cat, dog])] == [{}, {}]
+    broken = TaggedVectorStore(InMemoryVectorStore(embeddings()), tagger, tags=BrokenStore())
+    (cat,) = asyncio.run(broken.aadd_texts(["a cat"]))
+    assert ids(broken.get_by_ids([cat])) == [cat]
+    assert dict(broken.dropped.by_reason) == {"tag store failed": 1}
+
+
+def test_wrong_numbers_are_refused_by_the_store_as_ever() -> None:
+    def refusal(store: Any) -> str:
+        with pytest.raises(ValueError, match="number of metadatas") as caught:
+            store.add_texts(["a cat", "b"], [{}], ids=["1", "2"])
+        return str(caught.value)
+
+    store = InMemoryVectorStore(embeddings())
+    assert refusal(TaggedVectorStore(store, tagger)) == refusal(store)
+
+
+def test_its_searches_are_observed_and_the_store_itself_is_not() -> None:
+    observer = CollectingObserver()
+    store = empty(FaissStore)
+    front = TaggedVectorStore(store, tagger, observer=observer, labels={"route": "r"})
+    front.add_documents(plain())
+    found = front.as_retriever(search_kwargs={"k": 2}).invoke("the cat")
+    front.similarity_search("the cat", k=2)
+    store.similarity_search("the cat", k=2)
+    assert front._recorder.flush(10)
+    assert type(store) is FaissStore
+    assert store.index.ntotal == 5  # one index behind both
+    assert [list(e.ranked.doc_ids) for e in observer.events] == [ids(found)] * 2
+    assert observer.events[0].labels == {"route": "r", "store": "FaissStore"}
+    assert observer.events[0].tags[0] == HUMAN
+    assert observer.events[0].ranked.scores is not None
+
+
+def test_what_cannot_be_wrapped_is_refused() -> None:
+    class Slotted(InMemoryVectorStore):
+        __slots__ = ("extra",)
+
+    with pytest.raises(DataError, match="is not a LangChain vector store"):
+        TaggedVectorStore(made(), tagger)
+    with pytest.raises(DataError, match="Slotted cannot be observed from outside"):
+        TaggedVectorStore(Slotted(embeddings()), tagger, observer=CollectingObserver())
+
+
+# the retriever with scores
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_scores_are_observed_and_the_very_documents_come_back(kind) -> None:
+    store = empty(kind)
+    store.add_documents(made())
+    observer = CollectingObserver()
+    inner = store.as_retriever(search_kwargs={"k": 3})
+    wrapper = InstrumentedRetriever(inner, observer)
+    found = [wrapper.invoke("the cat"), asyncio.run(wrapper.ainvoke("the cat"))]
+    assert wrapper.flush(10)
+    assert wrapper.dropped.total == 0
+    assert found == [inner.invoke("the cat")] * 2
+    assert type(store) is kind
+    scores = [event.ranked.scores for event in observer.events]
+    if kind is InMemoryVectorStore:
+        assert scores == [None, None]
+    else:
+        wanted = sorted((float(s) for _, s in store.similarity_search_with_score("the cat", k=3)))
+        wanted = sorted(map(store._select_relevance_score_fn(), wanted), reverse=True)
+        assert all(s.tolist() == pytest.approx(wanted, abs=1e-6) for s in scores)
+    if kind is FaissStore:  # which keeps its Document objects
+        assert all(a is b for a, b in zip(found[0], inner.invoke("the cat"), strict=True))
+    labels = {"retriever": "VectorStoreRetriever", "store": kind.__name__}
+    assert [event.labels for event in observer.events] == [labels, labels]
+
+
+def test_other_search_types_and_retrievers_delegate() -> None:
+    store = empty(FaissStore)
+    store.add_documents(made())
+    threshold = store.as_retriever(
+        search_type="similarity_score_threshold", search_kwargs={"score_threshold": -9.0, "k": 2}
+    )
+    plain_one = store.as_retriever(search_kwargs={"k": 2})
+    ensemble = EnsembleRetriever(retrievers=[plain_one, plain_one], weights=[0.5, 0.5])
+    for inner, scored in ((plain_one, True), (ensemble, False), (FixedRetriever(found=[]), False)):
+        observer = CollectingObserver()
+        wrapper = InstrumentedRetriever(inner, observer)
+        assert wrapper.invoke("the cat") == inner.invoke("the cat")
+        assert wrapper.flush(10)
+        (event,) = observer.events
+        assert (event.ranked.scores is not None) == scored
+    with pytest.warns(UserWarning, match="Relevance scores must be between"):
+        bare = threshold.invoke("the cat")
+    with pytest.warns(UserWarning, match="Relevance scores must be between"):
+        assert InstrumentedRetriever(threshold, CollectingObserver()).invoke("the cat") == bare
+
+
+def test_it_hands_callbacks_on_and_counts_once_with_everything_else() -> None:
+    store = empty(FaissStore)
+    store.add_documents(made())
+    observer, other = CollectingObserver(), CollectingObserver()
+    inner = store.as_retriever(search_kwargs={"k": 2})
+    wrapper = InstrumentedRetriever(inner, observer)
+    handler = SourceBiasCallbackHandler(observer)
+    with (
+        instrument("langchain", observer) as everything,
+        instrument(inner, other),
+        instrument(store, observer),
+    ):
+        wrapper.invoke("the cat", config={"callbacks": [handler]})
+        asyncio.run(wrapper.ainvoke("the cat"))
+        wrapper.batch(["the cat", "a dog"])
+    assert everything.dropped.total == 0
+    assert len(observer.events) == 4
+    assert all(event.ranked.scores is not None for event in observer.events)
+    assert len(other.events) == 4
+
+
+def test_scores_in_metadata_go_into_copies_only() -> None:
+    store = empty(FaissStore)
+    store.add_documents(made())
+    before = [d.model_dump() for d in store.rows]
+    wrapper = InstrumentedRetriever(store, CollectingObserver(), score_key="rsb_score")
+    found = wrapper.invoke("the cat")
+    assert [d.model_dump() for d in store.rows] == before
+    scores = [d.metadata["rsb_score"] for d in found]
+    assert scores == sorted(scores, reverse=True)
+    order = DebiasCompressor(lambda q, *, scores, **_: [-s for s in scores])
+    assert order.compress_documents(found, "q")[-1] is found[0]
+    assert order.dropped.total == 0
+
+
+def test_a_failing_inner_retriever_and_a_wrong_object() -> None:
+    class Failing(FixedRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise LookupError("no index")
+
+    observer = CollectingObserver()
+    with pytest.raises(LookupError, match="no index"):
+        InstrumentedRetriever(Failing(found=[]), observer).invoke("q")
+    wrapper = InstrumentedRetriever(FixedRetriever(found=made()), observer)
+    wrapper.invoke("q")
+    assert wrapper.flush(10)
+    assert len(observer.events) == 1
+    with pytest.raises(DataError, match=r"3 is not a retriever; expected a LangChain retriever"):
+        InstrumentedRetriever(3, observer)
+    with pytest.raises(DataError, match="is not an observer"):
+        InstrumentedRetriever(FixedRetriever(found=[]), 3)
+
+
+# the compressor
+
+
+def favour_untagged(query: str, *, doc_ids: Any, texts: Any, tags: Any, scores: Any) -> Any:
+    assert len(doc_ids) == len(texts) == len(tags)
+    return [0.0 if tag.source == "llm:x" else 1.0 for tag in tags]
+
+
+def test_documents_are_reordered_and_equal_scores_keep_their_order() -> None:
+    given = made()
+    compressor = DebiasCompressor(favour_untagged)
+    found = compressor.compress_documents(given, "q")
+    assert ids(found) == ["d1", "d3", "d0", "d2", "d4"]
+    assert {id(d) for d in found} == {id(d) for d in given}
+    assert asyncio.run(compressor.acompress_documents(given, "q")) == found
+    base = FixedRetriever(found=given)
+    retriever = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=base)
+    assert ids(retriever.invoke("q")) == ids(found)
+    chain = {"documents": base, "query": RunnablePassthrough()} | compressor.as_runnable()
+    assert ids(chain.invoke("q")) == ids(asyncio.run(chain.ainvoke("q"))) == ids(found)
+    assert compressor.dropped.total == 0
+
+
+def test_tags_come_from_a_store_first() -> None:
+    store = MemoryTagStore()
+    store.put([("d1", DocTags(source="llm:x"))])
+    compressor = DebiasCompressor(favour_untagged, tag_store=store)
+    assert ids(compressor.compress_documents(made(), "q")) == ["d3", "d0", "d1", "d2", "d4"]
+
+
+@pytest.mark.parametrize(
+    "rescorer",
+    [
+        lambda q, **_: [1.0],
+        lambda q, **_: [float("nan")] * 5,
+        lambda q, **_: 1 / 0,
+        lambda q, **_: "order",
+    ],
+)
+def test_a_failing_rescorer_changes_nothing_and_is_counted(rescorer) -> None:
+    given = made()
+    compressor = DebiasCompressor(rescorer)
+    assert compressor.compress_documents(given, "q") is given
+    assert dict(compressor.dropped.by_reason) == {"rescorer failed": 1}
+    with pytest.raises(DataError, match="is not a rescorer"):
+        DebiasCompressor("rescorer")
+
+
+# embeddings and imports
+
+
+def test_embeddings_are_plain_floats() -> None:
+    native = embeddings()
+    rows = native.embed_documents(["a b", "c"])
+    assert {type(x) for row in rows for x in row} == {float}
+    assert {type(x) for x in native.embed_query("a")} == {float}
+    assert native.embed_documents([]) == []
+    assert asyncio.run(native.aembed_documents([])) == []
+    with pytest.raises(DataError, match="is not an encoder"):
+        EncoderEmbeddings("all-MiniLM-L6-v2")
+
+
+def test_without_langchain_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['langchain_core'] = None\n"
+        "try: import rag_sourcebias_integrations.langchain\n"
+        "except ImportError as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("MissingExtraError LangChain needs langchain-core")
+    assert "rag-sourcebias[langchain]" in done.stdout

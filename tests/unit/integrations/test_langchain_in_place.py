@@ -1,0 +1,293 @@
+"""Objects observed in place stay what they are to the application."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from typing import Any
+
+import pytest
+from langchain_chroma import Chroma
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.load import dumps
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
+from langchain_parts import FaissStore, FixedRetriever, QdrantStore, documents, embeddings, ids
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CollectingObserver, suppress
+
+pytestmark = pytest.mark.frameworks
+STORES = {"memory": InMemoryVectorStore, "faiss": FaissStore, "qdrant": QdrantStore}
+
+
+@pytest.fixture
+def observer() -> CollectingObserver:
+    return CollectingObserver()
+
+
+@pytest.fixture
+def fixed() -> FixedRetriever:
+    return FixedRetriever(found=documents())
+
+
+def filled(store: Any) -> Any:
+    store.add_documents(documents())
+    return store
+
+
+def chroma(space: str = "cosine") -> Any:
+    store = Chroma(
+        collection_name=f"in-place-{space}",
+        embedding_function=embeddings(),
+        collection_configuration={"hnsw": {"space": space}},
+    )
+    store.reset_collection()
+    return filled(store)
+
+
+# retrievers
+
+
+def test_an_observed_retriever_passes_for_itself(fixed, observer) -> None:
+    plain = fixed.model_copy()
+    shown = (repr(fixed), str(fixed), fixed.model_dump(), dumps(fixed), fixed.get_name())
+    with instrument(fixed, observer) as handle:
+        assert handle.target is fixed
+        assert (repr(fixed), str(fixed), fixed.model_dump(), dumps(fixed), fixed.get_name()) == (
+            shown
+        )
+        assert fixed.__class__ is FixedRetriever
+        assert type(fixed).__name__ == "FixedRetriever"
+        assert type(fixed).__doc__ == FixedRetriever.__doc__
+        assert isinstance(fixed, BaseRetriever)
+        assert fixed == plain
+        assert plain == fixed
+        assert hash(type(fixed)) is not None
+        fixed.tags = ["changed"]
+        assert fixed.tags == ["changed"]
+        assert fixed.get_input_jsonschema() == plain.get_input_jsonschema()
+    assert type(fixed) is FixedRetriever
+    assert fixed.tags == ["changed"]
+
+
+def test_copies_and_pickles_are_of_the_original_class(fixed, observer) -> None:
+    with instrument(fixed, observer):
+        others = [
+            copy.copy(fixed),
+            copy.deepcopy(fixed),
+            fixed.model_copy(update={"tags": ["x"]}),
+            *(pickle.loads(pickle.dumps(fixed, protocol)) for protocol in range(2, 6)),
+        ]
+        assert [type(other) for other in others] == [FixedRetriever] * 7
+        assert all(ids(other.invoke("q")) == ids(fixed.found) for other in others)
+        store = filled(InMemoryVectorStore(embeddings()))
+        with instrument(store, observer):
+            copied = copy.copy(store)
+            assert type(copied) is InMemoryVectorStore
+            assert type(pickle.loads(pickle.dumps(store))) is InMemoryVectorStore
+    assert observer.events == ()
+
+
+def test_batches_streams_and_pipes_pass_through_and_count_once(fixed, observer) -> None:
+    chain = fixed | RunnableLambda(len)
+    with instrument(fixed, observer) as handle:
+        fixed.invoke(input="q")
+        fixed.invoke("q", None)
+        fixed.batch(["a", "b"])
+        list(fixed.stream("q"))
+        assert chain.invoke("q") == 5
+        fixed.with_config(tags=["t"]).invoke("q")
+
+        async def ask() -> None:
+            await fixed.ainvoke("q", config={"run_name": "r"})
+            await fixed.abatch(["a", "b"])
+            [part async for part in chain.astream("q")]
+
+        asyncio.run(ask())
+        with suppress():
+            fixed.invoke("q")
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+        assert len(observer.events) == 11
+
+
+def test_callbacks_of_the_application_are_called_as_before(fixed, observer) -> None:
+    class Own(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.seen: list[Any] = []
+
+        def on_retriever_start(self, serialized: Any, query: str, **kw: Any) -> None:
+            self.seen.append((query, kw["name"], kw["tags"], kw["metadata"], kw["parent_run_id"]))
+
+    def ask(own: Own) -> None:
+        # the retriever inherits the callbacks of the chain around it, with no config of its own
+        chain = RunnableLambda(lambda q: fixed.invoke(q + ""))
+        chain.invoke("q", config={"callbacks": [own], "tags": ["t"], "metadata": {"m": 1}})
+        fixed.invoke("q", config={"callbacks": [own], "run_name": "named"})
+
+    before, during = Own(), Own()
+    ask(before)
+    with instrument(fixed, observer):
+        ask(during)
+    assert len(observer.events) == 2
+    assert [run[:4] for run in during.seen] == [run[:4] for run in before.seen]
+    assert [run[4] is None for run in during.seen] == [run[4] is None for run in before.seen]
+
+
+def test_a_bound_retriever_is_found_and_a_chain_is_refused(fixed, observer) -> None:
+    bound = fixed.with_config(tags=["a"]).with_retry()
+    with instrument(bound, observer) as handle:
+        assert handle.target is bound
+        bound.invoke("q")
+    assert type(fixed) is FixedRetriever
+    assert len(observer.events) == 1
+    for wrong in (fixed | RunnableLambda(len), RunnableLambda(len).with_config(tags=["a"])):
+        with pytest.raises(DataError, match="a LangChain retriever or vector store"):
+            instrument(wrong, observer)
+
+
+def test_observers_leave_in_any_order(fixed) -> None:
+    first, second = CollectingObserver(), CollectingObserver()
+    one, two = instrument(fixed, first), instrument(fixed, second)
+    one.close()
+    fixed.invoke("q")
+    one.close()
+    two.close()
+    assert type(fixed) is FixedRetriever
+    fixed.invoke("q")
+    assert (len(first.events), len(second.events)) == (0, 1)
+
+
+def test_a_broken_config_raises_what_it_raised_before(fixed, observer) -> None:
+    def ask() -> str:
+        with pytest.raises(AttributeError) as caught:
+            fixed.invoke("q", config={"callbacks": object()})
+        return str(caught.value)
+
+    bare = ask()
+    with instrument(fixed, observer):
+        assert ask() == bare
+
+
+# vector stores
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_direct_searches_are_observed_with_scores(kind, observer) -> None:
+    store = filled(STORES[kind](embeddings()))
+    bare = [(d.id, float(s)) for d, s in store.similarity_search_with_score("the cat", k=3)]
+    with instrument(store, observer) as handle:
+        found = store.similarity_search("the cat", k=3)
+        again = store.similarity_search_with_score("the cat", k=3)
+        asyncio.run(store.asimilarity_search("the cat", k=3))
+        asyncio.run(store.asearch("the cat", "similarity", k=3))
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert [(d.id, float(s)) for d, s in again] == bare
+    assert len(observer.events) == 4
+    assert {event.ranked.doc_ids for event in observer.events} == {tuple(ids(found))}
+    assert {event.labels["store"] for event in observer.events} == {type(store).__name__}
+    scores = [event.ranked.scores for event in observer.events]
+    if kind == "memory":  # does not say what its scores mean
+        assert scores == [None] * 4
+    else:
+        assert all(s is not None and (s[:-1] >= s[1:]).all() for s in scores)
+
+
+def test_chroma_counts_each_search_once_and_knows_relevance(observer) -> None:
+    store = chroma()
+    relevance = [s for _, s in store.similarity_search_with_relevance_scores("the cat", k=3)]
+    vector = store.embeddings.embed_query("the cat")
+    with instrument(store, observer) as handle:
+        store.similarity_search_with_relevance_scores("the cat", k=3)
+        store.similarity_search("the cat", k=3)
+        store.as_retriever(search_kwargs={"k": 3}).invoke("the cat")
+        store.max_marginal_relevance_search("the cat", k=3)
+        store.similarity_search_by_vector(vector, k=3)
+        store.max_marginal_relevance_search_by_vector(vector, k=3)
+        asyncio.run(store.amax_marginal_relevance_search("the cat", k=3))
+        store.similarity_search_by_vector_with_relevance_scores(vector, k=3)  # distances
+        store.similarity_search_with_vectors("the cat", k=3)
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    scores = [event.ranked.scores for event in observer.events]
+    assert len(scores) == 9
+    assert all(s.tolist() == pytest.approx(relevance) for s in scores[:3])
+    assert scores[3:] == [None] * 6
+    assert type(store) is Chroma
+
+
+@pytest.mark.filterwarnings("ignore:Relevance scores must be between")
+def test_scores_that_contradict_the_order_are_left_out(observer) -> None:
+    """LangChain's relevance of an inner product falls where the product rises."""
+
+    class InnerProduct(InMemoryVectorStore):
+        def _select_relevance_score_fn(self) -> Any:
+            return self._max_inner_product_relevance_score_fn
+
+    store = filled(InnerProduct(embeddings()))
+    with instrument(store, observer) as handle:
+        store.similarity_search("the cat", k=3)
+        store.similarity_search_with_relevance_scores("the cat", k=3)
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert [event.ranked.scores for event in observer.events] == [None, None]
+
+
+def test_a_store_a_retriever_over_it_and_everything_count_once(observer) -> None:
+    store = filled(FaissStore(embeddings()))
+    retriever = store.as_retriever(search_kwargs={"k": 2})
+    with (
+        instrument(store, observer),
+        instrument(retriever, observer),
+        instrument("langchain", observer),
+    ):
+        retriever.invoke("the cat")
+        asyncio.run(retriever.ainvoke("the cat"))
+    assert len(observer.events) == 2
+    assert type(retriever) is VectorStoreRetriever
+
+
+def test_a_search_that_fails_raises_its_own_error(observer) -> None:
+    store = InMemoryVectorStore(embeddings())
+    with instrument(store, observer) as handle:
+        with pytest.raises(ValueError, match="not allowed"):
+            store.search("q", "nonsense")
+        with pytest.raises(TypeError):
+            store.similarity_search()
+        store.similarity_search("q")
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert len(observer.events) == 1
+
+
+def test_a_search_that_returns_something_else_is_counted_as_unreadable(observer) -> None:
+    class Odd(InMemoryVectorStore):
+        def similarity_search(self, query: str, k: int = 4, **kw: Any) -> Any:
+            return {"documents": 3}
+
+    store = Odd(embeddings())
+    with instrument(store, observer) as handle:
+        assert store.similarity_search("q") == {"documents": 3}
+        assert handle.flush(10)
+        assert dict(handle.dropped.by_reason) == {"result could not be read": 1}
+    assert observer.events == ()
+
+
+def test_an_observed_store_passes_for_itself(observer) -> None:
+    store = filled(InMemoryVectorStore(embeddings()))
+    attributes = dict(vars(store))
+    with instrument(store, observer):
+        assert isinstance(store, VectorStore)
+        assert store.__class__ is InMemoryVectorStore
+        assert vars(store) == attributes
+        assert store.as_retriever().tags == ["InMemoryVectorStore", "EncoderEmbeddings"]
+        store.add_documents([Document("new text", id="new")])
+        assert ids(store.get_by_ids(["new"])) == ["new"]
+    assert type(store) is InMemoryVectorStore
+    assert "new" in store.store

@@ -1,0 +1,301 @@
+"""Tagging nodes inside LlamaIndex's ingestion: text untouched, cache and docstore understood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hashing_encoder import HashingEncoder
+from llama_index_tagger import tag_by_word
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+    TransformComponent,
+)
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.tagging import (
+    METADATA_KEYS,
+    IdTagger,
+    JsonlTagStore,
+    MemoryTagStore,
+    TagStore,
+    from_metadata,
+)
+from rag_sourcebias.tagging.keys import FINGERPRINT_KEY
+from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations.llama_index import EncoderEmbedding, SourceTagger
+
+pytestmark = pytest.mark.frameworks
+
+ALL_KEYS = {*METADATA_KEYS, FINGERPRINT_KEY}
+
+
+class Halves(TransformComponent):
+    """Cuts documents in two (LlamaIndex's own splitters need files of nltk)."""
+
+    def __call__(self, nodes: Any, **kwargs: Any) -> list[BaseNode]:
+        found = []
+        for node in nodes:
+            text = node.get_content(metadata_mode=MetadataMode.NONE)
+            for part in (text[: len(text) // 2], text[len(text) // 2 :]):
+                cut = TextNode(text=part, metadata=dict(node.metadata))
+                cut.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=node.node_id)
+                found.append(cut)
+        return found
+
+
+class Versioned:
+    """A tagger with an identity, that counts its calls."""
+
+    def __init__(self, source: str) -> None:
+        self.fingerprint = f"versioned {source}"
+        self.source = source
+        self.seen: list[str] = []
+
+    def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags:
+        self.seen.append(doc_id)
+        return DocTags(source=self.source)
+
+
+def node(text: str, **metadata: Any) -> TextNode:
+    return TextNode(
+        id_=text.split(maxsplit=1)[0], text=text, metadata={"source": "a.md", **metadata}
+    )
+
+
+def tags_of(nodes: Any) -> list[str | None]:
+    return [from_metadata(found.metadata).source for found in nodes]
+
+
+def test_tags_stay_out_of_both_texts() -> None:
+    nodes = [node("one human"), node("two machine"), node("three unknown")]
+    texts = [[n.get_content(metadata_mode=mode) for mode in MetadataMode] for n in nodes]
+    given = [n.model_dump() for n in nodes]
+    done = SourceTagger(tag_by_word)(nodes)
+    assert [n.model_dump() for n in nodes] == given
+    assert tags_of(done) == ["human", "llm:x", None]
+    for found, before in zip(done, texts, strict=True):
+        assert set(found.excluded_embed_metadata_keys) >= ALL_KEYS
+        assert set(found.excluded_llm_metadata_keys) >= ALL_KEYS
+        for mode, text in zip(MetadataMode, before, strict=True):
+            if mode != MetadataMode.ALL:
+                assert found.get_content(metadata_mode=mode) == text
+        assert found.metadata["source"] == "a.md"
+
+
+def test_lists_and_metadata_shared_between_nodes_are_not_changed() -> None:
+    shared, metadata = ["file"], {"source": "a.md"}
+    one = TextNode(text="human", metadata=metadata, excluded_embed_metadata_keys=shared)
+    (one,) = SourceTagger(tag_by_word)([one])
+    assert (shared, metadata) == (["file"], {"source": "a.md"})
+    assert one.excluded_embed_metadata_keys[0] == "file"
+
+
+def test_tagging_again_replaces_all_tags_and_lists_keys_once() -> None:
+    one = node("one human", rsb_style="news", rsb_confidence=0.2)
+    tagger = SourceTagger(Versioned("llm:y"))
+    (one,) = tagger(tagger([one]))
+    assert {k: v for k, v in one.metadata.items() if k in METADATA_KEYS} == {"rsb_source": "llm:y"}
+    assert len(one.excluded_llm_metadata_keys) == len(ALL_KEYS)
+
+
+def test_what_nobody_knows_keeps_its_tags_hidden() -> None:
+    (one,) = SourceTagger(tag_by_word)([node("one unknown", rsb_source="human")])
+    assert one.metadata["rsb_source"] == "human"
+    assert "rsb_source" not in one.get_content(metadata_mode=MetadataMode.EMBED)
+
+
+def test_the_tagger_sees_the_source_document_the_text_and_the_metadata() -> None:
+    seen = []
+
+    def look(doc_id: str, text: str, metadata: Mapping[str, object]) -> None:
+        seen.append((doc_id, text, metadata["source"]))
+        dict.clear(metadata)  # a tagger's own copy
+
+    pipeline = IngestionPipeline(
+        transformations=[Halves(), SourceTagger(look, fingerprint="look")], disable_cache=True
+    )
+    done = pipeline.run(documents=[Document(id_="doc", text="abcd", metadata={"source": "x"})])
+    assert seen == [("doc", "ab", "x"), ("doc", "cd", "x")]
+    assert [found.metadata["source"] for found in done] == ["x", "x"]
+
+
+def test_ids_of_documents_tag_their_chunks() -> None:
+    tagger = SourceTagger(IdTagger())
+    done = IngestionPipeline(transformations=[Halves(), tagger]).run(
+        documents=[Document(id_="q1-human", text="abcd"), Document(id_="q1-llm:x", text="efgh")]
+    )
+    direct = [IdTagger()(found.ref_doc_id, "", {}) for found in done]
+    assert [from_metadata(found.metadata) for found in done] == [t or DocTags() for t in direct]
+
+
+def test_a_tagger_that_raises_leaves_the_node_and_is_counted() -> None:
+    nodes = [node("one human"), node("broken"), node("two machine")]
+    before = nodes[1].model_dump()
+    tagger = SourceTagger(tag_by_word)
+    done = tagger(nodes)
+    assert tags_of(done) == ["human", None, "llm:x"]
+    assert done[1] is nodes[1]
+    assert nodes[1].model_dump() == before
+    assert dict(tagger.dropped.by_reason) == {"tagger raised": 1}
+
+
+def test_async_runs_tag_as_well() -> None:
+    pipeline = IngestionPipeline(transformations=[SourceTagger(tag_by_word)])
+    assert tags_of(asyncio.run(pipeline.arun(nodes=[node("one machine")]))) == ["llm:x"]
+
+
+# The cache
+
+
+def test_the_cache_is_hit_by_the_same_and_missed_by_another_tagger() -> None:
+    cache = IngestionCache()
+
+    def run(tagger: Versioned) -> list[str | None]:
+        steps = [SourceTagger(tagger)]
+        nodes = [node("one"), node("two")]
+        return tags_of(IngestionPipeline(transformations=steps, cache=cache).run(nodes=nodes))
+
+    first, same, other = Versioned("human"), Versioned("human"), Versioned("llm:y")
+    assert run(first) == ["human"] * 2
+    assert run(same) == ["human"] * 2
+    assert run(other) == ["llm:y"] * 2
+    assert [len(t.seen) for t in (first, same, other)] == [2, 0, 2]
+
+
+def test_after_the_embedding_new_tags_embed_nothing_again() -> None:
+    cache = IngestionCache()
+    encoder = HashingEncoder()
+    for source in ("human", "llm:y"):
+        steps = [EncoderEmbedding(encoder), SourceTagger(Versioned(source))]
+        done = IngestionPipeline(transformations=steps, cache=cache).run(nodes=[node("one two")])
+        assert tags_of(done) == [source]
+    assert len(encoder.calls) == 1
+
+
+def test_only_the_fingerprint_is_in_the_key_of_the_cache() -> None:
+    tagger = SourceTagger(Versioned("human"))
+    assert set(SourceTagger.model_fields) == {"fingerprint"}
+    key = tagger.to_dict()
+    tagger([node("one"), node("broken")])
+    assert tagger.to_dict() == key
+    assert SourceTagger(tag_by_word, fingerprint="v2").fingerprint == "v2"
+
+
+# The sidecar
+
+
+def test_a_sidecar_leaves_the_nodes_alone() -> None:
+    store = MemoryTagStore()
+    nodes = [node("one human"), node("two machine"), node("broken"), node("three unknown")]
+    before = [found.model_dump() for found in nodes]
+    tagger = SourceTagger(tag_by_word, store=store)
+    assert tagger(nodes) is nodes
+    assert [found.model_dump() for found in nodes] == before
+    assert [t.source for t in store.get(["one", "two", "broken"])] == ["human", "llm:x", None]
+    assert store.get_by_text(["two machine"])[0].source == "llm:x"
+    assert dict(tagger.dropped.by_reason) == {"tagger raised": 1}
+
+
+def test_a_new_sidecar_is_filled_although_the_cache_knows_the_nodes() -> None:
+    cache = IngestionCache()
+    for _ in range(2):
+        store = MemoryTagStore()
+        steps = [SourceTagger(tag_by_word, store=store)]
+        IngestionPipeline(transformations=steps, cache=cache).run(nodes=[node("one human")])
+        assert len(store) == 1
+
+
+def test_a_sidecar_that_cannot_be_written_is_counted(tmp_path: Any) -> None:
+    class Full(MemoryTagStore):
+        def put(self, rows: Any, texts: Any = None) -> None:
+            raise OSError(28, "No space left on device")
+
+    store: TagStore = Full()
+    tagger = SourceTagger(tag_by_word, store=store)
+    nodes = [node("one human")]
+    assert tagger(nodes) is nodes
+    assert dict(tagger.dropped.by_reason) == {"tag store failed": 1}
+    on_disk = JsonlTagStore(tmp_path / "tags.jsonl")
+    SourceTagger(tag_by_word, store=on_disk)(nodes)
+    assert json.loads((tmp_path / "tags.jsonl").read_text().splitlines()[0])
+
+
+# Several processes
+
+
+def test_it_pickles_with_its_taggers() -> None:
+    tagger = SourceTagger(tag_by_word)
+    copy = pickle.loads(pickle.dumps(tagger))
+    assert copy.fingerprint == tagger.fingerprint
+    assert tags_of(copy([node("one machine")])) == ["llm:x"]
+
+
+def test_what_cannot_go_to_another_process_says_so() -> None:
+    with pytest.raises(DataError, match=r"SourceTagger with a store cannot be sent.*num_workers"):
+        pickle.dumps(SourceTagger(tag_by_word, store=MemoryTagStore()))
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(SourceTagger(lambda *_: None, fingerprint="x"))
+
+
+@pytest.mark.slow
+def test_worker_processes_tag() -> None:
+    pipeline = IngestionPipeline(transformations=[SourceTagger(tag_by_word)])
+    nodes = [node(f"{i} machine") for i in range(4)]
+    assert tags_of(pipeline.run(nodes=nodes, num_workers=2)) == ["llm:x"] * 4
+
+
+# The docstore
+
+
+def upsert(docstore: SimpleDocumentStore, tagger: Versioned) -> int:
+    """Ingest the same document again; how many nodes came out."""
+    pipeline = IngestionPipeline(
+        transformations=[EncoderEmbedding(HashingEncoder()), SourceTagger(tagger)],
+        docstore=docstore,
+        docstore_strategy=DocstoreStrategy.UPSERTS,
+        vector_store=SimpleVectorStore(),
+        disable_cache=True,
+    )
+    return len(pipeline.run(documents=[Document(id_="d", text="one two")]))
+
+
+def test_upserts_never_show_unchanged_documents_to_a_new_tagger() -> None:
+    """A pitfall of LlamaIndex; ``tag apply`` on the store in place is the remedy."""
+    docstore = SimpleDocumentStore()
+    first, second = Versioned("human"), Versioned("llm:y")
+    assert (upsert(docstore, first), upsert(docstore, second)) == (1, 0)
+    assert (len(first.seen), len(second.seen)) == (1, 0)
+
+
+def test_tagging_inside_the_pipeline_does_not_ingest_documents_again() -> None:
+    """The docstore compares documents as they were before any step."""
+    docstore, tagger = SimpleDocumentStore(), Versioned("human")
+    assert [upsert(docstore, tagger) for _ in range(3)] == [1, 0, 0]
+
+
+def test_taggers_without_an_identity_are_refused() -> None:
+    with pytest.raises(DataError, match="no taggers"):
+        SourceTagger([])
+
+    class Silent:
+        def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> None:
+            return None
+
+    with pytest.raises(DataError, match=r"Silent.*fingerprint"):
+        SourceTagger(Silent())

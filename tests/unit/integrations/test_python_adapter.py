@@ -1,0 +1,329 @@
+"""Plain functions: every shape of documents, every kind of function, the function's own behaviour."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CollectingObserver, hash_query, text_id
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.types import DocTags
+
+KEY = b"0123456789abcdef"
+HUMAN = DocTags(source="human")
+
+
+def observe(result: Any, **options: Any) -> tuple[Any, tuple[Any, ...], dict[str, int]]:
+    observer = CollectingObserver()
+    with instrument(lambda query: result, observer, **options) as handle:
+        returned = handle.target("river")
+    return returned, observer.events, dict(handle.dropped.by_reason)
+
+
+@pytest.mark.parametrize(
+    ("documents", "ids", "scores", "tagged"),
+    [
+        (["a", "b"], ["a", "b"], None, False),
+        (("a", "b"), ["a", "b"], None, False),
+        ([("a", 0.5), ("b", 0)], ["a", "b"], [0.5, 0.0], False),
+        ([{"id": "a"}, {"doc_id": "b"}], ["a", "b"], None, False),
+        ([{"id": 7, "score": 2}, {"id": 8, "score": 1.5}], ["7", "8"], [2.0, 1.5], False),
+        ([{"id": "a", "score": 1.0}, {"id": "b"}], ["a", "b"], None, False),
+        ([{"id": "a", "metadata": {"rsb_source": "human"}}], ["a"], None, True),
+        ([{"id": "a", "rsb_source": "human"}], ["a"], None, True),
+        ([({"id": "a", "rsb_source": "human"}, 0.25)], ["a"], [0.25], True),
+        ([SimpleNamespace(id="a", score=0.5, metadata={"rsb_source": "human"})], ["a"], [0.5], True),
+        ([SimpleNamespace(doc_id="a", metadata=None)], ["a"], None, False),
+        ([UUID(int=1)], None, None, False),
+        ([{"id": UUID(int=1)}], [str(UUID(int=1))], None, False),
+        (["a", {"id": "b"}], ["a", "b"], None, False),
+        (["The river floods."], [text_id("The river floods.")], None, False),
+        ([], [], [], False),
+    ],
+)
+def test_shapes_of_documents(documents, ids, scores, tagged) -> None:
+    returned, events, dropped = observe(documents)
+    assert returned is documents
+    if ids is None:
+        assert (events, sum(dropped.values())) == ((), 1)
+        return
+    (event,) = events
+    assert dropped == {}
+    assert list(event.ranked.doc_ids) == ids
+    assert (None if event.ranked.scores is None else event.ranked.scores.tolist()) == scores
+    assert list(event.tags) == [HUMAN if tagged else DocTags()] * len(ids)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        "a",
+        7,
+        {"documents": ["a"]},
+        [None],
+        [{"text": "no id"}],
+        [{"id": True}],
+        [("a", "b")],
+        {"a", "b"},
+        map(str, [1]),
+        object(),
+    ],
+)
+def test_other_results_are_untouched_and_counted(result) -> None:
+    returned, events, dropped = observe(result)
+    assert returned is result
+    assert events == ()
+    ((reason, n),) = dropped.items()
+    assert n == 1
+    assert reason.startswith("result is no list of documents (str ids, (document, score) pairs")
+    if isinstance(result, map):
+        assert list(result) == ["1"]  # nothing was taken out of it
+
+
+def test_an_accessor_names_what_has_no_id() -> None:
+    rows = [SimpleNamespace(key="x", rank=1), SimpleNamespace(key="y", rank=2)]
+    store = MemoryTagStore()
+    store.put([("y", HUMAN)])
+    _, (event,), _ = observe(rows, doc_id=lambda row: row.key, tags=store)
+    assert event.ranked.doc_ids == ("x", "y")
+    assert event.tags == (DocTags(), HUMAN)
+    _, events, dropped = observe(rows, doc_id=lambda row: row.no_such_name)
+    assert (events, sum(dropped.values())) == ((), 1)
+
+
+def test_the_query_is_the_first_argument() -> None:
+    observer = CollectingObserver()
+
+    def search(question: str, k: int = 1) -> list[str]:
+        return ["a"] * k
+
+    with instrument(search, observer, query_key=KEY) as handle:
+        handle.target("river")
+        handle.target(k=2, question="meadow")
+        handle.target(b"bytes")
+    assert [event.query_hash for event in observer.events] == [
+        hash_query("river", key=KEY),
+        hash_query("meadow", key=KEY),
+        None,
+    ]
+
+
+class Retriever:
+    def search(self, query: str) -> list[str]:
+        return [query]
+
+    def __call__(self, query: str) -> list[str]:
+        return [query]
+
+
+class AsyncRetriever:
+    async def __call__(self, query: str) -> list[str]:
+        return [query]
+
+
+def test_the_wrapper_is_of_the_same_kind() -> None:
+    def plain(query: str) -> list[str]:
+        """Search."""
+        return [query]
+
+    async def coroutine(query: str) -> list[str]:
+        return [query]
+
+    def generator(query: str) -> Iterator[str]:
+        yield query
+
+    async def async_generator(query: str) -> AsyncIterator[str]:
+        yield query
+
+    plain.marker = "kept"  # type: ignore[attr-defined]
+    tests = (
+        inspect.iscoroutinefunction,
+        inspect.isgeneratorfunction,
+        inspect.isasyncgenfunction,
+    )
+    for function in (plain, coroutine, generator, async_generator, functools.partial(coroutine)):
+        target: Any = instrument(function, CollectingObserver()).target
+        assert [test(target) for test in tests] == [test(function) for test in tests]
+        assert inspect.signature(target) == inspect.signature(function)
+    target = instrument(plain, CollectingObserver()).target
+    assert (target.__name__, target.__doc__, target.marker) == ("plain", "Search.", "kept")
+    for function in (Retriever(), Retriever().search, Retriever().__call__):
+        observer = CollectingObserver()
+        with instrument(function, observer) as handle:
+            assert handle.target("q") == ["q"]
+        assert len(observer.events) == 1
+    assert inspect.iscoroutinefunction(instrument(AsyncRetriever(), CollectingObserver()).target)
+
+
+def test_what_a_plain_function_returns_unfinished_is_observed_later() -> None:
+    observer = CollectingObserver()
+
+    async def coroutine() -> list[str]:
+        return ["a"]
+
+    def generator() -> Iterator[str]:
+        yield "b"
+
+    async def async_generator() -> AsyncIterator[str]:
+        yield "c"
+
+    async def main() -> list[Any]:
+        made = [coroutine, generator, async_generator]
+        handles = [instrument(lambda q, f=f: f(), observer) for f in made]
+        results = [handle.target("q") for handle in handles]  # type: ignore[operator]
+        assert inspect.isgenerator(results[1])
+        assert inspect.isasyncgen(results[2])
+        found = [await results[0], list(results[1]), [x async for x in results[2]]]
+        for handle in handles:
+            handle.close()
+        return found
+
+    assert asyncio.run(main()) == [["a"], ["b"], ["c"]]
+    assert [event.ranked.doc_ids for event in observer.events] == [("a",), ("b",), ("c",)]
+
+
+class TestGenerators:
+    def test_they_stay_lazy_and_are_observed_when_closed(self) -> None:
+        made: list[int] = []
+
+        def search(query: str) -> Iterator[str]:
+            for n in range(5):
+                made.append(n)
+                yield f"d{n}"
+
+        observer = CollectingObserver()
+        with instrument(search, observer) as handle:
+            rows = handle.target("q")
+            assert made == []
+            assert [next(rows), next(rows)] == ["d0", "d1"]
+            assert (made, observer.events) == ([0, 1], ())
+            rows.close()
+            for _ in handle.target("q"):
+                break
+        assert [event.ranked.doc_ids for event in observer.events] == [("d0", "d1"), ("d0",)]
+
+    def test_sending_throwing_and_returning_reach_the_function(self) -> None:
+        def search(query: str) -> Any:
+            try:
+                sent = yield "a"
+            except KeyError as error:
+                sent = str(error)
+            yield f"{query}-{sent}"
+            return "done"
+
+        for act, expected in (
+            (lambda g: g.send("x"), "q-x"),
+            (lambda g: g.throw(KeyError("k")), "q-'k'"),
+            (next, "q-None"),
+        ):
+            observer = CollectingObserver()
+            with instrument(search, observer) as handle:
+                rows = handle.target("q")
+                assert next(rows) == "a"
+                assert act(rows) == expected
+                with pytest.raises(StopIteration) as stopped:
+                    next(rows)
+            assert stopped.value.value == "done"
+            assert [event.ranked.doc_ids for event in observer.events] == [("a", expected)]
+
+    def test_the_consumer_may_retrieve_in_between(self) -> None:
+        observer = CollectingObserver()
+
+        def search(query: str) -> Iterator[str]:
+            inner(query)  # inside: nested
+            yield "a"
+            yield "b"
+
+        inner_handle = instrument(lambda query: ["x"], observer)
+        inner = inner_handle.target
+        with instrument(search, observer) as handle:
+            for _ in handle.target("q"):
+                inner("q")  # outside: a retrieval of its own
+        inner_handle.close()
+        assert [event.ranked.doc_ids for event in observer.events] == [("x",), ("x",), ("a", "b")]
+
+    def test_asynchronous_ones(self) -> None:
+        closed = []
+
+        async def search(query: str) -> Any:
+            try:
+                for n in range(3):
+                    try:
+                        yield f"d{n}"
+                    except KeyError:
+                        yield "thrown"
+            finally:
+                closed.append(query)
+
+        async def main(target: Any) -> None:
+            assert [row async for row in target("all")] == ["d0", "d1", "d2"]
+            some = target("some")
+            assert await anext(some) == "d0"
+            assert await some.athrow(KeyError()) == "thrown"
+            await some.aclose()
+            failing = target("failing")
+            await anext(failing)
+            with pytest.raises(ZeroDivisionError):
+                await failing.athrow(ZeroDivisionError())
+            async for _ in target("left"):
+                break
+            await asyncio.sleep(0.01)
+
+        observer = CollectingObserver()
+        with instrument(search, observer) as handle:
+            asyncio.run(main(handle.target))
+            assert handle.dropped.total == 0
+        assert closed == ["all", "some", "failing", "left"]
+        assert [event.ranked.doc_ids for event in observer.events] == [
+            ("d0", "d1", "d2"),
+            ("d0", "thrown"),
+            ("d0",),
+        ]
+
+
+def test_a_function_that_calls_another_observed_one_counts_once() -> None:
+    observer, inner_only = CollectingObserver(), CollectingObserver()
+    first = instrument(lambda query: ["a", "b"], observer)
+    second = instrument(first.target, inner_only)
+
+    def fused(query: str) -> list[str]:
+        return [*second.target(query), *second.target(query)][:3]
+
+    with instrument(fused, observer) as handle:
+        assert handle.target("q") == ["a", "b", "a"]
+    second.close()
+    first.close()
+    assert [event.ranked.doc_ids for event in observer.events] == [("a", "b", "a")]
+    assert len(inner_only.events) == 2
+
+
+def test_closed_it_passes_on() -> None:
+    observer = CollectingObserver()
+
+    def search(query: str) -> Iterator[str]:
+        yield query
+
+    handles = [instrument(lambda q: None, observer), instrument(search, observer)]
+    targets: list[Any] = [handle.target for handle in handles]
+    for handle in handles:
+        handle.close()
+        handle.close()
+    assert targets[0]("q") is None
+    assert list(targets[1]("q")) == ["q"]
+    assert (observer.events, handles[0].dropped.total) == ((), 0)
+
+
+@pytest.mark.parametrize("obj", [Retriever, list, 7, None, object()])
+def test_what_is_no_function_is_refused(obj) -> None:
+    with pytest.raises(DataError, match="a function from a query to documents, best first"):
+        instrument(obj, CollectingObserver())

@@ -1,0 +1,136 @@
+"""instrument() finds adapters by entry point and says what it cannot do."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from rag_sourcebias import adapters
+from rag_sourcebias.adapters import ADAPTER_GROUP, instrument
+from rag_sourcebias.errors import DataError, MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.instrument import Attachment, CollectingObserver, Recorder
+from rag_sourcebias_integrations.adapters import FrameworkAdapter
+
+
+class Engine:
+    """An object of a framework of which nobody else knows."""
+
+    def find(self, query: str) -> list[str]:
+        return [query]
+
+
+class SubEngine(Engine):
+    pass
+
+
+class EngineAdapter:
+    accepts = "an Engine"
+
+    def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
+        if not isinstance(obj, Engine):
+            return None
+
+        def find(query: str) -> list[str]:
+            with recorder.retrieval() as first:
+                found = Engine.find(obj, query)
+                if first:
+                    recorder.record(found)
+                return found
+
+        obj.find = find  # type: ignore[method-assign]
+        return Attachment(obj, lambda: vars(obj).pop("find", None) and None)
+
+
+ENGINE = EngineAdapter()
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def offer(*entries: EntryPoint) -> None:
+        monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
+
+    return offer
+
+
+def entry(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, ADAPTER_GROUP)
+
+
+def test_an_adapter_of_another_package_is_found_by_the_package_of_the_object(offer) -> None:
+    offer(entry(__name__.partition(".")[0], f"{__name__}:ENGINE"))
+    for engine in (Engine(), SubEngine()):
+        observer = CollectingObserver()
+        with instrument(engine, observer) as handle:
+            assert handle.target is engine
+            assert engine.find("a") == ["a"]
+        assert len(observer.events) == 1
+        assert vars(engine) == {}
+
+
+def test_nothing_fits() -> None:
+    with pytest.raises(DataError) as caught:
+        instrument(Counter(), CollectingObserver())
+    assert str(caught.value) == (
+        "an object of type collections.Counter cannot be instrumented; expected a function from a "
+        'query to documents, best first; a Chroma collection or client, or "chroma" for all '
+        'collections; a LangChain retriever or vector store, or "langchain" for all retrievers; a '
+        'LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers'
+    )
+    with pytest.raises(DataError, match=r"^'weaviate' cannot be instrumented; expected a function"):
+        instrument("weaviate", CollectingObserver())
+    with pytest.raises(DataError, match=r"^'callable' cannot be instrumented"):
+        instrument("callable", CollectingObserver())
+    with pytest.raises(DataError, match=r"^an object of type int cannot be"):
+        instrument(3, CollectingObserver())
+
+
+def test_no_adapter_is_installed(offer) -> None:
+    offer()
+    with pytest.raises(DataError, match="expected nothing: no adapter is installed"):
+        instrument(Engine(), CollectingObserver())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"observer": object()}, r"is not an observer; expected an object with observe\(event\)"),
+        ({"observer": CollectingObserver}, r"is not an observer; expected an object with observe"),
+        ({"query_key": b"short"}, "query_key must have 16 to 64 bytes, got 5"),
+    ],
+)
+def test_wrong_options(options, message) -> None:
+    observer = options.pop("observer", CollectingObserver())
+    with pytest.raises(DataError, match=message):
+        instrument(lambda query: [], observer, **options)
+
+
+def test_a_framework_that_is_missing_or_too_old(offer, monkeypatch) -> None:
+    module = sys.modules[__name__]
+    for name, options in (
+        ("MISSING", {"package": "no-such-framework", "extra": "chroma"}),
+        ("OLD", {"package": "numpy", "extra": "retrieval", "at_least": "999.0"}),
+    ):
+        made = FrameworkAdapter(accepts="x", module="chroma.attach", **options)
+        monkeypatch.setattr(module, name, made, raising=False)
+        offer(entry("builtins", f"{__name__}:{name}"))
+        error: Any = MissingExtraError if name == "MISSING" else UnsupportedVersionError
+        with pytest.raises(error) as caught:
+            instrument(7, CollectingObserver())
+        text = str(caught.value)
+        assert "rag-sourcebias[chroma]" in text if name == "MISSING" else "999.0 or newer" in text
+
+
+@pytest.mark.parametrize("name", ["chroma", "Chroma", " chromadb "])
+@pytest.mark.frameworks
+def test_a_name_stands_for_everything(name) -> None:
+    chromadb = pytest.importorskip("chromadb")
+    original = chromadb.Collection.query
+    with instrument(name, CollectingObserver()) as handle:
+        assert handle.target == name
+        assert chromadb.Collection.query is not original
+    assert chromadb.Collection.query is original
