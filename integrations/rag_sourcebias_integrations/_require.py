@@ -47,4 +47,4 @@ def require_version(package: str, *, extra: str, at_least: str) -> None:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """Return the leading numbers of a version; pre-release marks are ignored."""
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0])[:3])
+    return tuple(int(part) for part in re.findall(r"\d+", text.split("+", maxsplit=1)[0])[:3])

@@ -108,7 +108,9 @@ def _candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoi
         names = [obj.strip().lower().replace("-", "_")]
     else:
         roots = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
-        names = [*dict.fromkeys(roots), *([_CALLABLE] if callable(obj) else [])]
+        names = [name for name in dict.fromkeys(roots) if name in by_name]
+        if not names and callable(obj):  # a framework's callable is no plain function
+            names = [_CALLABLE]
     for name in names:
         if name in by_name:
             yield by_name[name]

@@ -64,10 +64,19 @@ class FailingRetriever(BaseRetriever):
         raise ContractFailure(f"no answer to {query_bundle.query_str!r}")
 
 
+class NothingRetriever(BaseRetriever):
+    """What is found where nothing is stored (llama-index-core 0.13 fails on its own store)."""
+
+    def _retrieve(self, query_bundle: Any) -> list[Any]:
+        return []
+
+
 class LlamaIndexRetrieval(RetrievalContract):
     unsupported: ClassVar = {"batch": "LlamaIndex retrievers have no batch method"}
 
     def build(self, documents: Sequence[ContractDocument]) -> Any:
+        if not documents:
+            return NothingRetriever()
         index = VectorStoreIndex(
             make_nodes(documents), embed_model=EncoderEmbedding(HashingEncoder())
         )

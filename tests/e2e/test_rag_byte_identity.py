@@ -81,6 +81,7 @@ def langchain_app(encoder: Recording, llm: Callable[[str], str], tagged: bool, o
     from langchain_core.documents import Document
     from langchain_core.prompts import PromptTemplate
     from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
     from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
 
     documents = [

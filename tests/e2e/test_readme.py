@@ -7,12 +7,45 @@ import shlex
 from pathlib import Path
 
 import pytest
+from hashing_encoder import HashingEncoder
 from typer.main import get_command
 
 from rag_sourcebias.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def applications() -> dict[str, object]:
+    """What the reader of the README has already: a retriever, a query engine, a collection."""
+    import chromadb
+    from langchain_core.documents import Document
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.schema import TextNode
+
+    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
+    from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+    from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+
+    texts = {
+        f"{n}@{source}": f"{source} on {n}" for n in "ab" for source in ("human", "llm:claude")
+    }
+    encoder = HashingEncoder()
+    store = InMemoryVectorStore(EncoderEmbeddings(encoder))
+    store.add_documents([Document(id=i, page_content=text) for i, text in texts.items()])
+    nodes = [TextNode(id_=i, text=text) for i, text in texts.items()]
+    index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(encoder))
+    collection = chromadb.EphemeralClient().create_collection(
+        "readme", embedding_function=EncoderEmbeddingFunction(encoder)
+    )
+    collection.add(ids=list(texts), documents=list(texts.values()))
+    return {
+        "retriever": store.as_retriever(),
+        "engine": index.as_query_engine(llm=MockLLM()),
+        "collection": collection,
+    }
 
 
 @pytest.mark.frameworks
@@ -22,12 +55,14 @@ def test_python_examples_run(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert blocks
-    names: dict[str, object] = {}
+    names: dict[str, object] = applications()
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "Relative Δ@1" in printed
     assert "60 + 240 unlabelled" in printed
+    assert "{'human': 2, 'llm:claude': 2}" in printed
+    assert "llm:claude" in str(names["observer"].counts().groups)
     assert (tmp_path / "report" / "report.html").exists()
 
 
@@ -45,7 +80,7 @@ def test_command_lines_parse(command: list[str]) -> None:
     while rest and rest[0] in getattr(found, "commands", {}):
         found, rest = found.commands[rest[0]], rest[1:]
     parsed = found.make_context(command[1], rest)
-    assert parsed.params["report"] is not None or "--report" not in command
+    assert parsed.params.get("report") is not None or "--report" not in command
 
 
 TABLE = [

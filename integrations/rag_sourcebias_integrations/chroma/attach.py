@@ -56,15 +56,16 @@ def _unpatch(recorder: Recorder) -> None:
         patch.remove(recorder)
 
 
-@cache
-def _collection_class(kind: type) -> type:
-    def query(collection: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return kind.query(collection, *args, **kwargs)  # type: ignore[attr-defined]
+def _collection_class(kind: Any) -> type:  # noqa: ANN401 - a class with a method "query"
+    return _class_for(kind, kind.query)
 
+
+@cache  # by the method too: another tool may replace it for a while
+def _class_for(kind: Any, query: Callable[..., Any]) -> type:  # noqa: ANN401
     method = observing(
-        kind.query,  # type: ignore[attr-defined]
+        query,
         lambda collection: [w.recorder for w in swapped_in(collection) if w.recorder is not None],
-        call=query,
+        call=lambda collection, *args, **kwargs: kind.query(collection, *args, **kwargs),  # noqa: PLW0108 - as it is then
     )
     return subclass(kind, {"query": method})
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 
 from rag_sourcebias.instrument import guarded
 from rag_sourcebias_integrations.langchain.handler import RecordingHandler
@@ -39,10 +39,13 @@ def _joined(
     if not handlers:
         return args, kwargs
     with guarded(handlers[0].dropped, "callbacks could not be joined"):
-        # A config without callbacks inherits those of the chain around the call; one with ours
-        # alone would not.
-        config = ensure_config(args[1] if len(args) > 1 else kwargs.get("config"))
-        config["callbacks"] = _with_ours(config.get("callbacks"), handlers)
+        given = args[1] if len(args) > 1 else kwargs.get("config")
+        config = {**(given or {})}
+        callbacks = config.get("callbacks")
+        if callbacks is None:  # then those of the chain around the call would be inherited
+            around = var_child_runnable_config.get()
+            callbacks = around.get("callbacks") if around else None
+        config["callbacks"] = _with_ours(callbacks, handlers)
         if len(args) > 1:
             return (args[0], config, *args[2:]), kwargs
         return args, {**kwargs, "config": config}

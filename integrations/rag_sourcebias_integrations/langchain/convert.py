@@ -40,7 +40,7 @@ class ids_of:  # noqa: N801 - used as a function
             given = [self._doc_id(document) for document in self._documents]
             return iter([found if isinstance(found, str) else str(found) for found in given])
         found = list(map(_ID, self._documents))
-        if set(map(type, found)) == _TEXT and "" not in found:
+        if all(found) and set(map(type, found)) == _TEXT:
             return iter(found)
         return iter([id_of(document) for document in self._documents])
 

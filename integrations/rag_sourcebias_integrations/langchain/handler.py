@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_sourcebias.instrument import DroppedEvents, Recorder
 from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
 from rag_sourcebias_integrations.langchain.labels import RunLabels
-from rag_sourcebias_integrations.langchain.runs import OpenRun, OpenRuns
+from rag_sourcebias_integrations.langchain.runs import CHAIN, OpenRun, OpenRuns
 
 __all__ = ["RecordingHandler"]
 
@@ -71,7 +71,7 @@ class RecordingHandler(BaseCallbackHandler):
         try:
             parent = None if parent_run_id is None else parent_run_id.int
             store = metadata.get("ls_vector_store_provider") if metadata else None
-            key = self._runs.begin(run_id, parent, OpenRun(query, name, store))
+            key = self._runs.begin(run_id, parent, query, name, store)
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
         else:
@@ -81,12 +81,13 @@ class RecordingHandler(BaseCallbackHandler):
         """Record the result, if no other retrieval stands around this one."""
         run = self._end(run_id)
         if run is not None and not self._stopped:
+            query, name, store, _, _, _ = run
             recorder = self._recorder
             recorder.record(
                 ids_of(documents, recorder.doc_id),
                 metadata=metadata_of(documents),
-                query=run.query,
-                labels=self._labels.of(run.name, run.store),
+                query=query,
+                labels=self._labels.of(name, store),
             )
 
     def on_retriever_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
@@ -104,7 +105,7 @@ class RecordingHandler(BaseCallbackHandler):
     ) -> None:
         """Note a chain that lies inside a retrieval."""
         if parent_run_id is not None and parent_run_id.int in self._runs:
-            self._runs[run_id.int] = OpenRun()
+            self._runs[run_id.int] = CHAIN
             self._recorder.begin(run_id.int, parent_run_id.int, is_retrieval=False)
 
     def on_chain_end(self, outputs: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002

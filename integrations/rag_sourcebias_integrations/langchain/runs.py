@@ -8,24 +8,22 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import BaseRunManager
 
-__all__ = ["OpenRun", "OpenRuns"]
+__all__ = ["CHAIN", "OpenRun", "OpenRuns"]
 
 _MOST_OPEN = 10_000
 
 
-class OpenRun:
-    """One retriever run, or a chain run inside one."""
+#: Query, name and store; then a reference to the UUID, the task or thread the run is in, and the
+#: run that was the newest there. A tuple, because one is made for every retrieval.
+OpenRun: TypeAlias = tuple[str | None, object, object, "weakref.ref[Any] | None", int, int]
+CHAIN: OpenRun = (None, None, None, None, 0, 0)
+"""A chain run inside a retrieval."""
 
-    __slots__ = ("name", "place", "query", "store", "under", "watch")
-
-    def __init__(self, query: str | None = None, name: object = None, store: object = None) -> None:
-        self.query, self.name, self.store = query, name, store
-        self.place = self.under = 0
-        self.watch: weakref.ref[Any] | None = None
+_running_loop = asyncio._get_running_loop  # asyncio.current_task raises where there is no loop
 
 
 class OpenRuns(dict[int, OpenRun]):
@@ -49,7 +47,14 @@ class OpenRuns(dict[int, OpenRun]):
         self._newest: dict[int, int] = {}  # by place
         self._gone = self._is_gone
 
-    def begin(self, run_id: Any, parent: int | None, run: OpenRun) -> int:  # noqa: ANN401 - a UUID
+    def begin(
+        self,
+        run_id: Any,  # noqa: ANN401 - a UUID
+        parent: int | None,
+        query: str,
+        name: object,
+        store: object,
+    ) -> int:
         """Add a retriever run and return its number.
 
         Raises
@@ -60,16 +65,14 @@ class OpenRuns(dict[int, OpenRun]):
         key: int = run_id.int
         if key in self:  # the handler was added twice
             return key
-        run.watch = weakref.ref(run_id, self._gone)
-        loop = asyncio._get_running_loop()
+        loop = _running_loop()
         task = None if loop is None else asyncio.current_task(loop)
-        run.place = threading.get_ident() if task is None else id(task)
-        under = self._newest.get(run.place, 0)
+        place = threading.get_ident() if task is None else id(task)
+        under = self._newest.get(place, 0)
         if under and parent not in self:
             under = self._close_cancelled(under)
-        run.under = under
-        self._newest[run.place] = key
-        self[key] = run
+        self._newest[place] = key
+        self[key] = (query, name, store, weakref.ref(run_id, self._gone), place, under)
         if len(self) > _MOST_OPEN:
             self.end(next(iter(self)))
         return key
@@ -77,11 +80,13 @@ class OpenRuns(dict[int, OpenRun]):
     def end(self, key: int | None) -> OpenRun | None:
         """Remove and return a run; None if it is not open."""
         run = self.pop(key, None)  # type: ignore[arg-type]
-        if run is not None and run.place and self._newest.get(run.place) == key:
-            if run.under:
-                self._newest[run.place] = run.under
-            else:
-                self._newest.pop(run.place, None)
+        if run is not None:
+            _, _, _, _, place, under = run
+            if self._newest.get(place) == key:
+                if under:
+                    self._newest[place] = under
+                else:
+                    self._newest.pop(place, None)
         return run
 
     def _close_cancelled(self, key: int) -> int:
@@ -91,12 +96,12 @@ class OpenRuns(dict[int, OpenRun]):
             if run is None:
                 return 0
             self._ended(key)
-            key = run.under
+            key = run[5]
         return key
 
     def _is_gone(self, reference: object) -> None:
         for key, run in list(self.items()):
-            if run.watch is reference and self.end(key) is not None:
+            if run[3] is reference and self.end(key) is not None:
                 self._ended(key)
 
 

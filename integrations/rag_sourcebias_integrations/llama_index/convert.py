@@ -28,7 +28,7 @@ def record_nodes(
     Parameters
     ----------
     recorder : Recorder
-        Its ``doc_id`` is given the ``NodeWithScore``; without it the id is ``node.node_id``.
+        Its ``doc_id`` is given the ``NodeWithScore``; without it the id is the node's.
     nodes : sequence of NodeWithScore
         Best first. Only read, now. Scores are recorded where every node has one.
     query : str or QueryBundle
@@ -39,7 +39,7 @@ def record_nodes(
         plain = [found.node for found in nodes]
         scores = [found.score for found in nodes]
         recorder.record(
-            [node.node_id for node in plain]
+            [node.id_ for node in plain]
             if recorder.doc_id is None
             else [recorder.doc_id(found) for found in nodes],
             metadata=[node.metadata for node in plain],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -13,6 +14,7 @@ from rag_sourcebias.protocols import Encoder
 
 __all__ = ["EncoderEmbedding"]
 
+_SENT = ("model_name", "embed_batch_size", "num_workers")
 _BATCH_SIZE = 64  # LlamaIndex's own default, 10, starves an encoder that batches by itself
 
 
@@ -55,6 +57,10 @@ class EncoderEmbedding(BaseEmbedding):
         """Name that LlamaIndex shows."""
         return "EncoderEmbedding"
 
+    def __reduce__(self) -> tuple[Callable[..., EncoderEmbedding], tuple[Any, ...]]:
+        # LlamaIndex's way leaves out, silently, whatever does not pickle: here the encoder.
+        return _rebuilt, (self._encoder, {name: getattr(self, name) for name in _SENT})
+
     def _get_query_embedding(self, query: str) -> list[float]:
         row: list[float] = self._encoder.encode_queries([query])[0].tolist()
         return row
@@ -74,3 +80,7 @@ class EncoderEmbedding(BaseEmbedding):
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+
+def _rebuilt(encoder: Encoder, options: Mapping[str, Any]) -> EncoderEmbedding:
+    return EncoderEmbedding(encoder, **options)

@@ -31,6 +31,10 @@ class SourceBiasEventHandler(BaseEventHandler):
     nothing of it. Labels are ``retriever`` (the class) and some of the application's
     ``instrument_tags``.
 
+    Before llama-index-core 0.14.9, a composite retriever with ``use_async`` called by ``retrieve``
+    inside a running event loop (a notebook) asks its parts on a thread without the context: there
+    the parts count as well.
+
     Parameters
     ----------
     recorder : Recorder

@@ -28,7 +28,8 @@ class SourceTagger(TransformComponent):
 
     Tags go into the metadata of copies of the nodes, excluded from the text that is embedded and
     from the text shown to the language model: both are byte-identical with and without tags. Given
-    a store, tags go there under the node's id and the nodes are passed on as they are.
+    a store, tags go there under the node's id, unknown ones too, and the nodes are passed on as
+    they are.
 
     A node is tagged by the id of the document it was cut from, its own text and its metadata. A
     node of which no tagger knows anything keeps the tags it has; one for which a tagger raises is
@@ -70,6 +71,8 @@ class SourceTagger(TransformComponent):
         fingerprint: str | None = None,
     ) -> None:
         several = (taggers,) if callable(taggers) else tuple(taggers)
+        if not several or not all(map(callable, several)):
+            raise DataError(f"{taggers!r:.80}: no taggers; expected one function or several")
         identity = fingerprint or taggers_fingerprint(several)
         # A step that writes elsewhere must run: a cache that outlives the store would skip it. So
         # its results are kept for this object only.

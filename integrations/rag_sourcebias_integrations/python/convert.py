@@ -44,32 +44,29 @@ def read_documents(rows: object, doc_id: Callable[[Any], str] | None = None) -> 
     """
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise DataError(f"expected a list of documents, got {type(rows).__name__}")
-    documents, scores = rows, None
+    documents: Sequence[Any] = rows
+    scores: Sequence[Any] | None = None
     if rows and all(type(row) is tuple and len(row) == 2 and _is_number(row[1]) for row in rows):
         documents, scores = zip(*rows, strict=True)
-    # By columns: a list comprehension takes a third of what a loop over documents takes.
+    # By columns, and looking at types first: half the time of a loop over documents.
     dicts = set(map(type, documents)) == {dict}
     if doc_id is not None:
         ids = [doc_id(document) for document in documents]
     else:
-        ids = [
-            value if type(value) is str else _id_of(document, value)
-            for value, document in zip(_column(documents, "id", dicts), documents, strict=True)
-        ]
+        ids = _column(documents, "id", dicts=dicts)
+        if set(map(type, ids)) != {str}:
+            ids = [_id_of(*both) for both in zip(documents, ids, strict=True)]
+    metadata = _column(documents, "metadata", dicts=dicts)
+    if set(map(type, metadata)) != {dict}:  # the tags may stand beside the id
+        pairs = zip(metadata, documents, strict=True)
+        metadata = [_mapping(inner) or _mapping(document) for inner, document in pairs]
     if scores is None:
-        scores = _column(documents, "score", dicts)
-    return Documents(
-        ids,
-        # Without a mapping named "metadata" the tags may stand beside the id.
-        [
-            inner if type(inner) is dict else _mapping(inner) or _mapping(document)
-            for inner, document in zip(_column(documents, "metadata", dicts), documents, strict=True)
-        ],
-        scores if set(map(type, scores)) == {float} or all(map(_is_number, scores)) else None,
-    )
+        scores = _column(documents, "score", dicts=dicts)
+    numbers = set(map(type, scores)) == {float} or all(map(_is_number, scores))
+    return Documents(ids, metadata, scores if numbers else None)
 
 
-def _column(documents: Sequence[Any], name: str, dicts: bool) -> list[Any]:  # noqa: FBT001
+def _column(documents: Sequence[Any], name: str, *, dicts: bool) -> list[Any]:
     if dicts:
         return [document.get(name) for document in documents]
     return [_value(document, name) for document in documents]

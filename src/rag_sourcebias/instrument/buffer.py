@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 __all__ = ["EventBuffer", "EventT"]
@@ -31,15 +32,16 @@ class EventBuffer(Generic[EventT]):
         lock = self._lock = threading.RLock()
         self._arrived, self._progress = threading.Condition(lock), threading.Condition(lock)
         self._waiting: deque[EventT] = deque()
+        self._taken: deque[EventT] = deque()  # by the reader, all that waited at once
         self._asleep = False
-        self._n_put = self._n_done = self._n_flushing = 0
+        self._n_put = self._n_done = self._n_lost = self._n_flushing = 0
 
     def put(self, event: EventT) -> str | None:
         """Append an event in constant time, or return the reason why not."""
         with self._lock:
             if self.closed:
                 return "queue is closed"
-            pending = self._n_put - self._n_done
+            pending = self._n_put - self._n_done - self._n_lost
             if pending >= self._capacity:
                 return "queue is full"
             self._waiting.append(event)
@@ -50,22 +52,25 @@ class EventBuffer(Generic[EventT]):
 
     def take(self) -> tuple[EventT] | None:
         """Wait for the next event; None once the buffer is closed and empty."""
+        try:
+            return (self._taken.popleft(),)  # without the lock: deques are safe, one thread reads
+        except IndexError:
+            pass
         with self._lock:
-            if self._waiting:
-                return (self._waiting.popleft(),)
-            if not self.closed:
+            if not self._waiting and not self.closed:
                 self._arrived.wait(_GATHER)
             self._asleep = True
             while not self._waiting and not self.closed:
                 self._arrived.wait()
             self._asleep = False
-            return (self._waiting.popleft(),) if self._waiting else None
+            self._taken, self._waiting = self._waiting, deque()
+            return (self._taken.popleft(),) if self._taken else None
 
     def done(self) -> None:
         """Note that the event taken last was dealt with."""
-        with self._lock:
-            self._n_done += 1
-            if self._n_flushing:
+        self._n_done += 1  # without the lock: written by the reader only
+        if self._n_flushing:
+            with self._lock:
                 self._progress.notify_all()
 
     def wait(self, timeout: float | None) -> bool:
@@ -75,7 +80,9 @@ class EventBuffer(Generic[EventT]):
             self._arrived.notify_all()
             self._n_flushing += 1
             try:
-                return self._progress.wait_for(lambda: self._n_done >= target, timeout)
+                return self._progress.wait_for(
+                    lambda: self._n_done + self._n_lost >= target, timeout
+                )
             finally:
                 self._n_flushing -= 1
 
@@ -88,7 +95,11 @@ class EventBuffer(Generic[EventT]):
     def clear(self) -> int:
         """Discard what waits and return how many events that were."""
         with self._progress:
-            lost = len(self._waiting)
-            self._waiting.clear()
-            self._n_done += lost
-            return lost
+            before = self._n_lost
+            for events in (self._waiting, self._taken):
+                with suppress(IndexError):  # the reader may take the last one at this moment
+                    while True:
+                        events.popleft()
+                        self._n_lost += 1
+            self._progress.notify_all()
+            return self._n_lost - before

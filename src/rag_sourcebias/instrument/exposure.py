@@ -99,7 +99,7 @@ class ExposureObserver:
         self._name_of = attrgetter(by)
         self._max_groups = max_groups
         self._n_retrievals = self._n_empty = 0
-        self._groups: dict[str, list[float]] = {}  # documents, first, exposure
+        self._groups: dict[str | None, list[float]] = {}  # documents, first, exposure
         self._lock = threading.RLock()
         renews_after_fork(self)
 
@@ -108,17 +108,16 @@ class ExposureObserver:
         groups = self._groups
         with self._lock:
             self._n_retrievals += 1
-            self._n_empty += not event.tags
-            first = 1
-            names = map(self._name_of, event.tags)
-            for weight, name in zip(_weights(len(event.tags)), names, strict=False):
-                group = groups.get(name or "")
+            if not event.tags:
+                self._n_empty += 1
+                return
+            for weight, name in zip(_weights(len(event.tags)), map(self._name_of, event.tags)):  # noqa: B905 - there may be more weights
+                group = groups.get(name)
                 if group is None:
-                    group = self._group(name or "")
+                    group = self._group(name)
                 group[0] += 1
-                group[1] += first
                 group[2] += weight
-                first = 0
+            self._group(self._name_of(event.tags[0]))[1] += 1
 
     def counts(self) -> ExposureCounts:
         """Return the counts so far."""
@@ -127,17 +126,20 @@ class ExposureObserver:
                 n_retrievals=self._n_retrievals,
                 n_empty=self._n_empty,
                 groups={
-                    name: GroupExposure(
+                    name or "": GroupExposure(
                         documents=int(group[0]), first=int(group[1]), exposure=group[2]
                     )
-                    for name, group in sorted(self._groups.items())
+                    for name, group in sorted(self._groups.items(), key=lambda g: g[0] or "")
                 },
             )
 
-    def _group(self, name: str) -> list[float]:
-        if len(self._groups) >= self._max_groups:
-            name = "other"
-        return self._groups.setdefault(name, [0, 0, 0.0])
+    def _group(self, name: str | None) -> list[float]:
+        found = self._groups.get(name)
+        if found is None:
+            if len(self._groups) >= self._max_groups:
+                name = "other"
+            found = self._groups.setdefault(name, [0, 0, 0.0])
+        return found
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

@@ -32,7 +32,15 @@ def store() -> Asked:
 
 def test_ids_and_texts_are_looked_up_in_order(store) -> None:
     lookup = TagLookup(store)
-    wanted = ["b", text_id("The river."), "no such", "a", text_id("unseen"), "b", text_id("Ein Fluss. 🌊")]
+    wanted = [
+        "b",
+        text_id("The river."),
+        "no such",
+        "a",
+        text_id("unseen"),
+        "b",
+        text_id("Ein Fluss. 🌊"),
+    ]
     assert lookup.get(wanted) == [LLM, HUMAN, UNKNOWN, HUMAN, UNKNOWN, LLM, LLM]
     assert store.asked == [["b", "no such", "a"]]
     assert lookup.get(["a", "b", "no such", "c"])[:2] == [HUMAN, LLM]

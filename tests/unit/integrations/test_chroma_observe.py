@@ -193,23 +193,19 @@ class TestFailures:
         assert observer.events == ()
 
     def test_a_failing_encoder_is_asked_once(self) -> None:
-        vectors = TextVectors()
-        made = new_collection(chromadb.EphemeralClient(), vectors)
-        fill(made, DOCUMENTS[:2])
         calls = []
 
-        class Refusing(ConnectionRefusedError):
-            def __init__(self) -> None:
-                calls.append(1)
-                super().__init__("rate limit")
+        class Refusing(TextVectors):
+            def __call__(self, input: list[str]) -> list[Any]:
+                calls.append(input)
+                return super().__call__(input)
 
-        def refuse(input: list[str]) -> list[Any]:
-            raise Refusing
-
-        vectors.embed_query = refuse  # type: ignore[method-assign]
-        with instrument(made, CollectingObserver()) as handle, pytest.raises(Refusing):
+        vectors = Refusing()
+        made = new_collection(chromadb.EphemeralClient(), vectors)
+        vectors.error = RuntimeError("rate limit")
+        with instrument(made, CollectingObserver()) as handle, pytest.raises(RuntimeError):
             made.query(query_texts=["river"], include=["documents"])
-        assert (calls, handle.dropped.total) == ([1], 0)
+        assert (calls, handle.dropped.total) == ([["river"]], 0)
 
     @pytest.mark.parametrize("error", [KeyError("segment"), chromadb.errors.InternalError("x")])
     def test_a_store_that_cannot_give_metadata_still_answers(

@@ -20,6 +20,7 @@ from langchain_parts import FaissStore, FixedRetriever, QdrantStore, documents, 
 from rag_sourcebias.adapters import instrument
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import CollectingObserver, suppress
+from rag_sourcebias_integrations.langchain import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks
 STORES = {"memory": InMemoryVectorStore, "faiss": FaissStore, "qdrant": QdrantStore}
@@ -291,3 +292,22 @@ def test_an_observed_store_passes_for_itself(observer) -> None:
         assert ids(store.get_by_ids(["new"])) == ["new"]
     assert type(store) is InMemoryVectorStore
     assert "new" in store.store
+
+
+def test_a_chroma_collection_observed_for_the_same_observer_counts_once(observer) -> None:
+    store = chroma()
+    retriever = store.as_retriever(search_kwargs={"k": 3})
+    with (
+        instrument(store._collection, observer) as collection,
+        instrument("chroma", observer),
+        instrument("langchain", observer),
+        instrument(store, observer),
+    ):
+        handler = SourceBiasCallbackHandler(observer)
+        found = retriever.invoke("the cat", config={"callbacks": [handler]})
+        asyncio.run(retriever.ainvoke("the cat"))
+        store.similarity_search("the cat", k=3)
+        assert collection.flush(10)
+        assert collection.dropped.total == 0
+    assert [list(event.ranked.doc_ids) for event in observer.events] == [ids(found)] * 3
+    assert {event.tags[0].source for event in observer.events} == {found[0].metadata["rsb_source"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import reload
@@ -137,6 +138,17 @@ def test_texts_are_embedded_in_batches_and_queries_on_their_own_side() -> None:
 def test_another_encoder_is_another_step_for_the_cache() -> None:
     small, large = EncoderEmbedding(HashingEncoder(8)), EncoderEmbedding(HashingEncoder(16))
     assert small.to_dict() != large.to_dict()
+
+
+def test_the_embedding_pickles_with_its_encoder() -> None:
+    embedding = EncoderEmbedding(HashingEncoder(8), embed_batch_size=5)
+    copy = pickle.loads(pickle.dumps(embedding))
+    assert copy.to_dict() == embedding.to_dict()
+    assert copy.get_text_embedding("a river") == embedding.get_text_embedding("a river")
+    broken = HashingEncoder()
+    broken.hook = lambda: None  # type: ignore[attr-defined]
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(EncoderEmbedding(broken))
 
 
 def test_no_encoder_no_embedding() -> None:

@@ -290,8 +290,9 @@ def test_tagging_inside_the_pipeline_does_not_ingest_documents_again() -> None:
 
 
 def test_taggers_without_an_identity_are_refused() -> None:
-    with pytest.raises(DataError, match="no taggers"):
-        SourceTagger([])
+    for wrong in ([], ["rules.yaml"]):
+        with pytest.raises(DataError, match="no taggers"):
+            SourceTagger(wrong, fingerprint="v1")  # type: ignore[arg-type]
 
     class Silent:
         def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Plain functions: every shape of documents, every kind of function, the function's own behaviour."""
+"""Plain functions: every shape of documents, every kind of function, nothing else changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,12 @@ def observe(result: Any, **options: Any) -> tuple[Any, tuple[Any, ...], dict[str
         ([{"id": "a", "metadata": {"rsb_source": "human"}}], ["a"], None, True),
         ([{"id": "a", "rsb_source": "human"}], ["a"], None, True),
         ([({"id": "a", "rsb_source": "human"}, 0.25)], ["a"], [0.25], True),
-        ([SimpleNamespace(id="a", score=0.5, metadata={"rsb_source": "human"})], ["a"], [0.5], True),
+        (
+            [SimpleNamespace(id="a", score=0.5, metadata={"rsb_source": "human"})],
+            ["a"],
+            [0.5],
+            True,
+        ),
         ([SimpleNamespace(doc_id="a", metadata=None)], ["a"], None, False),
         ([UUID(int=1)], None, None, False),
         ([{"id": UUID(int=1)}], [str(UUID(int=1))], None, False),
