@@ -89,7 +89,7 @@ def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Ite
                     metadata=metadata_of(documents),
                     scores=scores.of(documents, recorder.dropped),
                     query=query,
-                    labels=RunLabels(recorder._labels).of(None, store.__class__.__name__),
+                    labels=RunLabels(recorder.labels).of(None, store.__class__.__name__),
                 )
 
 

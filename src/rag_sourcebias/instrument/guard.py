@@ -13,7 +13,8 @@ class guarded:  # noqa: N801 - used as a statement, as contextlib.suppress is
     """Run observation code so that no exception of it reaches the host.
 
     Every :class:`Exception` is swallowed and counted; what must end a program or a task passes
-    (``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError``).
+    (``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError``). One object may stand
+    around any number of blocks, also at once.
 
     Parameters
     ----------

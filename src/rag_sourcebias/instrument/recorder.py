@@ -74,6 +74,15 @@ class Recorder:
         self._lookup = None if tags is None else TagLookup(tags)
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+        dropped = self._delivery.dropped
+        self._beginning = guarded(dropped, "start could not be read")
+        self._ending = guarded(dropped, "end could not be read")
+        self._reading = guarded(dropped, "result could not be read")
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What is added to every event."""
+        return self._labels
 
     @property
     def reads_metadata(self) -> bool:
@@ -93,7 +102,7 @@ class Recorder:
         self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
     ) -> None:
         """Note that a run of a framework with run ids started, in the context it runs in."""
-        with guarded(self.dropped, "start could not be read"):
+        with self._beginning:
             if not is_retrieval:
                 self._delivery.tracker.start(run_id, parent_id, is_retrieval=False)
                 return
@@ -108,7 +117,7 @@ class Recorder:
 
     def end(self, run_id: Hashable) -> bool:
         """Note that a run ended, also when it failed; True when it is to be recorded."""
-        with guarded(self.dropped, "end could not be read"):
+        with self._ending:
             scope = self._delivery.scopes.pop(run_id, None)
             if scope is not None:
                 scope.__exit__(None, None, None)
@@ -148,7 +157,7 @@ class Recorder:
         labels : mapping of str to str, optional
             Added to those of the recorder, which win.
         """
-        with guarded(self.dropped, "result could not be read"):
+        with self._reading:
             self._delivery.put(
                 Observation(
                     tuple(doc_ids),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable
 
 from rag_sourcebias.errors import DataError
@@ -50,8 +51,9 @@ class OutermostTracker:
             raise DataError(f"capacity must be at least 1, got {capacity}")
         self._dropped = dropped
         self._capacity = capacity
-        self._open: dict[Hashable, int] = {}
-        self._ended: dict[Hashable, int] = {}
+        # Ordered: a plain dict searches the gaps at its front each time the oldest is removed.
+        self._open: OrderedDict[Hashable, int] = OrderedDict()
+        self._ended: OrderedDict[Hashable, int] = OrderedDict()
         self._lock = threading.RLock()
         renews_after_fork(self)
 
@@ -85,7 +87,7 @@ class OutermostTracker:
                 parent = self._open.get(parent_id, self._ended.get(parent_id, 0))
                 flags = _NESTED if parent or nested else 0
                 if len(self._open) >= self._capacity:
-                    lost = self._open.pop(next(iter(self._open))) == _RETRIEVAL
+                    lost = self._open.popitem(last=False)[1] == _RETRIEVAL
             self._open[run_id] = flags | (_RETRIEVAL if is_retrieval else 0)
         if lost:
             self._dropped.add("retrieval never ended", n=lost)
@@ -104,7 +106,7 @@ class OutermostTracker:
             if flags is None:
                 return False
             if len(self._ended) >= self._capacity:
-                del self._ended[next(iter(self._ended))]
+                self._ended.popitem(last=False)
             self._ended[run_id] = flags
         return flags == _RETRIEVAL
 

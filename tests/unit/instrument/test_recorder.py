@@ -183,7 +183,10 @@ class TestBlocks:
         rec = Recorder(observer)
         rec.begin([])  # type: ignore[arg-type]
         assert not rec.end([])  # type: ignore[arg-type]
-        assert dict(rec.dropped.by_reason) == {"start could not be read": 1}
+        assert dict(rec.dropped.by_reason) == {
+            "start could not be read": 1,
+            "end could not be read": 1,
+        }
 
 
 def test_a_recorder_that_is_let_go_ends_its_thread(observer) -> None:
