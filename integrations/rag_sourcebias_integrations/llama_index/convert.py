@@ -50,7 +50,7 @@ def record_nodes(
 
 
 def _beside(labels: Mapping[str, str], recorder: Recorder) -> Mapping[str, str]:
-    given = recorder._labels  # no public name for them
+    given = recorder.labels
     if not given:
         return labels
     added = [(key, value) for key, value in labels.items() if key not in given]

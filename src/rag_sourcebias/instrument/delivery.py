@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
+from rag_sourcebias.instrument.events import RetrievalEvent, event_of, hash_query
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.queue import EventQueue
 from rag_sourcebias.instrument.scope import outermost
@@ -18,7 +18,6 @@ from rag_sourcebias.instrument.tracker import OutermostTracker
 from rag_sourcebias.protocols import Observer
 from rag_sourcebias.tagging.keys import make_tags
 from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.rankings import RankedList
 
 __all__ = ["Delivery", "Observation", "RawTags", "delivery_for"]
 
@@ -35,7 +34,7 @@ class Observation(NamedTuple):
     scores: tuple[float, ...] | None
     query: str | None
     query_key: bytes | None
-    labels: Mapping[str, str]
+    labels: dict[str, str]
     lookup: TagLookup | None
     monotonic: float
 
@@ -46,6 +45,11 @@ class Delivery:
     Parameters
     ----------
     observer : Observer of RetrievalEvent
+        One whose attribute ``inline`` is True promises to take an event within microseconds and
+        to wait for nothing. It is called on the application's thread: that costs less than
+        handing the event to another thread, above all where retrievals are rare and the other
+        thread has to be woken for each. Tags from a store are looked up on the queue's thread all
+        the same.
     queue : bool
         Observe on a thread of its own; otherwise while the application waits.
     capacity : int
@@ -60,16 +64,18 @@ class Delivery:
         self.tracker = OutermostTracker(self.dropped)
         self.scopes: dict[Hashable, outermost] = {}  # of the runs that began and have not ended
         self._builder = _Builder(observer, self.dropped)
+        self._observing = guarded(self.dropped, "observer raised")
+        self._inline = getattr(observer, "inline", False) is True
         self._queue = EventQueue(self._builder, self.dropped, capacity=capacity) if queue else None
         if self._queue is not None:  # ends the thread of a delivery nobody holds any more
             weakref.finalize(self, self._queue.close, 0.0).atexit = False
 
     def put(self, observation: Observation) -> None:
         """Take one observation; never raises."""
-        if self._queue is not None:
+        if self._queue is not None and not (self._inline and observation.lookup is None):
             self._queue.put(observation)
             return
-        with guarded(self.dropped, "observer raised"):
+        with self._observing:
             self._builder.observe(observation)
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -82,7 +88,8 @@ class _Builder:
 
     def __init__(self, observer: Observer[RetrievalEvent], dropped: DroppedEvents) -> None:
         self._observer = observer
-        self._dropped = dropped
+        self._looking_up = guarded(dropped, "tag store failed")
+        self._reading = guarded(dropped, "result could not be read")
         self._seen: dict[RawTags, DocTags] = {}  # few different tags come again and again
 
     def observe(self, event: Observation) -> None:
@@ -91,12 +98,12 @@ class _Builder:
         stored: list[DocTags] = []
         if event.lookup is not None:
             looked_up = False
-            with guarded(self._dropped, "tag store failed"):
+            with self._looking_up:
                 stored = event.lookup.get(event.doc_ids)
                 looked_up = True
             if not looked_up:
                 return
-        with guarded(self._dropped, "result could not be read"):
+        with self._reading:
             built = _event(event, self._tags(event, stored))
         if built is not None:
             self._observer.observe(built)
@@ -125,13 +132,11 @@ def _event(event: Observation, tags: tuple[DocTags, ...]) -> RetrievalEvent:
     query_id = ""
     if event.query is not None and event.query_key is not None:
         query_id = hash_query(event.query, key=event.query_key)
-    return RetrievalEvent(
-        ranked=RankedList(
-            query_id=query_id,
-            doc_ids=event.doc_ids,
-            scores=None if event.scores is None else np.array(event.scores, np.float32),
-        ),
-        tags=tags,
+    return event_of(
+        event.doc_ids,
+        tags,
+        query_id=query_id,
+        scores=None if event.scores is None else np.array(event.scores, np.float32),
         labels=event.labels,
         monotonic=event.monotonic,
     )

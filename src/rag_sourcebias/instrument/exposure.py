@@ -91,6 +91,8 @@ class ExposureObserver:
     {'': 0.39, 'human': 0.61}
     """
 
+    inline = True  # see Delivery
+
     def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
         if by not in ("source", "style"):
             raise DataError(f"by={by!r} is neither 'source' nor 'style'")

@@ -21,6 +21,8 @@ class CountingObserver:
         Retrievals, documents they returned, and retrievals that returned none.
     """
 
+    inline = True  # see Delivery
+
     def __init__(self) -> None:
         self.n_events = 0
         self.n_documents = 0
@@ -53,6 +55,8 @@ class CollectingObserver:
     DataError
         If ``capacity`` is below 1.
     """
+
+    inline = True  # see Delivery
 
     def __init__(self, *, capacity: int = 10_000) -> None:
         if capacity < 1:

@@ -46,6 +46,8 @@ class EventQueue(Generic[EventT]):
         if capacity < 1:
             raise DataError(f"capacity must be at least 1, got {capacity}")
         self._observer, self._dropped, self._capacity = observer, dropped, capacity
+        self._putting = guarded(dropped, "queue thread could not start")
+        self._observing = guarded(dropped, "observer raised")
         self._buffer: EventBuffer[EventT] = EventBuffer(capacity)
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()
@@ -65,7 +67,7 @@ class EventQueue(Generic[EventT]):
 
     def put(self, event: EventT) -> bool:
         """Queue one event in constant time; False when it was dropped (full, or closed)."""
-        with guarded(self._dropped, "queue thread could not start"):
+        with self._putting:
             if self._thread is None and not self._buffer.closed:
                 self._start()
             reason = self._buffer.put(event)
@@ -112,7 +114,7 @@ class EventQueue(Generic[EventT]):
             while (taken := buffer.take()) is not None:
                 # This thread is ours: a SystemExit of the observer ends nothing but the event.
                 try:
-                    with guarded(self._dropped, "observer raised"):
+                    with self._observing:
                         self._observer.observe(taken[0])
                 except SystemExit as error:
                     self._dropped.add("observer raised", error=error)

@@ -9,8 +9,7 @@ from typing import Any
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.delivery import Observation, RawTags, delivery_for
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.guard import guarded
+from rag_sourcebias.instrument.events import RetrievalEvent, check_labels
 from rag_sourcebias.instrument.scope import outermost
 from rag_sourcebias.instrument.suppression import is_suppressed
 from rag_sourcebias.instrument.tag_lookup import TagLookup
@@ -70,14 +69,10 @@ class Recorder:
             raise DataError(f"query_key must have 16 to 64 bytes, got {len(query_key)}")
         self.observer = observer
         self.doc_id = doc_id
-        self._labels = dict(labels or {})
+        self._labels = check_labels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
-        dropped = self._delivery.dropped
-        self._beginning = guarded(dropped, "start could not be read")
-        self._ending = guarded(dropped, "end could not be read")
-        self._reading = guarded(dropped, "result could not be read")
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -102,7 +97,7 @@ class Recorder:
         self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
     ) -> None:
         """Note that a run of a framework with run ids started, in the context it runs in."""
-        with self._beginning:
+        try:
             if not is_retrieval:
                 self._delivery.tracker.start(run_id, parent_id, is_retrieval=False)
                 return
@@ -114,15 +109,19 @@ class Recorder:
             self._delivery.tracker.start(run_id, parent_id, nested=not first)
             if len(scopes) > _MOST_OPEN:  # runs that were interrupted never end
                 scopes.pop(next(iter(scopes)), None)
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self.dropped.add("start could not be read", error=error)
 
     def end(self, run_id: Hashable) -> bool:
         """Note that a run ended, also when it failed; True when it is to be recorded."""
-        with self._ending:
+        try:
             scope = self._delivery.scopes.pop(run_id, None)
             if scope is not None:
                 scope.__exit__(None, None, None)
             return self._delivery.tracker.end(run_id)
-        return False
+        except Exception as error:  # noqa: BLE001 - as in begin
+            self.dropped.add("end could not be read", error=error)
+            return False
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
@@ -157,19 +156,21 @@ class Recorder:
         labels : mapping of str to str, optional
             Added to those of the recorder, which win.
         """
-        with self._reading:
+        try:
             self._delivery.put(
                 Observation(
                     tuple(doc_ids),
-                    tuple(map(_raw_tags, metadata)),
+                    tuple(_raw_tags(metadata)),
                     None if scores is None else tuple(scores),
                     query if self._query_key is not None else None,
                     self._query_key,
-                    {**labels, **self._labels} if labels else self._labels,
+                    check_labels({**labels, **self._labels} if labels else self._labels),
                     self._lookup,
                     time.monotonic(),
                 )
             )
+        except Exception as error:  # noqa: BLE001 - as in begin
+            self.dropped.add("result could not be read", error=error)
 
 
 class _DirectCall(outermost):
@@ -181,8 +182,14 @@ class _DirectCall(outermost):
         return super().__enter__() and not is_suppressed()
 
 
-def _raw_tags(metadata: Mapping[str, object] | None) -> RawTags | None:
-    if not metadata or (_SOURCE not in metadata and _STYLE not in metadata):
-        return None
-    get = metadata.get
-    return get(_SOURCE), get(_STYLE), get(_PAIR_ID), get(_ORIGIN), get(_CONFIDENCE)
+def _raw_tags(metadata: Iterable[Mapping[str, object] | None]) -> list[RawTags | None]:
+    found: list[RawTags | None] = []  # one loop: calls would cost more than what they do
+    for values in metadata:
+        if values:
+            get = values.get
+            source, style = get(_SOURCE), get(_STYLE)
+            if source is not None or style is not None:
+                found.append((source, style, get(_PAIR_ID), get(_ORIGIN), get(_CONFIDENCE)))
+                continue
+        found.append(None)
+    return found

@@ -84,8 +84,9 @@ class OutermostTracker:
                 return
             flags = self._open.get(run_id)
             if flags is None:
-                parent = self._open.get(parent_id, self._ended.get(parent_id, 0))
-                flags = _NESTED if parent or nested else 0
+                if not nested and parent_id is not None:
+                    nested = bool(self._open.get(parent_id) or self._ended.get(parent_id))
+                flags = _NESTED if nested else 0
                 if len(self._open) >= self._capacity:
                     lost = self._open.popitem(last=False)[1] == _RETRIEVAL
             self._open[run_id] = flags | (_RETRIEVAL if is_retrieval else 0)
