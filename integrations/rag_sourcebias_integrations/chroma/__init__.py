@@ -1,9 +1,13 @@
-"""Chroma: collections as retrievers, tagged in place, and with another encoder.
+"""Chroma: collections as retrievers, observed, tagged in place, and with another encoder.
 
 Importing this package registers :class:`EncoderEmbeddingFunction` with Chroma.
 """
 
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.instrumented import (
+    InstrumentedCollection,
+    instrument_chroma,
+)
 from rag_sourcebias_integrations.chroma.migrate import migrate_encoder, restore_collection
 from rag_sourcebias_integrations.chroma.migration import Migration
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
@@ -14,9 +18,11 @@ __all__ = [
     "ChromaSpec",
     "ChromaStore",
     "EncoderEmbeddingFunction",
+    "InstrumentedCollection",
     "Migration",
     "atag_collection",
     "chroma_spec",
+    "instrument_chroma",
     "migrate_encoder",
     "open_store",
     "restore_collection",

@@ -2,7 +2,7 @@
 
 from rag_sourcebias_integrations.langchain import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.langchain.callback import SourceBiasCallbackHandler
-from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor, Rescorer
+from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 from rag_sourcebias_integrations.langchain.tagging import SourceTagger
@@ -12,7 +12,6 @@ __all__ = [
     "DebiasCompressor",
     "EncoderEmbeddings",
     "InstrumentedRetriever",
-    "Rescorer",
     "SourceBiasCallbackHandler",
     "SourceTagger",
     "TaggedVectorStore",

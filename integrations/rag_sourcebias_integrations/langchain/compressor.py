@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.runnables import RunnableLambda
@@ -16,29 +16,9 @@ from rag_sourcebias.tagging import from_metadata
 from rag_sourcebias.types import DocTags
 from rag_sourcebias_integrations.langchain.convert import id_of
 
-__all__ = ["DebiasCompressor", "Rescorer"]
+__all__ = ["DebiasCompressor"]
 
 _UNKNOWN = DocTags()
-
-
-class Rescorer(Protocol):
-    """Gives the documents of one query new scores."""
-
-    def __call__(
-        self,
-        query: str,
-        *,
-        doc_ids: Sequence[str],
-        texts: Sequence[str],
-        tags: Sequence[DocTags],
-        scores: Sequence[float] | None,
-    ) -> Sequence[float] | None:
-        """Return one finite score for each document, higher being better.
-
-        None leaves the order as it is. ``scores`` are those of the retriever, None where it gave
-        none. Called from any thread, and from several at once.
-        """
-        ...
 
 
 class DebiasCompressor(BaseDocumentCompressor):

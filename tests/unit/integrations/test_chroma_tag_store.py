@@ -105,6 +105,8 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 def test_a_store_that_this_process_has_open_otherwise_says_what_to_do(tmp_path: Path) -> None:
-    chromadb.PersistentClient(str(tmp_path)).create_collection("docs", embedding_function=None)
+    other = chromadb.config.Settings(allow_reset=True)
+    client = chromadb.PersistentClient(str(tmp_path), settings=other)
+    client.create_collection("docs", embedding_function=None)
     with pytest.raises(DataError, match=r"different settings\); .* use ChromaStore\(collection\)"):
         open_store(str(tmp_path))
