@@ -1,0 +1,177 @@
+"""What a biased correctness score does to verdicts: pass or fail, and who is best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.measures.answers import paired_correct
+from rag_sourcebias.types.answers import AnswerScores
+
+__all__ = [
+    "RankInversions",
+    "ThresholdVerdicts",
+    "rank_inversions",
+    "threshold_verdicts",
+    "verdict_flips",
+]
+
+_SAME = 1e-12  # means closer than this are tied: the order of summation decides between them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdVerdicts:
+    """Verdicts "correct if the score is at least ``threshold``".
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    pass_correct, pass_wrong : tuples of float or None, length k
+        Share of the correct and of the wrong answers of each system that pass; None where it has
+        none.
+    n_questions : int
+        Questions that every system answered correctly.
+    n_flipped : int
+        Of these, the questions on which some answers pass and others fail: all are correct, so
+        the style decided.
+    """
+
+    systems: tuple[str, ...]
+    pass_correct: tuple[float | None, ...]
+    pass_wrong: tuple[float | None, ...]
+    n_questions: int
+    n_flipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankInversions:
+    """The order of systems by mean score against their order by human correctness.
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    mean_scores, correctness : tuples of float, length k
+        Over the same questions.
+    n_questions : int
+        Questions for which every system has a scored and judged answer.
+    inversions : tuple of pairs of str
+        (better by people, better by score): pairs of systems in opposite orders. A tie in either
+        is no inversion.
+    n_pairs : int
+        Pairs of systems that differ in both.
+    """
+
+    systems: tuple[str, ...]
+    mean_scores: tuple[float, ...]
+    correctness: tuple[float, ...]
+    n_questions: int
+    inversions: tuple[tuple[str, str], ...]
+    n_pairs: int
+
+
+def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerdicts:
+    """Pass rates per system at a threshold, and verdicts that style decided.
+
+    Raises
+    ------
+    DataError
+        If the threshold is not finite.
+    InsufficientDataError
+        If no question was answered correctly by every system.
+    """
+    _check_threshold(threshold)
+    pairs = paired_correct(answers)
+    passed = (pairs.scores >= threshold).sum(axis=1)
+
+    def rates(verdict: int) -> tuple[float | None, ...]:
+        rows = answers.scored & (answers.correct == verdict)
+        k = len(pairs.systems)
+        total = np.bincount(answers.system_codes[rows], minlength=k).tolist()
+        good = answers.system_codes[rows & (answers.scores >= threshold)]
+        hits = np.bincount(good, minlength=k).tolist()
+        return tuple(h / n if n else None for h, n in zip(hits, total, strict=True))
+
+    return ThresholdVerdicts(
+        systems=pairs.systems,
+        pass_correct=rates(1),
+        pass_wrong=rates(0),
+        n_questions=len(passed),
+        n_flipped=int(np.count_nonzero((passed > 0) & (passed < len(pairs.systems)))),
+    )
+
+
+def verdict_flips(
+    before: AnswerScores, after: AnswerScores, threshold: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Answers whose verdict changes between two scores, such as raw and adjusted.
+
+    Parameters
+    ----------
+    before, after : AnswerScores
+        The same answers in the same order.
+
+    Returns
+    -------
+    to_pass, to_fail : int64 arrays
+        Rows that fail before and pass after, and the reverse; rows without both scores are in
+        neither.
+    """
+    _check_threshold(threshold)
+    if (before.question_ids, before.systems) != (after.question_ids, after.systems):
+        raise DataError("before and after must hold the same answers in the same order")
+    both = before.scored & after.scored
+    first, second = before.scores >= threshold, after.scores >= threshold
+    return np.flatnonzero(both & ~first & second), np.flatnonzero(both & first & ~second)
+
+
+def rank_inversions(answers: AnswerScores) -> RankInversions:
+    """Compare the order of systems by score with that by human correctness.
+
+    Only questions for which every system has a scored and judged answer count, so that no system
+    is helped by easier questions.
+
+    Raises
+    ------
+    InsufficientDataError
+        If there is no such question.
+    """
+    systems = answers.system_names
+    usable = answers.scored & ~np.isnan(answers.correct)
+    counts = np.bincount(answers.question_codes[usable], minlength=1)
+    rows = usable & (counts == len(systems))[np.minimum(answers.question_codes, len(counts) - 1)]
+    if not rows.any():
+        raise InsufficientDataError(
+            f"no question has a scored and judged answer of each of the {len(systems)} system(s)",
+            n=0,
+        )
+    codes = answers.system_codes[rows]
+    n = len(codes) // len(systems)
+    score = np.bincount(codes, weights=answers.scores[rows]) / n
+    human = np.bincount(codes, weights=answers.correct[rows]) / n
+    inversions, n_pairs = [], 0
+    for i, j in combinations(range(len(systems)), 2):
+        by_score, by_people = float(score[i] - score[j]), float(human[i] - human[j])
+        if min(abs(by_score), abs(by_people)) <= _SAME:
+            continue
+        n_pairs += 1
+        if by_score * by_people < 0:
+            best, other = (i, j) if by_people > 0 else (j, i)
+            inversions.append((systems[best], systems[other]))
+    return RankInversions(
+        systems=systems,
+        mean_scores=tuple(score.tolist()),
+        correctness=tuple(human.tolist()),
+        n_questions=n,
+        inversions=tuple(inversions),
+        n_pairs=n_pairs,
+    )
+
+
+def _check_threshold(threshold: float) -> None:
+    if not math.isfinite(threshold):
+        raise DataError(f"threshold {threshold} must be a finite number on the scale of the score")
