@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chroma_server import chroma_server
 from command_line import ENVIRONMENT, INTERRUPTIBLE, inside, run, write_csv
 from command_line import refused as refused_in
 from command_line import succeed as succeed_in
@@ -311,12 +311,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert f"│ 3,000 │ {n - done:,} │ {done:,} │ 0 │ 0 │" in text
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.mark.server
 def test_a_server_is_tagged_like_a_folder(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
@@ -327,21 +321,7 @@ def test_a_server_is_tagged_like_a_folder(tmp_path: Path) -> None:
         "      metadatas=[{'author': 'bot', 'rsb_source': 'llm:old'}, {'author': 'Ann'}])\n"
     )
     subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True)
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", "db"]
-    server = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+    with chroma_server(tmp_path / "db") as port:
         store = ("--store", f"chroma:http://127.0.0.1:{port}")
         # in a process of its own: Chroma never closes its HTTP clients
         done = run("tag", "apply", *store, "--rules", "rules.yaml", "--overwrite", cwd=tmp_path)
@@ -350,9 +330,6 @@ def test_a_server_is_tagged_like_a_folder(tmp_path: Path) -> None:
         assert f"kept in {backup.name}" in done.stdout
         assert "llm:old" in backup.read_text(encoding="utf-8")
         assert run("tag", "report", *store, cwd=tmp_path).stdout.count("llm:x") == 2
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
 
 
 def test_the_rules_in_the_docs_do_what_they_say(tmp_path: Path) -> None:

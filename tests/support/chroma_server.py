@@ -14,12 +14,16 @@ from pathlib import Path
 import httpx
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextmanager
 def chroma_server(folder: Path) -> Iterator[int]:
     """Serve a folder; gives the port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
     process = subprocess.Popen(
         [*command, "--host", "127.0.0.1", "--port", str(port)],

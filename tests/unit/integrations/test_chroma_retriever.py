@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
+from chroma_server import chroma_server, free_port
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.errors import DataError
@@ -41,12 +36,6 @@ def make_corpus(n: int, *, seed: int = 0) -> Corpus:
         (f"d{i}", DocTags(source="human" if i % 2 else "llm:x")) for i in range(n)
     )
     return Corpus(texts=tuple(" ".join(rng.choice(WORDS, 12)) for _ in range(n)), tags=tags)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_spec_and_its_retriever_fit_the_seams() -> None:
@@ -211,28 +200,8 @@ def test_a_server_that_is_not_there_is_named_with_the_remedy() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(tmp_path)]
-    process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+    with chroma_server(tmp_path) as port:
         yield f"http://127.0.0.1:{port}"
-    finally:
-        # Chroma keeps its HTTP clients in a cache of the process and never closes them.
-        for client in gc.get_objects():
-            if type(client) is httpx.Client:  # isinstance would wake lazy objects of torch
-                client.close()
-        process.terminate()
-        process.wait(timeout=20)
 
 
 @pytest.mark.server
