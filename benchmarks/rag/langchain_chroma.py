@@ -1,6 +1,6 @@
 """A small RAG application with LangChain and Chroma, observed by one line; runs offline.
 
-    python benchmarks/rag/langchain_chroma.py [--questions 160] [--answers 2] [--plain]
+    python benchmarks/rag/langchain_chroma.py [--pairs 160] [--answers 2] [--plain]
 
 It indexes the bundled sample (160 passages by people and their rewrites by an LLM) with
 all-MiniLM-L6-v2, retrieves five passages for every question, answers the first few with SmolLM2,
@@ -16,6 +16,7 @@ from contextlib import nullcontext
 
 sys.path.append(sys.path.pop(0))  # this file is called like a package it imports
 
+import numpy as np
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate
@@ -36,15 +37,16 @@ PROMPT = PromptTemplate.from_template(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--questions", type=int, default=160, help="questions retrieved for")
+    parser.add_argument("--pairs", type=int, default=160, help="pairs indexed, questions asked")
     parser.add_argument("--answers", type=int, default=2, help="questions also answered")
     parser.add_argument("--plain", action="store_true", help="neither tags nor observation")
     options = parser.parse_args()
 
     sample = load_sample()
+    corpus = sample.corpus.take(np.arange(2 * min(options.pairs, len(sample.queries))))
     documents = [
         Document(id=doc_id, page_content=text)
-        for doc_id, text in zip(sample.corpus.doc_ids, sample.corpus.texts, strict=True)
+        for doc_id, text in zip(corpus.doc_ids, corpus.texts, strict=True)
     ]
     if not options.plain:
         documents = list(SourceTagger([IdTagger()]).transform_documents(documents))
@@ -68,7 +70,7 @@ def main() -> None:
         )
     )
 
-    questions = [query.text for query in sample.queries[: options.questions]]
+    questions = [query.text for query in sample.queries[: options.pairs]]
     answered = questions[: options.answers]
     observer = ExposureObserver()
     watching = nullcontext() if options.plain else instrument("langchain", observer)
@@ -76,7 +78,7 @@ def main() -> None:
         print_answers(answered, [answer.invoke(question) for question in answered])
         retriever.batch(questions[options.answers :])
     if handle is not None:
-        print_skew(observer.counts(), sample.corpus, handle.dropped.total)
+        print_skew(observer.counts(), corpus, handle.dropped.total)
 
 
 if __name__ == "__main__":

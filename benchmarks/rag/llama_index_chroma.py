@@ -1,6 +1,6 @@
 """A small RAG application with LlamaIndex and Chroma, observed by one line; runs offline.
 
-    python benchmarks/rag/llama_index_chroma.py [--questions 160] [--answers 2] [--plain]
+    python benchmarks/rag/llama_index_chroma.py [--pairs 160] [--answers 2] [--plain]
 
 It indexes the bundled sample (160 passages by people and their rewrites by an LLM) with
 all-MiniLM-L6-v2, retrieves five passages for every question, answers the first few with SmolLM2,
@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import chromadb
+import numpy as np
 from llama_index.core import PromptTemplate, StorageContext, VectorStoreIndex
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.schema import TextNode
@@ -55,15 +56,16 @@ class SmolLM2(CustomLLM):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--questions", type=int, default=160, help="questions retrieved for")
+    parser.add_argument("--pairs", type=int, default=160, help="pairs indexed, questions asked")
     parser.add_argument("--answers", type=int, default=2, help="questions also answered")
     parser.add_argument("--plain", action="store_true", help="neither tags nor observation")
     options = parser.parse_args()
 
     sample = load_sample()
+    corpus = sample.corpus.take(np.arange(2 * min(options.pairs, len(sample.queries))))
     nodes = [
         TextNode(id_=doc_id, text=text)
-        for doc_id, text in zip(sample.corpus.doc_ids, sample.corpus.texts, strict=True)
+        for doc_id, text in zip(corpus.doc_ids, corpus.texts, strict=True)
     ]
     if not options.plain:
         nodes = SourceTagger([IdTagger()])(nodes)
@@ -81,7 +83,7 @@ def main() -> None:
     retriever = index.as_retriever(similarity_top_k=5)
     engine = index.as_query_engine(llm=SmolLM2(), similarity_top_k=5, text_qa_template=PROMPT)
 
-    questions = [query.text for query in sample.queries[: options.questions]]
+    questions = [query.text for query in sample.queries[: options.pairs]]
     answered = questions[: options.answers]
     observer = ExposureObserver()
     watching = nullcontext() if options.plain else instrument("llama-index", observer)
@@ -90,7 +92,7 @@ def main() -> None:
         for question in questions[options.answers :]:
             retriever.retrieve(question)
     if handle is not None:
-        print_skew(observer.counts(), sample.corpus, handle.dropped.total)
+        print_skew(observer.counts(), corpus, handle.dropped.total)
 
 
 if __name__ == "__main__":
