@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
-from rag_sourcebias.instrument import Recorder, guarded
+from rag_sourcebias.instrument import Recorder
 from rag_sourcebias.instrument.events import MAX_LABELS
 
 __all__ = ["query_text", "record_nodes"]
+
+_NODE, _SCORE = attrgetter("node"), attrgetter("score")
+_ID, _METADATA = attrgetter("id_"), attrgetter("metadata")
 
 
 def query_text(query: Any) -> str:  # noqa: ANN401 - a text, a QueryBundle or None
@@ -35,22 +39,22 @@ def record_nodes(
     labels : mapping of str to str
         Those the user gave come first: by name, and where there would be too many.
     """
-    with guarded(recorder.dropped, "result could not be read"):
-        plain = [found.node for found in nodes]
-        scores = [found.score for found in nodes]
+    try:
+        plain = list(map(_NODE, nodes))
+        scores = list(map(_SCORE, nodes))
+        doc_id = recorder.doc_id
         recorder.record(
-            [node.id_ for node in plain]
-            if recorder.doc_id is None
-            else [recorder.doc_id(found) for found in nodes],
-            metadata=[node.metadata for node in plain],
+            map(_ID, plain) if doc_id is None else map(doc_id, nodes),
+            metadata=map(_METADATA, plain),
             scores=None if None in scores else scores,
             query=query_text(query),
-            labels=_beside(labels, recorder),
+            labels=_beside(labels, recorder.labels),
         )
+    except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+        recorder.dropped.add("result could not be read", error=error)
 
 
-def _beside(labels: Mapping[str, str], recorder: Recorder) -> Mapping[str, str]:
-    given = recorder.labels
+def _beside(labels: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
     if not given:
         return labels
     added = [(key, value) for key, value in labels.items() if key not in given]

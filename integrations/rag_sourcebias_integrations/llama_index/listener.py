@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.instrumentation.events.retrieval import (
@@ -20,6 +21,10 @@ __all__ = ["RetrievalListener"]
 
 _START, _END, _DROP, _RERANK = range(4)
 _KINDS = (RetrievalStartEvent, RetrievalEndEvent, SpanDropEvent, ReRankEndEvent)
+
+# What observers were told of, so that two handlers of one observer count it once. An event lives
+# until all handlers have had it.
+_reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
 
 
 @cache
@@ -74,10 +79,18 @@ class RetrievalListener:
             and self._reranks
             and (self._inside is None or event.span_id in self._inside)
         ):
-            run_id = ("rerank", event.id_)  # as a run, so that two handlers count it once
-            self._recorder.begin(run_id)
-            if self._recorder.end(run_id):
-                self._record(event, None, {"stage": "rerank"})
+            self._take_reranked(event)
+
+    def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
+        """Record a list that was reranked outside retrievals; it has one event, and no run."""
+        recorder, key = self._recorder, (id(self._recorder.observer), event.id_)
+        with guarded(recorder.dropped, "result could not be read"):
+            if key not in _reranked:
+                _reranked[key] = event
+                with recorder.retrieval() as first:
+                    pass
+                if first:
+                    self._record(event, None, {"stage": "rerank"})
 
     def _record(self, event: Any, query: Any, labels: dict[str, str]) -> None:  # noqa: ANN401
         recorder = self._recorder

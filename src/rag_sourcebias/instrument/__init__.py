@@ -2,7 +2,8 @@
 
 An :class:`Adapter` hands what a framework shows to a :class:`Recorder`, which never raises, sees
 to it that only the outermost retrieval counts and that nothing inside :class:`suppress` does, and
-brings a :class:`RetrievalEvent` to the observer on a thread of its own.
+brings a :class:`RetrievalEvent` to the observer: on a thread of its own, unless the observer
+promises to be quick (see :class:`~rag_sourcebias.instrument.delivery.Delivery`).
 """
 
 from rag_sourcebias.instrument.adapter import Adapter, Attachment, Instrumentation
@@ -16,7 +17,6 @@ from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.instrument.scope import outermost
 from rag_sourcebias.instrument.suppression import is_suppressed, suppress
 from rag_sourcebias.instrument.tag_lookup import TagLookup, text_id
-from rag_sourcebias.instrument.tracker import OutermostTracker
 
 __all__ = [
     "Adapter",
@@ -29,7 +29,6 @@ __all__ = [
     "ExposureObserver",
     "GroupExposure",
     "Instrumentation",
-    "OutermostTracker",
     "Recorder",
     "RetrievalEvent",
     "TagLookup",

@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.delivery import Observation, RawTags, delivery_for
+from rag_sourcebias.instrument.delivery import delivery_for
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent, check_labels
+from rag_sourcebias.instrument.events import RetrievalEvent, check_labels, event_of, hash_query
+from rag_sourcebias.instrument.metadata_tags import MetadataTags
 from rag_sourcebias.instrument.scope import outermost
 from rag_sourcebias.instrument.suppression import is_suppressed
 from rag_sourcebias.instrument.tag_lookup import TagLookup
 from rag_sourcebias.protocols import Observer
-from rag_sourcebias.tagging.keys import METADATA_KEYS
 from rag_sourcebias.tagging.store import TagStore
 
 __all__ = ["Recorder"]
 
-_SOURCE, _STYLE, _PAIR_ID, _ORIGIN, _CONFIDENCE = METADATA_KEYS
-_LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
-_MOST_OPEN = 10_000
+_FLOAT32 = np.dtype(np.float32)  # given as a class it is looked up on every call
 
 
 class Recorder:
@@ -42,7 +42,9 @@ class Recorder:
         Record a hash of the query under this key (see
         :func:`~rag_sourcebias.instrument.hash_query`); without it nothing of the query is kept.
     queue : bool
-        Observe on a thread of its own. Without, the application waits for the observer.
+        Observe on a thread of its own; without, the application waits for the observer. One that
+        promises to be quick (its attribute ``inline`` is True) needs that thread only with
+        ``tags``.
 
     Raises
     ------
@@ -71,8 +73,10 @@ class Recorder:
         self.doc_id = doc_id
         self._labels = check_labels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
+        self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+        self._runs = self._delivery.runs
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -98,27 +102,14 @@ class Recorder:
     ) -> None:
         """Note that a run of a framework with run ids started, in the context it runs in."""
         try:
-            if not is_retrieval:
-                self._delivery.tracker.start(run_id, parent_id, is_retrieval=False)
-                return
-            scopes = self._delivery.scopes
-            if run_id in scopes or is_suppressed():
-                return
-            scope = scopes[run_id] = outermost(self.observer, lasts=_LONGEST_RUN)
-            first = scope.__enter__()
-            self._delivery.tracker.start(run_id, parent_id, nested=not first)
-            if len(scopes) > _MOST_OPEN:  # runs that were interrupted never end
-                scopes.pop(next(iter(scopes)), None)
+            self._runs.begin(run_id, parent_id, is_retrieval=is_retrieval)
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("start could not be read", error=error)
 
     def end(self, run_id: Hashable) -> bool:
         """Note that a run ended, also when it failed; True when it is to be recorded."""
         try:
-            scope = self._delivery.scopes.pop(run_id, None)
-            if scope is not None:
-                scope.__exit__(None, None, None)
-            return self._delivery.tracker.end(run_id)
+            return self._runs.end(run_id)
         except Exception as error:  # noqa: BLE001 - as in begin
             self.dropped.add("end could not be read", error=error)
             return False
@@ -157,20 +148,19 @@ class Recorder:
             Added to those of the recorder, which win.
         """
         try:
-            self._delivery.put(
-                Observation(
-                    tuple(doc_ids),
-                    tuple(_raw_tags(metadata)),
-                    None if scores is None else tuple(scores),
-                    query if self._query_key is not None else None,
-                    self._query_key,
-                    check_labels({**labels, **self._labels} if labels else self._labels),
-                    self._lookup,
-                    time.monotonic(),
-                )
+            key = self._query_key
+            event = event_of(
+                tuple(doc_ids),
+                self._tags.read(metadata),
+                query_id="" if key is None or query is None else hash_query(query, key=key),
+                scores=None if scores is None else np.fromiter(scores, _FLOAT32),
+                labels=check_labels({**labels, **self._labels} if labels else self._labels),
+                monotonic=time.monotonic(),
             )
         except Exception as error:  # noqa: BLE001 - as in begin
             self.dropped.add("result could not be read", error=error)
+        else:
+            self._delivery.put(event, self._lookup)
 
 
 class _DirectCall(outermost):
@@ -180,16 +170,3 @@ class _DirectCall(outermost):
 
     def __enter__(self) -> bool:
         return super().__enter__() and not is_suppressed()
-
-
-def _raw_tags(metadata: Iterable[Mapping[str, object] | None]) -> list[RawTags | None]:
-    found: list[RawTags | None] = []  # one loop: calls would cost more than what they do
-    for values in metadata:
-        if values:
-            get = values.get
-            source, style = get(_SOURCE), get(_STYLE)
-            if source is not None or style is not None:
-                found.append((source, style, get(_PAIR_ID), get(_ORIGIN), get(_CONFIDENCE)))
-                continue
-        found.append(None)
-    return found

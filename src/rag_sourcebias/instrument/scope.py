@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Hashable
 from contextvars import ContextVar
 from types import TracebackType
 
-__all__ = ["outermost"]
+__all__ = ["began_inside", "outermost"]
 
 _innermost: ContextVar[outermost | None] = ContextVar("rag_sourcebias_outermost", default=None)
 
@@ -27,6 +28,8 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     lasts : float
         Seconds after which a block that has not ended hides nothing any more. For blocks that
         begin and end in callbacks: an interrupted application never calls the second one.
+    run_id : hashable, optional
+        Of the run this block stands around, see :func:`began_inside`.
 
     Examples
     --------
@@ -36,14 +39,15 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     True False
     """
 
-    __slots__ = ("_deadline", "_lasts", "_open", "_outer", "_owner")
+    __slots__ = ("_deadline", "_lasts", "_open", "_outer", "_owner", "_run_id")
 
-    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
+    def __init__(
+        self, owner: object = None, *, lasts: float = math.inf, run_id: Hashable | None = None
+    ) -> None:
         self._owner = owner
         self._lasts = lasts
-        self._deadline = math.inf
+        self._run_id = run_id
         self._open = False
-        self._outer: outermost | None = None
 
     def __enter__(self) -> bool:
         scope = self._outer = _still_open(_innermost.get())
@@ -75,3 +79,13 @@ def _still_open(scope: outermost | None) -> outermost | None:
     while scope is not None and not scope._open:
         scope = scope._outer
     return scope
+
+
+def began_inside(owner: object, run_id: Hashable) -> bool:
+    """Return whether this context comes from inside the block of a run, ended or not."""
+    scope = _innermost.get()
+    while scope is not None:
+        if scope._owner is owner and scope._run_id == run_id:
+            return True
+        scope = scope._outer
+    return False

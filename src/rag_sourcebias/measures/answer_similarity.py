@@ -14,8 +14,8 @@ from rag_sourcebias.protocols import Encoder
 __all__ = ["reference_similarity", "split_references"]
 
 FloatArray = npt.NDArray[np.float64]
-# Numbers with one or two digits on either side: a date, a fraction, "24/7", a season "2001/02".
-_WITHIN_NUMBER = re.compile(r"(?<!\d)(?:\d{1,2}/\d+|\d+/\d{1,2})(?!\d)(?:/\d+(?!\d))?")
+# The whole reference may be a date or a fraction ("9/11", "5/18/2018") as well as alternatives.
+_NUMBERS = re.compile(r"\s*\d{1,2}/\d{1,2}(/\d{2,4})?\s*")
 
 
 def split_references(reference: str | Sequence[str], *, separator: str | None = "/") -> list[str]:
@@ -28,8 +28,8 @@ def split_references(reference: str | Sequence[str], *, separator: str | None = 
         they are.
     separator : str or None
         What stands between the alternatives of a string; None if nothing does. A slash inside a
-        date or a fraction ("9/11", "5/18/2018") separates nothing; one inside a name ("AC/DC")
-        cannot be told from a separator: give such references as a list.
+        name ("AC/DC") cannot be told from a separator: give such references as a list. A
+        reference that is a date or a fraction ("9/11") is kept whole beside its parts.
 
     Raises
     ------
@@ -38,29 +38,24 @@ def split_references(reference: str | Sequence[str], *, separator: str | None = 
 
     Examples
     --------
-    >>> split_references("1938/1933/nine eleven/9/11")
-    ['1938', '1933', 'nine eleven', '9/11']
+    >>> split_references("291 episodes/291")
+    ['291 episodes', '291']
     """
     if separator == "":
         raise DataError("separator '' is empty; give the text between alternatives, or None")
-    parts = [reference] if isinstance(reference, str) else list(reference)
-    if isinstance(reference, str) and separator is not None:
-        parts = _split(reference, separator)
+    if not isinstance(reference, str):
+        parts = list(reference or ())  # files hold None where there is no reference
+    elif separator is None:
+        parts = [reference]
+    else:
+        whole = separator == "/" and _NUMBERS.fullmatch(reference) is not None
+        parts = [reference] * whole + reference.split(separator)
+    if not all(isinstance(part, str) for part in parts):
+        raise DataError(f"reference {reference!r} holds something that is not text")
     kept = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not kept:
         raise DataError(f"reference {reference!r} holds no text; at least one wording is needed")
     return kept
-
-
-def _split(text: str, separator: str) -> list[str]:
-    inside = [m.span() for m in _WITHIN_NUMBER.finditer(text)] if separator == "/" else []
-    parts, start, at = [], 0, text.find(separator)
-    while at >= 0:
-        if not any(low <= at < high for low, high in inside):
-            parts.append(text[start:at])
-            start = at + len(separator)
-        at = text.find(separator, at + len(separator))
-    return [*parts, text[start:]]
 
 
 def reference_similarity(
@@ -110,11 +105,12 @@ def reference_similarity(
     for row in filled:
         nearest = vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
         similarity[row] = nearest.max()
-    return np.clip(similarity, -1.0, 1.0)  # rounding may exceed the bounds
+    np.clip(similarity, -1.0, 1.0, out=similarity)  # rounding may exceed the bounds
+    return similarity
 
 
 def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
-    vectors = np.asarray(encoder.encode_documents(texts), dtype=np.float64)
+    vectors: FloatArray = np.array(encoder.encode_documents(texts), dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise DataError(
             f"encoder {encoder.name!r} returned shape {vectors.shape} for {len(texts)} texts; "
@@ -127,5 +123,5 @@ def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
             f"encoder {encoder.name!r} returned a vector that is zero or not finite for "
             f"{len(bad)} text(s), such as {texts[bad[0]][:80]!r}"
         )
-    unit: FloatArray = vectors / norms[:, None]
-    return unit
+    vectors /= norms[:, None]
+    return vectors

@@ -142,8 +142,8 @@ def rank_inversions(answers: AnswerScores) -> RankInversions:
     """
     systems = answers.system_names
     usable = answers.scored & ~np.isnan(answers.correct)
-    counts = np.bincount(answers.question_codes[usable], minlength=1)
-    rows = usable & (counts == len(systems))[np.minimum(answers.question_codes, len(counts) - 1)]
+    counts = np.bincount(answers.question_codes, weights=usable)
+    rows = (counts == len(systems))[answers.question_codes]
     if not rows.any():
         raise InsufficientDataError(
             f"no question has a scored and judged answer of each of the {len(systems)} system(s)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,14 +9,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures.style_checks import (
+    Missing,
+    complete_queries,
+    query_names,
+    unique_names,
+)
 
-__all__ = ["Missing", "StyleRanks", "TieRank", "check_names", "rank_versions", "style_ranks"]
+__all__ = ["StyleRanks", "TieRank", "rank_versions", "style_ranks"]
 
 FloatArray = npt.NDArray[np.float64]
 TieRank = Literal["average", "min", "max"]
-Missing = Literal["refuse", "balanced"]
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +49,9 @@ class StyleRanks:
         return means
 
 
-def rank_versions(scores: npt.NDArray[np.floating[Any]], *, ties: TieRank = "average") -> FloatArray:
+def rank_versions(
+    scores: npt.NDArray[np.floating[Any]], *, ties: TieRank = "average"
+) -> FloatArray:
     """Rank along the last axis, highest score first.
 
     Parameters
@@ -69,17 +74,15 @@ def rank_versions(scores: npt.NDArray[np.floating[Any]], *, ties: TieRank = "ave
     """
     if ties not in ("average", "min", "max"):
         raise DataError(f"unknown tie rank {ties!r}; there are 'average', 'min' and 'max'")
+    if not np.ndim(scores):
+        raise DataError(f"scores {scores!r} are one number; give one per version")
     with np.errstate(over="ignore"):
         values = np.asarray(scores, dtype=np.float32)
     if not np.all(np.isfinite(values)):
         raise DataError("scores hold NaN, infinity or a number beyond single precision")
-    if ties == "min":
-        ranks = np.ones(values.shape)
-    elif ties == "max":
-        ranks = np.zeros(values.shape)
-    else:
-        ranks = np.full(values.shape, 0.5)
+    # A version counts itself among its equals, hence the start value.
     share = {"average": 0.5, "min": 0.0, "max": 1.0}[ties]
+    ranks = np.full(values.shape, 1.0 - share)
     # One version at a time: k passes over (..., k) instead of an array of shape (..., k, k).
     for j in range(values.shape[-1]):
         other = values[..., j : j + 1]
@@ -122,14 +125,15 @@ def style_ranks(
     InsufficientDataError
         If no query has every version.
     """
-    values = np.asarray(scores)
+    values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != len(styles):
         raise DataError(
-            f"scores have shape {values.shape}, expected (queries, {len(styles)}): one column per "
-            "style"
+            f"scores have shape {values.shape}; expected one row per query and one column for "
+            f"each of {len(styles)} styles"
         )
-    ids, names = check_names(query_ids, len(values)), _check_styles(styles)
-    keep = complete(values[:, None, :], ids, ("",), names, missing=missing)
+    ids = query_names(query_ids, len(values))
+    names = unique_names(styles, "style", at_least=2)
+    keep = complete_queries(values[:, None, :], ids, (None,), names, missing=missing)
     return StyleRanks(
         query_ids=tuple(q for q, kept in zip(ids, keep, strict=True) if kept),
         styles=names,

@@ -33,15 +33,16 @@ class AnswerScores:
     correct : float64 array of shape (n,)
         Human verdict: 1 correct, 0 wrong, NaN where nobody judged.
     words : int64 array of shape (n,)
-        Length of the answer; 0 for an empty one, which has no style and may not be correct.
+        Length of the answer. One without words has no style: it takes part in no measure, with or
+        without a score, and is counted.
     covariates : mapping of str to float64 array of shape (n,)
         Other properties of style, finite.
 
     Raises
     ------
     DataError
-        If columns differ in length, an answer occurs twice, a value is outside its range, or an
-        empty answer is marked correct; the message names question and system.
+        If columns differ in length, an answer occurs twice, or a value is outside its range; the
+        message names question and system.
     """
 
     question_ids: tuple[str, ...]
@@ -78,12 +79,6 @@ class AnswerScores:
         for name, values in covariates.items():
             self._check(f"covariate {name!r}", values, lambda v: ~np.isfinite(v), "a finite number")
         object.__setattr__(self, "words", words.astype(np.int64))
-        empty = np.flatnonzero((self.words == 0) & (self.correct == 1))
-        if len(empty):
-            raise DataError(
-                f"{self._answer(int(empty[0]))} is empty and marked correct; leave out answers "
-                "that abstain, or mark them as not judged"
-            )
 
     def _column(self, name: str, values: npt.ArrayLike) -> FloatArray:
         try:
@@ -135,7 +130,7 @@ class AnswerScores:
 
     @property
     def scored(self) -> BoolArray:
-        """Which answers have text and a score."""
+        """Which answers have words and a score."""
         return ~np.isnan(self.scores) & (self.words > 0)
 
     @property
@@ -145,8 +140,13 @@ class AnswerScores:
 
     @property
     def n_empty(self) -> int:
-        """Answers without text."""
+        """Answers without words."""
         return int(np.count_nonzero(self.words == 0))
+
+    @property
+    def n_empty_correct(self) -> int:
+        """Answers without words that people marked correct: abstentions, or faulty labels."""
+        return int(np.count_nonzero((self.words == 0) & (self.correct == 1)))
 
     @property
     def n_unjudged(self) -> int:

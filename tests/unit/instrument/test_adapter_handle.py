@@ -1,4 +1,4 @@
-"""The handle of an instrumentation; blocks with a deadline; runs known to be nested."""
+"""The handle of an instrumentation; blocks with a deadline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import pytest
 from rag_sourcebias.instrument import (
     Attachment,
     CollectingObserver,
-    DroppedEvents,
     Instrumentation,
-    OutermostTracker,
     Recorder,
     RetrievalEvent,
     outermost,
@@ -88,21 +86,3 @@ class TestDeadlines:
         for _ in range(2):
             with block as first:
                 assert first
-
-
-class TestNestedRuns:
-    def test_a_run_known_to_be_nested_does_not_count(self) -> None:
-        tracker = OutermostTracker(DroppedEvents())
-        tracker.start("inner", None, nested=True)
-        tracker.start("below", "inner")
-        tracker.start("free", None)
-        assert [tracker.end(run) for run in ("below", "inner", "free")] == [False, False, True]
-
-    def test_announcing_it_again_does_not_free_it(self) -> None:
-        tracker = OutermostTracker(DroppedEvents())
-        tracker.start("run", None, nested=True, is_retrieval=False)
-        tracker.start("run", None)
-        assert not tracker.end("run")
-        tracker.start("run", None)
-        assert not tracker.end("run")
-        assert tracker.n_open == 0

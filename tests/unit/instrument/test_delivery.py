@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Sequence
 
 import pytest
 
-from rag_sourcebias.instrument import CollectingObserver, Recorder, RetrievalEvent, delivery
+from rag_sourcebias.instrument import (
+    CollectingObserver,
+    CountingObserver,
+    ExposureObserver,
+    Recorder,
+    RetrievalEvent,
+    delivery,
+    metadata_tags,
+)
 from rag_sourcebias.instrument.delivery import Delivery, delivery_for
 from rag_sourcebias.tagging import MemoryTagStore
 from rag_sourcebias.types import DocTags
@@ -60,6 +69,77 @@ def test_without_a_queue_the_event_is_there_at_once() -> None:
     assert Delivery(observer, queue=False).flush(0)
 
 
+class Noting:
+    """Notes on which thread it was told."""
+
+    def __init__(self, *, inline: object) -> None:
+        self.inline = inline
+        self.threads: list[threading.Thread] = []
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.threads.append(threading.current_thread())
+
+
+class TestInline:
+    """Observers that promise to be quick are told on the application's thread."""
+
+    @pytest.mark.parametrize("kind", [CollectingObserver, CountingObserver, ExposureObserver])
+    def test_our_small_observers_promise_it(self, kind) -> None:
+        rec = Recorder(kind())
+        rec.record(["a"])
+        assert rec._delivery._queue._thread is None
+        assert rec.flush(0)
+
+    def test_who_is_told_where(self) -> None:
+        here = threading.current_thread()
+        quick, other, odd = Noting(inline=True), Noting(inline=False), Noting(inline="yes")
+        for observer in (quick, other, odd):
+            rec = Recorder(observer)
+            rec.record(["a"])
+            assert rec.flush(10)
+        assert quick.threads == [here]
+        assert len(other.threads) == len(odd.threads) == 1
+        assert here not in (*other.threads, *odd.threads)
+
+    def test_with_a_store_the_queue_is_used(self) -> None:
+        here = threading.current_thread()
+        asked: list[threading.Thread] = []
+
+        class Store(MemoryTagStore):
+            def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+                asked.append(threading.current_thread())
+                return super().get(doc_ids)
+
+        observer = Noting(inline=True)
+        rec = Recorder(observer, tags=Store())
+        rec.record(["a"])
+        assert rec.flush(10)
+        assert asked == observer.threads
+        assert here not in asked
+
+    def test_one_that_raises_is_counted_and_harms_nothing(self) -> None:
+        class Broken(Raising):
+            inline = True
+
+        rec, found = Recorder(Broken()), ["a", "b"]
+        for run in range(3):
+            rec.begin(run)
+            if rec.end(run):
+                rec.record(found)
+        assert found == ["a", "b"]
+        assert dict(rec.dropped.by_reason) == {"observer raised": 3}
+
+    def test_what_ends_a_program_passes(self) -> None:
+        class Interrupted:
+            inline = True
+
+            def observe(self, event: RetrievalEvent) -> None:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Recorder(Interrupted()).record(["a"])
+
+
 def test_a_store_wins_over_metadata_where_it_knows() -> None:
     observer = CollectingObserver()
     store = MemoryTagStore()
@@ -77,13 +157,13 @@ def test_a_store_wins_over_metadata_where_it_knows() -> None:
 
 
 def test_tags_are_remembered_but_not_for_ever(monkeypatch) -> None:
-    monkeypatch.setattr(delivery, "_MOST_SEEN", 10)
+    monkeypatch.setattr(metadata_tags, "_MOST_SEEN", 10)
     observer = CollectingObserver()
     rec = Recorder(observer, queue=False)
     for n in range(35):
         rec.record(["a"], metadata=[{"rsb_source": "human", "rsb_pair_id": str(n)}])
     assert [event.tags[0].pair_id for event in observer.events] == [str(n) for n in range(35)]
-    assert len(rec._delivery._builder._seen) <= 10
+    assert len(rec._tags._seen) <= 10
     rec.record(["a", "b"], metadata=[{"rsb_style": "plain"}] * 2)
     tags = observer.events[-1].tags
     assert tags[0] is tags[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import gc
 import threading
 from collections.abc import Iterator
@@ -11,7 +10,13 @@ from typing import Any
 import pytest
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, Recorder, hash_query, recorder, suppress
+from rag_sourcebias.instrument import (
+    CollectingObserver,
+    Recorder,
+    RetrievalEvent,
+    hash_query,
+    suppress,
+)
 from rag_sourcebias.tagging import MemoryTagStore
 from rag_sourcebias.types import DocTags
 
@@ -136,6 +141,15 @@ class TestBlocks:
         with again.retrieval() as counts:
             assert counts
 
+    def test_runs_of_several_recorders_nest_by_parent(self, observer) -> None:
+        rec, again = Recorder(observer), Recorder(observer)
+        rec.begin("outer")
+        thread = threading.Thread(target=again.begin, args=("inner", "outer"))
+        thread.start()
+        thread.join()
+        assert not again.end("inner")
+        assert rec.end("outer")
+
     def test_a_run_announced_twice_counts_once(self, observer) -> None:
         rec, again = Recorder(observer), Recorder(observer)
         rec.begin("run")
@@ -161,26 +175,9 @@ class TestBlocks:
         with rec.retrieval() as first:
             assert first
 
-    def test_an_interrupted_run_hides_nothing_after_a_while(self, observer, monkeypatch) -> None:
-        monkeypatch.setattr(recorder, "_LONGEST_RUN", -1.0)
-        rec = Recorder(observer)
-
-        def use() -> bool:
-            rec.begin("interrupted")
-            with rec.retrieval() as first:
-                return first
-
-        assert contextvars.copy_context().run(use)
-
-    def test_interrupted_runs_do_not_pile_up(self, observer, monkeypatch) -> None:
-        monkeypatch.setattr(recorder, "_MOST_OPEN", 5)
-        rec = Recorder(observer)
-        for n in range(50):
-            contextvars.copy_context().run(rec.begin, n)
-        assert len(rec._delivery.scopes) == 5
-
     def test_ids_that_cannot_be_hashed_are_counted(self, observer) -> None:
         rec = Recorder(observer)
+        rec.begin("another")
         rec.begin([])  # type: ignore[arg-type]
         assert not rec.end([])  # type: ignore[arg-type]
         assert dict(rec.dropped.by_reason) == {
@@ -189,8 +186,18 @@ class TestBlocks:
         }
 
 
-def test_a_recorder_that_is_let_go_ends_its_thread(observer) -> None:
-    rec = Recorder(observer)
+class Slow:
+    """An observer that does not promise to be quick."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.threads.append(threading.current_thread().name)
+
+
+def test_a_recorder_that_is_let_go_ends_its_thread() -> None:
+    rec = Recorder(Slow())
     rec.record(["a"])
     assert rec.flush(10)
     queue = rec._delivery._queue

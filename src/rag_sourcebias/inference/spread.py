@@ -1,0 +1,153 @@
+"""Intervals for how far the means of paired columns lie apart, such as systems' mean scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.pairs import SAMPLED
+from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.inference.resampling import bootstrap_means
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = ["mean_differences", "spread_interval"]
+
+FloatArray = npt.NDArray[np.float64]
+_MIN_ROWS = 20
+_STEPS = 60  # halvings: enough to exhaust the precision of a float
+
+
+def mean_differences(
+    columns: FloatArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> dict[tuple[int, int], Interval]:
+    """Percentile intervals for the difference of each two columns' means, over resampled rows.
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, k)
+        One row per query, one column per system.
+
+    Returns
+    -------
+    dict
+        For i < j the interval of mean(column i) − mean(column j). Each holds its level alone; for
+        all at once ask for ``1 - (1 - level) / number of pairs``.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 20 rows: percentiles of the bootstrap then cover too rarely.
+    """
+    _check(columns, confidence_level)
+    means = bootstrap_means(columns, resamples=resamples, rng=as_generator(rng))
+    centre, tail = columns.mean(axis=0), (1 - confidence_level) / 2
+    found = {}
+    for i, j in combinations(range(columns.shape[1]), 2):
+        lower, upper = np.quantile(means[:, i] - means[:, j], [tail, 1 - tail])
+        estimate = float(centre[i] - centre[j])
+        found[i, j] = Interval(
+            estimate=estimate,
+            lower=min(float(lower), estimate),
+            upper=max(float(upper), estimate),
+            confidence_level=confidence_level,
+            method="paired bootstrap",
+            n_labeled=len(columns),
+            assumptions=(SAMPLED,),
+        )
+    return found
+
+
+def spread_interval(
+    columns: FloatArray,
+    *,
+    ddof: int = 0,
+    confidence_level: float = 0.95,
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> Interval:
+    """Interval for the standard deviation of the columns' true means.
+
+    Sampling error alone spreads means, so that the spread of resampled means lies above that of
+    the data, and percentiles never reach 0. Here each candidate spread is tested instead: true
+    means that deviate in the seen direction by t are kept if the seen spread lies within the
+    central part of those of t·direction + (resampled − seen means).
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, k)
+        One row per query, one column per system.
+    ddof : int
+        As for the estimate, the plain standard deviation of the column means.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 20 rows.
+    """
+    _check(columns, confidence_level)
+    n, k = columns.shape
+    if not 0 <= ddof < k:
+        raise DataError(f"ddof {ddof} must be at least 0 and less than the {k} columns")
+    means = columns.mean(axis=0)
+    deviations = means - means.mean()
+    seen = float(np.linalg.norm(deviations))
+    errors = bootstrap_means(columns, resamples=resamples, rng=as_generator(rng)) - means
+    errors -= errors.mean(axis=1, keepdims=True)
+    along = errors @ (deviations / seen) if seen > 0 else np.zeros(resamples)
+    square = (errors**2).sum(axis=1)
+    tail = (1 - confidence_level) / 2
+
+    def at(t: float, probability: float) -> float:
+        spread = np.sqrt(np.maximum(t**2 + 2 * t * along + square, 0.0))
+        return float(np.quantile(spread, probability))
+
+    most = seen + float(np.sqrt(square.max()))
+    lower, upper = (_solve(at, seen, p, most) for p in (1 - tail, tail))
+    scale = np.sqrt(k - ddof)
+    return Interval(
+        estimate=seen / scale,
+        lower=min(lower, seen) / scale,
+        upper=max(upper, seen) / scale,
+        confidence_level=confidence_level,
+        method="inverted paired bootstrap",
+        n_labeled=n,
+        assumptions=(SAMPLED,),
+    )
+
+
+def _solve(
+    at: Callable[[float, float], float], seen: float, probability: float, most: float
+) -> float:
+    """The t in [0, most] where the quantile passes ``seen``; 0 if it does so from the start."""
+    low, high = 0.0, most
+    if at(low, probability) >= seen:
+        return 0.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle, probability) < seen else (low, middle)
+    return high
+
+
+def _check(columns: FloatArray, confidence_level: float) -> None:
+    check_level(confidence_level)
+    if columns.ndim != 2 or columns.shape[1] < 2:
+        raise DataError(
+            f"columns have shape {columns.shape}; expected one row per query and at least 2 columns"
+        )
+    if not np.isfinite(columns).all():
+        raise DataError("columns hold NaN or infinity; take the rows that have every value")
+    if len(columns) < _MIN_ROWS:
+        raise InsufficientDataError(
+            f"a bootstrap over {len(columns)} rows covers too rarely; at least {_MIN_ROWS} are "
+            "needed",
+            n=len(columns),
+            n_needed=_MIN_ROWS,
+        )

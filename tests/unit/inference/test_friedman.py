@@ -1,0 +1,59 @@
+"""Friedman's test and Kendall's W against scipy and the textbook formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.inference.friedman import friedman_test, kendalls_w
+
+
+def textbook_w(ranks):
+    n, k = ranks.shape
+    sums = ranks.sum(axis=0)
+    s = ((sums - sums.mean()) ** 2).sum()
+    ties = sum(
+        sum(t**3 - t for t in np.unique(row, return_counts=True)[1].tolist()) for row in ranks
+    )
+    return 12 * s / (n**2 * (k**3 - k) - n * ties)
+
+
+@pytest.mark.parametrize("levels", [3, 1000])
+@pytest.mark.parametrize(("n", "k"), [(4, 3), (25, 10), (200, 5)])
+def test_against_scipy(n, k, levels):
+    scores = np.random.default_rng(n).integers(0, levels, (n, k)) + np.arange(k) * levels / 20
+    ranks = stats.rankdata(-scores, axis=1)
+    expected = stats.friedmanchisquare(*scores.T)
+    found = friedman_test(ranks)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.w == pytest.approx(textbook_w(ranks))
+    assert (found.degrees, found.n_queries, found.n_styles) == (k - 1, n, k)
+
+
+def test_agreement_and_its_absence():
+    assert kendalls_w(np.tile([2.0, 1.0, 3.0], (5, 1))) == 1
+    assert kendalls_w(np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])) == 0
+    assert kendalls_w(np.array([[1.0, 2.5, 2.5], [1.0, 2.5, 2.5]])) == pytest.approx(1)
+
+
+def test_ties_everywhere():
+    found = friedman_test(np.full((6, 4), 2.5))
+    assert (found.statistic, found.p_value, found.w) == (0, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        (np.zeros((0, 3)), r"shape \(0, 3\)"),
+        (np.ones((3, 1)), r"at least 1 query and 2 styles"),
+        (np.array([1.0, 2.0]), r"shape \(2,\)"),
+        (np.array([[1.0, np.nan]]), "NaN or infinity"),
+        (np.array([[1.0, 2.0], [1.0, 1.0]]), "row 1 sums to 2, but ranks of 2 styles sum to 3"),
+    ],
+)
+def test_bad_input(ranks, message):
+    with pytest.raises(DataError, match=message):
+        friedman_test(ranks)

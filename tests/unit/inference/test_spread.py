@@ -1,0 +1,91 @@
+"""Intervals for paired means: the definition, and coverage where the truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.spread import mean_differences, spread_interval
+
+
+def draws(seed, means, n=200):
+    """Rows that share a question effect, with unequal noise per column."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n, len(means))) * np.linspace(0.5, 1.5, len(means))
+    return np.asarray(means) + rng.normal(size=(n, 1)) * 3 + noise
+
+
+def test_estimates_and_form():
+    columns = draws(0, [0, 0.5, 1.0])
+    means = columns.mean(axis=0)
+    for ddof in (0, 1):
+        found = spread_interval(columns, ddof=ddof, resamples=500)
+        assert found.estimate == pytest.approx(means.std(ddof=ddof))
+        assert found.lower < found.estimate < found.upper
+    assert (found.n_labeled, found.method) == (200, "inverted paired bootstrap")
+    pairs = mean_differences(columns, resamples=500)
+    assert list(pairs) == [(0, 1), (0, 2), (1, 2)]
+    for (i, j), interval in pairs.items():
+        assert interval.estimate == pytest.approx(means[i] - means[j])
+        assert interval.lower < interval.estimate < interval.upper
+
+
+def test_the_rows_are_paired():
+    """The question effect (sd 3) cancels: unpaired, the interval would be ± 0.6."""
+    assert mean_differences(draws(1, [0, 0]), resamples=500)[0, 1].half_width < 0.3
+
+
+@pytest.mark.parametrize(
+    ("means", "atleast", "atmost"),
+    [
+        ((0, 0, 0, 0, 0), 0.95, 1.0),  # at the edge only the lower end can miss: 97.5 %
+        ((0, 0.1, 0.2, 0.1, 0), 0.92, 1.0),
+        ((0, 0.5, 1.0, 0.2, 0.9), 0.92, 0.98),
+    ],
+)
+def test_the_spread_is_covered(means, atleast, atmost):
+    """300 samples at 95 %: the standard error of the coverage is 1.3 %."""
+    truth = float(np.std(means))
+    hits = [
+        not spread_interval(draws(seed, means, n=100), resamples=400, rng=seed).excludes(truth)
+        for seed in range(300)
+    ]
+    assert atleast <= np.mean(hits) <= atmost
+
+
+def test_differences_are_covered():
+    hits = [
+        not mean_differences(draws(seed, (0, 0.3), n=60), resamples=400, rng=seed)[0, 1].excludes(
+            -0.3
+        )
+        for seed in range(300)
+    ]
+    assert 0.91 <= np.mean(hits) <= 0.98
+
+
+def test_columns_that_agree():
+    same = np.repeat(np.arange(30.0)[:, None], 3, axis=1)
+    found = spread_interval(same, resamples=100)
+    assert (found.estimate, found.lower, found.upper) == (0, 0, 0)
+    shifted = spread_interval(same + np.arange(3), resamples=100)  # known without error
+    assert shifted.lower == pytest.approx(shifted.estimate)
+    assert shifted.upper == pytest.approx(shifted.estimate)
+    assert shifted.estimate == pytest.approx(math.sqrt(2 / 3))
+
+
+def test_bad_input_is_refused():
+    for call in (spread_interval, mean_differences):
+        with pytest.raises(InsufficientDataError, match="bootstrap over 19 rows") as error:
+            call(np.zeros((19, 2)))
+        assert (error.value.n, error.value.n_needed) == (19, 20)
+        with pytest.raises(DataError, match="at least 2 columns"):
+            call(np.zeros((30, 1)))
+        with pytest.raises(DataError, match="NaN or infinity"):
+            call(np.full((30, 2), math.nan))
+        with pytest.raises(DataError, match="confidence_level"):
+            call(np.zeros((30, 2)), confidence_level=95)
+    with pytest.raises(DataError, match="ddof 2"):
+        spread_interval(np.zeros((30, 2)), ddof=2)

@@ -1,0 +1,212 @@
+"""Outermost retrievals among runs with ids and parents."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import DroppedEvents, outermost, runs, suppress
+from rag_sourcebias.instrument.runs import RunTable
+
+
+@pytest.fixture
+def table() -> RunTable:
+    return RunTable(object(), DroppedEvents())
+
+
+def elsewhere(call: Callable[..., object], *args: object) -> None:
+    """Call on a thread without this context, so that only parents tell what is nested."""
+    thread = threading.Thread(target=call, args=args)
+    thread.start()
+    thread.join()
+
+
+def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
+    table.begin("app", is_retrieval=False)
+    table.begin("ensemble", "app")
+    table.begin("step", "ensemble", is_retrieval=False)
+    table.begin("below", "step", is_retrieval=False)
+    elsewhere(table.begin, "a", "step")
+    elsewhere(table.begin, "b", "below")
+    order = ("b", "a", "below", "step", "ensemble", "app")
+    ends = {run: table.end(run) for run in order}
+    assert ends == dict.fromkeys(order, False) | {"ensemble": True}
+    assert len(table) == 0
+
+
+def test_runs_outside_retrievals_are_not_kept(table) -> None:
+    for n in range(100):
+        table.begin(n, n - 1 if n else None, is_retrieval=False)
+    assert len(table) == 0
+
+
+def test_two_retrievals_of_one_chain_both_count(table) -> None:
+    table.begin("app", is_retrieval=False)
+    table.begin("first", "app")
+    assert table.end("first")
+    table.begin("second", "app")
+    assert table.end("second")
+
+
+def test_a_handler_registered_twice_counts_once(table) -> None:
+    for run, parent in (("outer", None), ("inner", "outer")):
+        table.begin(run, parent)
+        table.begin(run, parent)
+    ends = [table.end(run) for run in ("inner", "inner", "outer", "outer")]
+    assert ends == [False, False, True, False]
+    assert len(table) == 0
+
+
+def test_an_open_run_stays_what_it_was(table) -> None:
+    table.begin("outer")
+    table.begin("step", "outer", is_retrieval=False)
+    table.begin("step")
+    assert not table.end("step")
+    assert table.end("outer")
+
+
+def test_below_a_nested_run_everything_is_nested(table) -> None:
+    with outermost(table._owner):
+        table.begin("inner")
+        elsewhere(table.begin, "below", "inner")
+    elsewhere(table.begin, "free")
+    assert [table.end(run) for run in ("below", "inner", "free")] == [False, False, True]
+
+
+def test_a_task_that_outlives_the_run_it_names_is_nested(table) -> None:
+    async def main() -> list[bool]:
+        go = asyncio.Event()
+
+        async def child(parent: str | None) -> bool:
+            await go.wait()
+            run = uuid4()
+            table.begin(run, parent)
+            elsewhere(table.begin, "below", run)
+            assert not table.end("below")
+            return table.end(run)
+
+        table.begin("outer")
+        late = [asyncio.create_task(child(parent)) for parent in ("outer", "another", None)]
+        assert table.end("outer")
+        go.set()
+        return await asyncio.gather(*late)
+
+    assert asyncio.run(main()) == [False, True, True]
+    assert len(table) == 0
+
+
+def test_runs_never_announced(table) -> None:
+    assert not table.end("unknown")
+    table.begin("child", "parent of another library")
+    assert table.end("child")
+
+
+def test_a_suppressed_run_is_not_kept(table) -> None:
+    with suppress():
+        table.begin("run")
+    assert len(table) == 0
+    assert not table.end("run")
+
+
+def test_memory_is_bounded_and_what_is_lost_is_counted() -> None:
+    dropped = DroppedEvents()
+    table = RunTable(object(), dropped, capacity=100)
+
+    def interrupted(run: object, *parent: object, is_retrieval: bool = True) -> None:
+        contextvars.copy_context().run(table.begin, run, *parent, is_retrieval=is_retrieval)
+
+    interrupted("outer")
+    for n in range(99):
+        interrupted(("step", n), "outer", is_retrieval=False)
+    interrupted("next")
+    assert (len(table), dropped.total) == (100, 1)
+    for n in range(99):  # the steps are lost first, which loses nothing
+        interrupted(n)
+    assert (len(table), dropped.total) == (100, 1)
+    for n in range(99, 299):
+        interrupted(n)
+    assert len(table) == 100
+    assert dropped.by_reason == {"retrieval never ended": 201}
+    assert [table.end(198), table.end(199)] == [False, True]
+
+
+def test_an_interrupted_run_hides_nothing_after_a_while(table, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_LONGEST_RUN", -1.0)
+
+    def use() -> bool:
+        table.begin("interrupted")
+        table.begin("next")
+        return table.end("next")
+
+    assert contextvars.copy_context().run(use)
+
+
+def test_threads_with_nested_runs_count_exactly(table) -> None:
+    counts = [0] * 8
+
+    def work(k: int) -> None:
+        for _ in range(100):
+            outer, inner = uuid4().int, uuid4().int
+            for _ in range(2):
+                table.begin(outer)
+            table.begin(inner, outer)
+            counts[k] += sum(table.end(run) for run in (inner, inner, outer, outer))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == [100] * 8
+    assert len(table) == 0
+
+
+def test_one_run_begun_and_ended_by_several_threads_counts_once(table) -> None:
+    barrier = threading.Barrier(4)
+    seen: list[bool] = []
+
+    def work() -> None:
+        for n in range(200):
+            barrier.wait()
+            table.begin(n)
+            barrier.wait()
+            seen.append(table.end(n))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sum(seen), len(seen)) == (200, 800)
+
+
+def test_many_threads_over_capacity_raise_nothing() -> None:
+    dropped = DroppedEvents()
+    table = RunTable(object(), dropped, capacity=10)
+    ended = [0] * 4
+
+    def work(k: int) -> None:
+        for n in range(3000):
+            contextvars.copy_context().run(table.begin, (k, n))
+            if n % 3 == 0:
+                ended[k] += table.end((k, n))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    table.begin("last")
+    assert len(table) == 10
+    assert sum(ended) + dropped.total + len(table) == 12_001
+
+
+def test_capacity_is_checked() -> None:
+    with pytest.raises(DataError, match="capacity must be at least 1, got 0"):
+        RunTable(object(), DroppedEvents(), capacity=0)

@@ -1,0 +1,245 @@
+"""The style adjustment where the truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.measures.answer_adjustment import cross_fit_adjustment, fit_adjustment
+from rag_sourcebias.measures.answers import answer_spread, correctness_auc
+from rag_sourcebias.types.answers import AnswerScores
+
+MEAN_WORDS = np.array([2.0, 10.0, 20.0, 50.0])
+
+
+def simulated(seed, *, effect, n=300, own=(0, 0, 0, 0), tone=0.0, right=0.7):
+    """Systems with typical lengths; score = question + right + own of system − effect(words)."""
+    rng = np.random.default_rng(seed)
+    k = len(own)
+    question, system = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
+    words = 1 + rng.poisson(MEAN_WORDS[system] - 1)
+    emoji = rng.poisson(0.5 * (1 + system)).astype(float)
+    correct = (rng.random(n * k) < right).astype(float)
+    scores = (
+        0.2 * rng.normal(size=n)[question]
+        + 0.4 * correct
+        + np.asarray(own)[system]
+        + 0.1 * rng.normal(size=n * k)
+        - effect(words)
+        - tone * emoji
+    )
+    return AnswerScores(
+        question_ids=tuple(f"q{i}" for i in question),
+        systems=tuple("abcd"[i] for i in system),
+        scores=scores,
+        correct=correct,
+        words=words,
+        covariates={"emoji": emoji} if tone else {},
+    )
+
+
+def none(words):
+    return 0.0 * words
+
+
+def log_effect(words):
+    return 0.15 * np.log1p(words)
+
+
+def test_without_a_style_effect_nothing_changes_on_average():
+    own = (0.1, 0.0, -0.1, 0.05)
+    change, spread = [], []
+    for seed in range(40):
+        before = simulated(seed, effect=none)
+        after = cross_fit_adjustment(before, rng=seed)
+        change.append(after.scores - before.scores)
+        # A difference between systems of the same lengths is no style: it stays.
+        words = np.random.default_rng(seed).integers(1, 60, len(before))
+        skew = simulated(seed, effect=none, own=own)
+        skew = AnswerScores(
+            question_ids=skew.question_ids,
+            systems=skew.systems,
+            scores=skew.scores,
+            correct=skew.correct,
+            words=words,
+        )
+        adjusted = cross_fit_adjustment(skew, rng=seed)
+        spread.append(answer_spread(adjusted).unfairness - answer_spread(skew).unfairness)
+    mean = np.mean(change, axis=0)
+    assert np.abs(np.mean(change)) < 0.002
+    # 40 data sets: the mean change of an answer is noise of the fits.
+    assert np.sqrt(np.mean(mean**2)) < 0.005
+    assert abs(np.mean(spread)) < 3 * np.std(spread) / math.sqrt(40) + 5e-4
+
+
+@pytest.mark.parametrize("effect", [log_effect, lambda w: 0.3 * np.minimum(w, 15) / 15])
+def test_a_pure_length_effect_is_removed(effect):
+    before = simulated(1, effect=effect, n=1000)
+    after = cross_fit_adjustment(before)
+    raw, clean = answer_spread(before), answer_spread(after)
+    ideal = simulated(1, effect=none, n=1000)
+    assert raw.unfairness > 0.1
+    assert clean.unfairness < answer_spread(ideal).unfairness + 0.01
+    assert clean.unfairness < 0.1 * raw.unfairness
+    assert correctness_auc(before) < correctness_auc(ideal) - 0.02
+    assert correctness_auc(after) == pytest.approx(correctness_auc(ideal), abs=0.005)
+    assert clean.means == pytest.approx([np.mean(raw.means)] * 4, abs=0.03)  # the level stays
+
+
+def test_what_is_a_systems_own_stays_within_systems():
+    """The longest answers are one system's: its own part passes for length unless told apart."""
+    own = (0.0, 0.0, 0.0, 0.2)
+    before = simulated(2, effect=log_effect, n=3000, own=own)
+    found = {}
+    for within in (False, True):
+        fit = fit_adjustment(before, within_systems=within)
+        spread = answer_spread(fit.apply(before))
+        means = dict(zip(spread.systems, spread.means, strict=True))
+        found[within] = means["d"] - np.mean([means[s] for s in "abc"])
+    assert found[False] < 0.05
+    assert found[True] == pytest.approx(0.2, abs=0.04)
+
+
+def test_within_systems_is_least_squares_with_an_effect_of_each_system():
+    answers = simulated(4, effect=log_effect, n=80, own=(0.1, 0, 0.3, 0))
+    fit = fit_adjustment(answers, within_systems=True)
+    ids, systems = np.array(answers.question_ids), np.array(answers.systems)
+    right = answers.correct == 1
+    several = right & np.array([np.count_nonzero(right & (ids == q)) > 1 for q in ids])
+    x = np.log1p(answers.words[several])
+    columns = [
+        np.column_stack([x, *(np.maximum(x - k, 0) for k in fit.knots)]),
+        ids[several][:, None] == np.unique(ids[several]),
+        systems[several][:, None] == np.array(["b", "c", "d"]),
+    ]
+    scores = answers.scores[several]
+    literal = np.linalg.lstsq(np.hstack(columns).astype(float), scores, rcond=None)[0]
+    assert fit.coefficients == pytest.approx(literal[:4])
+
+
+def test_without_different_lengths_within_a_system_nothing_changes():
+    given = simulated(6, effect=log_effect)
+    fixed = AnswerScores(
+        question_ids=given.question_ids,
+        systems=given.systems,
+        scores=given.scores,
+        correct=given.correct,
+        words=np.tile([2, 10, 20, 50], 300),
+    )
+    after = cross_fit_adjustment(fixed, within_systems=True)
+    np.testing.assert_allclose(after.scores, given.scores, atol=1e-12)
+
+
+def test_covariates_are_removed_too():
+    before = simulated(3, effect=none, n=1000, tone=0.1)
+    without = AnswerScores(
+        question_ids=before.question_ids,
+        systems=before.systems,
+        scores=before.scores,
+        correct=before.correct,
+        words=np.full(len(before), 5),
+    )
+    assert answer_spread(cross_fit_adjustment(before)).unfairness < 0.015
+    assert answer_spread(cross_fit_adjustment(without)).unfairness > 0.05
+    fit = fit_adjustment(before)
+    assert fit.coefficients[-1] == pytest.approx(-0.1, abs=0.005)
+    with pytest.raises(DataError, match="fitted with covariate 'emoji', which these answers lack"):
+        fit.apply(without)
+
+
+def test_the_fit_is_least_squares_within_questions():
+    answers = simulated(4, effect=log_effect, n=80)
+    fit = fit_adjustment(answers)
+    right = answers.correct == 1
+    ids = np.array(answers.question_ids)
+    several = right & np.array([np.count_nonzero(right & (ids == q)) > 1 for q in ids])
+    assert fit.n_answers == np.count_nonzero(several)
+    assert fit.n_questions == len(set(ids[several]))
+    x = np.log1p(answers.words[several])
+    assert fit.knots == pytest.approx(np.quantile(x, [0.25, 0.5, 0.75]))
+    dummies = (ids[several][:, None] == np.unique(ids[several])).astype(float)
+    terms = np.column_stack([x, *(np.maximum(x - k, 0) for k in fit.knots)])
+    literal = np.linalg.lstsq(np.hstack([terms, dummies]), answers.scores[several], rcond=None)[0]
+    assert fit.coefficients == pytest.approx(literal[:4])
+    assert fit.offset(answers)[several].mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_beyond_the_lengths_seen_the_offset_is_constant():
+    answers = simulated(5, effect=log_effect)
+    fit = fit_adjustment(answers)
+    longest = round(math.expm1(fit.longest))
+    few = answers.take(np.arange(3))
+    stretched = AnswerScores(
+        question_ids=few.question_ids,
+        systems=few.systems,
+        scores=few.scores,
+        correct=few.correct,
+        words=[longest, 10 * longest, 100_000],
+    )
+    assert np.ptp(fit.offset(stretched)) == 0
+
+
+def test_equal_lengths_change_nothing():
+    given = simulated(6, effect=none)
+    same = AnswerScores(
+        question_ids=given.question_ids,
+        systems=given.systems,
+        scores=given.scores,
+        correct=given.correct,
+        words=np.full(len(given), 7),
+        covariates={"constant": np.full(len(given), 0.1)},
+    )
+    np.testing.assert_allclose(cross_fit_adjustment(same).scores, given.scores, atol=1e-12)
+
+
+def test_cross_fitting_keeps_a_question_out_of_its_own_fit():
+    answers = simulated(7, effect=log_effect, n=60)
+    rows = np.array(answers.question_ids) == "q3"
+    other = answers.with_scores(np.where(rows, 50 * answers.scores, answers.scores))
+    change = answers.scores - cross_fit_adjustment(answers, rng=1).scores
+    changed = other.scores - cross_fit_adjustment(other, rng=1).scores
+    np.testing.assert_allclose(changed[rows], change[rows], atol=1e-9)
+    assert np.abs(changed - change).max() > 0.1
+
+
+def test_wrong_and_unjudged_answers_do_not_move_the_fit_but_are_adjusted():
+    answers = simulated(8, effect=log_effect)
+    used = answers.correct == 1
+    other = answers.with_scores(np.where(used, answers.scores, -9.0))
+    unjudged = AnswerScores(
+        question_ids=other.question_ids,
+        systems=other.systems,
+        scores=other.scores,
+        correct=np.where(used, 1.0, math.nan),
+        words=other.words,
+    )
+    for given in (other, unjudged):
+        offset = fit_adjustment(given).offset(given)
+        np.testing.assert_array_equal(offset, fit_adjustment(answers).offset(answers))
+
+
+def test_the_same_seed_gives_the_same_folds_and_missing_scores_stay_missing():
+    answers = simulated(9, effect=log_effect)
+    scores = answers.scores.copy()
+    scores[5] = math.nan
+    holed = answers.with_scores(scores)
+    first, second = (cross_fit_adjustment(holed, rng=r) for r in (4, np.random.default_rng(4)))
+    np.testing.assert_array_equal(first.scores, second.scores)
+    assert np.flatnonzero(np.isnan(first.scores)).tolist() == [5]
+
+
+def test_too_little_is_refused():
+    with pytest.raises(InsufficientDataError, match="0 correct, scored answers to 0 question"):
+        fit_adjustment(simulated(0, effect=none, right=0.0))
+    with pytest.raises(InsufficientDataError, match="too few to learn what style adds") as error:
+        fit_adjustment(simulated(0, effect=none, n=300, own=(0,)))  # one system
+    assert error.value.n == 0
+    with pytest.raises(InsufficientDataError, match="20 more answers than questions"):
+        fit_adjustment(simulated(0, effect=none, n=8))
+    few = simulated(0, effect=none, n=4)
+    for folds in (1, 5):
+        with pytest.raises(DataError, match=f"folds {folds} must be between 2 and .* 4"):
+            cross_fit_adjustment(few, folds=folds)

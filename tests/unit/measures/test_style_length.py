@@ -1,0 +1,80 @@
+"""Ranks at equal length against ordinary least squares with dummies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.measures.style_length import (
+    adjusted_from_means,
+    length_adjusted,
+    length_columns,
+)
+from rag_sourcebias.measures.style_ranks import rank_versions
+
+
+def simulate(n, k, *, slope, effect=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = np.round(100 * np.exp(rng.normal(np.linspace(0, 0.8, k), 0.4, (n, k))))
+    style = effect * np.linspace(1, 0, k)
+    scores = slope * np.log(lengths) + style + rng.normal(0, 0.5, (n, k))
+    return rank_versions(scores), lengths
+
+
+def test_against_regression_with_dummies():
+    ranks, lengths = simulate(60, 5, slope=1.0)
+    n, k = ranks.shape
+    query, style = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
+    design = np.column_stack((np.eye(n)[query], np.eye(k)[style][:, 1:], np.log(lengths).ravel()))
+    slope = np.linalg.lstsq(design, ranks.ravel(), rcond=None)[0][-1]
+    x = np.log(lengths) - np.log(lengths).mean(axis=1, keepdims=True)
+    found = length_adjusted(ranks, lengths)
+    assert found.slope == pytest.approx(slope)
+    np.testing.assert_allclose(found.adjusted, ranks.mean(axis=0) - slope * x.mean(axis=0))
+    np.testing.assert_allclose(found.average, ranks.mean(axis=0))
+    assert found.adjusted.sum() == pytest.approx(15)
+
+
+def test_a_preference_for_length_alone_nearly_vanishes():
+    ranks, lengths = simulate(800, 5, slope=1.0)
+    found = length_adjusted(ranks, lengths)
+    assert np.ptp(found.average) > 1.2
+    assert np.ptp(found.adjusted) < 0.25
+    assert found.slope < -0.5
+
+
+def test_a_preference_for_style_alone_stays():
+    ranks, lengths = simulate(800, 5, slope=0.0, effect=1.0)
+    found = length_adjusted(ranks, lengths)
+    assert abs(found.slope) < 0.15
+    np.testing.assert_allclose(found.adjusted, found.average, atol=0.1)
+
+
+def test_columns_average_to_the_same_result_and_degenerate_resamples_are_left_as_they_are():
+    ranks, lengths = simulate(30, 4, slope=1.0)
+    columns = length_columns(ranks, lengths)
+    means = np.stack((columns.mean(axis=0), columns[0]))  # one query alone has no slope
+    found = adjusted_from_means(means)
+    np.testing.assert_allclose(found[0], length_adjusted(ranks, lengths).adjusted)
+    np.testing.assert_allclose(found[1], ranks[0])
+
+
+def test_constant_lengths_are_refused():
+    ranks = np.tile([1.0, 2.0, 3.0], (9, 1))
+    with pytest.raises(InsufficientDataError, match="over 9 queries every style keeps its length"):
+        length_adjusted(ranks, np.outer(np.arange(1, 10), [1, 2, 4]))
+
+
+@pytest.mark.parametrize("bad", [0, -3, np.nan, np.inf])
+def test_impossible_lengths(bad):
+    lengths = np.array([[5.0, 7.0], [8.0, bad]])
+    with pytest.raises(DataError, match="in row 1, column 1; lengths must be positive"):
+        length_columns(np.array([[1.0, 2.0], [1.0, 2.0]]), lengths)
+
+
+def test_shapes_and_ranks():
+    with pytest.raises(DataError, match=r"shape \(2, 2\) and lengths \(2, 3\)"):
+        length_columns(np.ones((2, 2)), np.ones((2, 3)))
+    with pytest.raises(DataError, match="ranks hold NaN"):
+        length_columns(np.array([[1.0, np.nan]]), np.ones((1, 2)))

@@ -1,0 +1,116 @@
+"""Unfairness against its literal definition, and its null expectation against shuffled ranks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures.style import (
+    max_unfairness,
+    null_unfairness,
+    summarise_unfairness,
+    unfairness,
+    unfairness_score,
+)
+from rag_sourcebias.measures.style_ranks import rank_versions
+
+
+def literal(average, ddof):
+    middle = sum(average) / len(average)
+    spread = math.sqrt(sum((r - middle) ** 2 for r in average) / (len(average) - ddof))
+    return (max(average) - min(average)) * spread
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_against_the_definition(k, ddof):
+    average = np.random.default_rng(k).random((4, k)) * k
+    found = unfairness_score(average, ddof=ddof)
+    assert found.shape == (4,)
+    assert found == pytest.approx([literal(row.tolist(), ddof) for row in average])
+
+
+def test_default_is_the_population_form():
+    assert unfairness_score(np.arange(1.0, 11.0)) == pytest.approx(9 * math.sqrt(99 / 12))
+
+
+@pytest.mark.parametrize(("k", "ddof"), [(2, 0), (3, 1), (10, 0), (10, 1)])
+def test_maximum_is_reached_when_all_queries_agree(k, ddof):
+    ranks = np.tile(np.arange(1.0, k + 1), (3, 1))
+    assert max_unfairness(k, ddof=ddof) == pytest.approx(literal(ranks[0].tolist(), ddof))
+    found = unfairness(ranks, ddof=ddof)
+    assert found.normalised == pytest.approx(1)
+    assert found.rank_range == pytest.approx(1)
+    assert (found.n_queries, found.n_styles, found.ddof) == (3, k, ddof)
+
+
+def test_ten_styles_have_the_published_maximum():
+    assert max_unfairness(10) == pytest.approx(25.85, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "levels", "ddof"), [(80, 10, None, 0), (30, 10, 4, 0), (40, 3, None, 1)]
+)
+def test_null_expectation_is_the_mean_over_shuffled_ranks(n, k, levels, ddof):
+    rng = np.random.default_rng(n)
+    scores = rng.random((n, k)) if levels is None else rng.integers(0, levels, (n, k)) / levels
+    ranks = rank_versions(scores)
+    runs = np.array(
+        [unfairness_score(rng.permuted(ranks, axis=1).mean(axis=0), ddof=ddof) for _ in range(4000)]
+    )
+    error = runs.std() / math.sqrt(len(runs))
+    assert null_unfairness(ranks, ddof=ddof) == pytest.approx(runs.mean(), abs=4 * error)
+    assert error < 0.02 * runs.mean()
+
+
+def test_null_expectation_for_ten_styles():
+    ranks = np.tile(np.arange(1.0, 11.0), (100, 1))
+    assert 100 * null_unfairness(ranks) == pytest.approx(27.6, abs=0.15)
+
+
+def test_two_styles_have_an_exact_null_expectation():
+    # (max − min)·std = d²/2 for two averages d apart, and E[d²] = 1/n.
+    ranks = np.tile([1.0, 2.0], (50, 1))
+    assert null_unfairness(ranks) == pytest.approx(0.5 / 50, rel=1e-9)
+
+
+def test_corrected_score():
+    ranks = np.random.default_rng(3).permuted(np.tile(np.arange(1.0, 6.0), (60, 1)), axis=1)
+    found = unfairness(ranks)
+    assert found.corrected == pytest.approx(found.score - null_unfairness(ranks))
+    assert found.score == pytest.approx(literal(ranks.mean(axis=0).tolist(), 0))
+
+
+def test_ties_everywhere_are_perfectly_fair():
+    found = unfairness(np.full((8, 10), 5.5))
+    assert (found.score, found.null_expectation, found.corrected) == (0, 0, 0)
+
+
+def test_summary_over_query_styles():
+    scores = [1.1, 1.12, 2.16, 9.3]
+    expected = [statistics.fmean(scores), statistics.pstdev(scores)]
+    assert summarise_unfairness(np.array(scores)).tolist() == pytest.approx(expected)
+    assert summarise_unfairness(np.zeros((5, 7, 4))).shape == (5, 7, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: unfairness_score(np.array([1.0])), r"1 style\(s\) cannot be compared"),
+        (lambda: unfairness_score(np.array(1.0)), r"0 style\(s\) cannot be compared"),
+        (lambda: unfairness_score(np.array([1.0, np.nan])), "NaN or infinity"),
+        (lambda: unfairness_score(np.array([1.0, 2.0]), ddof=2), "ddof 2 must be at least 0"),
+        (lambda: max_unfairness(1), r"1 style\(s\) cannot"),
+        (lambda: max_unfairness(5, ddof=-1), "ddof -1"),
+        (lambda: null_unfairness(np.zeros((0, 3))), r"shape \(0, 3\)"),
+        (lambda: unfairness(np.array([[1.0, np.nan]])), "ranks hold NaN"),
+        (lambda: unfairness(np.array([1.0, 2.0])), r"shape \(2,\)"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
