@@ -5,12 +5,15 @@ from rag_sourcebias.inference.clusters import (
     clustered_mean,
     clustered_standardised_mean,
 )
+from rag_sourcebias.inference.friedman import friedman_test, kendalls_w
 from rag_sourcebias.inference.logit import win_rate_at
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.noisy_tags import DetectorQuality, correct_relative_delta
 from rag_sourcebias.inference.permutation import sign_flip_test
+from rag_sourcebias.inference.rank_pairs import compare_ranks
 from rag_sourcebias.inference.ratio import queries_needed, relative_delta_interval
 from rag_sourcebias.inference.resampling import bootstrap_means, bootstrap_relative_delta
+from rag_sourcebias.inference.spread import mean_differences, spread_interval
 
 __all__ = [
     "DetectorQuality",
@@ -20,9 +23,14 @@ __all__ = [
     "clustered_difference",
     "clustered_mean",
     "clustered_standardised_mean",
+    "compare_ranks",
     "correct_relative_delta",
+    "friedman_test",
+    "kendalls_w",
+    "mean_differences",
     "queries_needed",
     "relative_delta_interval",
     "sign_flip_test",
+    "spread_interval",
     "win_rate_at",
 ]

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.style_parts import FriedmanTest
 
-__all__ = ["FriedmanTest", "friedman_test", "kendalls_w"]
+__all__ = ["friedman_test", "kendalls_w"]
 
 RankArray = npt.NDArray[np.floating[Any]]
 _UNEQUAL = 1e-6  # row sums of averaged ranks may differ by rounding only
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FriedmanTest:
-    """Friedman's test that no style is ranked higher than another (Friedman 1937).
-
-    Parameters
-    ----------
-    statistic : float
-        χ², corrected for ties; 0 when every query ties all styles.
-    degrees : int
-        k − 1.
-    p_value : float
-        From the χ² distribution, which is conservative for few queries.
-    w : float or None
-        Kendall's W, in [0, 1]; None when every query ties all styles.
-    n_queries, n_styles : int
-    """
-
-    statistic: float
-    degrees: int
-    p_value: float
-    w: float | None
-    n_queries: int
-    n_styles: int
 
 
 def kendalls_w(ranks: RankArray) -> float | None:

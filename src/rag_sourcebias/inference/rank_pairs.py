@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -15,37 +14,14 @@ from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.multiplicity import Correction, adjust_p_values
 from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.style_parts import RankPair
 
-__all__ = ["RankPair", "compare_ranks"]
+__all__ = ["compare_ranks"]
 
 FloatArray = npt.NDArray[np.float64]
 _BLOCK = 250_000  # random signs held at once
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
 _TIE = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankPair:
-    """Two styles compared on the same queries.
-
-    Parameters
-    ----------
-    first, second : str
-    difference : float
-        Average rank of the first minus that of the second; negative when the first is preferred.
-    interval : Interval or None
-        For the difference, not adjusted for the number of pairs; None when all queries agree
-        exactly.
-    p_value, p_adjusted : float
-        Two-sided sign-flip permutation test; adjusted over all pairs compared.
-    """
-
-    first: str
-    second: str
-    difference: float
-    interval: Interval | None
-    p_value: float
-    p_adjusted: float
 
 
 def compare_ranks(

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
-from rag_sourcebias.types import SkewReport
-from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.types import AnswerBiasReport, JudgedReport, SkewReport, StyleReport
 
-__all__ = ["read_report_json", "write_report_json"]
+__all__ = ["Report", "read_report_json", "write_report_json"]
+
+Report: TypeAlias = SkewReport | StyleReport | AnswerBiasReport | JudgedReport
+
+_KINDS: dict[str | None, tuple[str, type[Report]]] = {
+    None: ("skew", SkewReport),  # the first kind there was: it does not say so
+    "style": ("style", StyleReport),
+    "answers": ("answer", AnswerBiasReport),
+    "items": ("judged", JudgedReport),
+    "ranking": ("judged", JudgedReport),
+}
 
 
-def write_report_json(report: SkewReport | JudgedReport, path: PathLike) -> None:
+def write_report_json(report: Report, path: PathLike) -> None:
     """Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
 
     Raises
@@ -29,8 +39,8 @@ def write_report_json(report: SkewReport | JudgedReport, path: PathLike) -> None
     write_atomic(path, text + "\n")
 
 
-def read_report_json(path: PathLike) -> SkewReport | JudgedReport:
-    """Read a report of either kind that :func:`write_report_json` wrote.
+def read_report_json(path: PathLike) -> Report:
+    """Read a report of any kind that :func:`write_report_json` wrote.
 
     Raises
     ------
@@ -49,9 +59,11 @@ def read_report_json(path: PathLike) -> SkewReport | JudgedReport:
             f"{path} is not a report: it is JSON without a schema_version; "
             "expected a file written by write_report_json"
         )
-    # Only the report of a judged evaluation says of which kind it is.
-    kind: type[SkewReport | JudgedReport] = JudgedReport if "kind" in data else SkewReport
-    name = "judged" if "kind" in data else "skew"
+    given = data.get("kind")
+    if given not in _KINDS:
+        known = ", ".join(repr(kind) for kind in _KINDS if kind)
+        raise DataError(f"{path}: report of kind {given!r} is unknown; there are {known}")
+    name, kind = _KINDS[given]
     try:
         return kind.from_dict(data)
     except UnsupportedVersionError as error:

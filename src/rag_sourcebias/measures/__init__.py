@@ -1,5 +1,23 @@
 """What is measured: ranking quality per source, twins, exposure, text."""
 
+from rag_sourcebias.measures.answer_adjustment import (
+    StyleAdjustment,
+    cross_fit_adjustment,
+    fit_adjustment,
+)
+from rag_sourcebias.measures.answer_similarity import reference_similarity, split_references
+from rag_sourcebias.measures.answer_verdicts import (
+    rank_inversions,
+    threshold_verdicts,
+    verdict_flips,
+)
+from rag_sourcebias.measures.answers import (
+    PairedAnswers,
+    answer_spread,
+    correctness_auc,
+    paired_correct,
+    system_aucs,
+)
 from rag_sourcebias.measures.exposure import (
     Exposure,
     attention_weights,
@@ -9,28 +27,67 @@ from rag_sourcebias.measures.exposure import (
 )
 from rag_sourcebias.measures.ranking import MEASURES, group_scores, score_run
 from rag_sourcebias.measures.source import relative_delta, source_codes_for, source_scores
+from rag_sourcebias.measures.style import (
+    max_unfairness,
+    null_unfairness,
+    summarise_unfairness,
+    unfairness,
+    unfairness_score,
+)
+from rag_sourcebias.measures.style_length import LengthAdjusted, length_adjusted
+from rag_sourcebias.measures.style_matching import MatchingEffect, matching_effect
+from rag_sourcebias.measures.style_matrix import StyleMatrix
+from rag_sourcebias.measures.style_ranks import StyleRanks, rank_versions, style_ranks
+from rag_sourcebias.measures.style_run import run_style_ranks
 from rag_sourcebias.measures.text import jaccard, match_lengths, mean_words, overlap, word_counts
 from rag_sourcebias.measures.twins import TwinRanks, count_pairs, other_above, twin_ranks
 
 __all__ = [
     "MEASURES",
     "Exposure",
+    "LengthAdjusted",
+    "MatchingEffect",
+    "PairedAnswers",
+    "StyleAdjustment",
+    "StyleMatrix",
+    "StyleRanks",
     "TwinRanks",
+    "answer_spread",
     "attention_weights",
     "awrf",
+    "correctness_auc",
     "count_pairs",
+    "cross_fit_adjustment",
     "delta_ndsr",
     "exposure",
+    "fit_adjustment",
     "group_scores",
     "jaccard",
+    "length_adjusted",
     "match_lengths",
+    "matching_effect",
+    "max_unfairness",
     "mean_words",
+    "null_unfairness",
     "other_above",
     "overlap",
+    "paired_correct",
+    "rank_inversions",
+    "rank_versions",
+    "reference_similarity",
     "relative_delta",
+    "run_style_ranks",
     "score_run",
     "source_codes_for",
     "source_scores",
+    "split_references",
+    "style_ranks",
+    "summarise_unfairness",
+    "system_aucs",
+    "threshold_verdicts",
     "twin_ranks",
+    "unfairness",
+    "unfairness_score",
+    "verdict_flips",
     "word_counts",
 ]

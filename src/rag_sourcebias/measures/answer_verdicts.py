@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -11,67 +10,16 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.measures.answers import paired_correct
+from rag_sourcebias.types.answer_parts import RankInversions, ThresholdVerdicts
 from rag_sourcebias.types.answers import AnswerScores
 
 __all__ = [
-    "RankInversions",
-    "ThresholdVerdicts",
     "rank_inversions",
     "threshold_verdicts",
     "verdict_flips",
 ]
 
 _SAME = 1e-12  # means closer than this are tied: the order of summation decides between them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdVerdicts:
-    """Verdicts "correct if the score is at least ``threshold``".
-
-    Parameters
-    ----------
-    systems : tuple of str, length k
-    pass_correct, pass_wrong : tuples of float or None, length k
-        Share of the correct and of the wrong answers of each system that pass; None where it has
-        none.
-    n_questions : int
-        Questions that every system answered correctly.
-    n_flipped : int
-        Of these, the questions on which some answers pass and others fail: all are correct, so
-        the style decided.
-    """
-
-    systems: tuple[str, ...]
-    pass_correct: tuple[float | None, ...]
-    pass_wrong: tuple[float | None, ...]
-    n_questions: int
-    n_flipped: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankInversions:
-    """The order of systems by mean score against their order by human correctness.
-
-    Parameters
-    ----------
-    systems : tuple of str, length k
-    mean_scores, correctness : tuples of float, length k
-        Over the same questions.
-    n_questions : int
-        Questions for which every system has a scored and judged answer.
-    inversions : tuple of pairs of str
-        (better by people, better by score): pairs of systems in opposite orders. A tie in either
-        is no inversion.
-    n_pairs : int
-        Pairs of systems that differ in both.
-    """
-
-    systems: tuple[str, ...]
-    mean_scores: tuple[float, ...]
-    correctness: tuple[float, ...]
-    n_questions: int
-    inversions: tuple[tuple[str, str], ...]
-    n_pairs: int
 
 
 def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerdicts:

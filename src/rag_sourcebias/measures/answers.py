@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.answer_parts import AnswerSpread
 from rag_sourcebias.types.answers import AnswerScores
 
 __all__ = [
-    "AnswerSpread",
     "PairedAnswers",
     "answer_spread",
     "correctness_auc",
@@ -40,39 +40,6 @@ class PairedAnswers:
     question_ids: tuple[str, ...]
     rows: IntArray
     scores: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSpread:
-    """Mean scores of systems on answers that are all correct: any difference is style.
-
-    Parameters
-    ----------
-    systems : tuple of str, length k
-    means : tuple of float, length k
-        Paired by question.
-    n_correct : tuple of int, length k
-        Scored correct answers of each system, in all.
-    n_questions : int
-        Questions that all systems answered correctly; the means are over these.
-    unfairness : float
-        Standard deviation of the means ([W] Fig. 7), in the unit of the score.
-    within_sd : float or None
-        Standard deviation of scores within a system, pooled; None with fewer than 2 questions or
-        where it is 0.
-    effects : tuple of float or None
-        (mean − mean of the means) / within_sd: comparable between encoders whose cosines have
-        different ranges. The difference of two is Cohen's d of the two systems; their standard
-        deviation (ddof 0) is Cohen's f.
-    """
-
-    systems: tuple[str, ...]
-    means: tuple[float, ...]
-    n_correct: tuple[int, ...]
-    n_questions: int
-    unfairness: float
-    within_sd: float | None
-    effects: tuple[float, ...] | None
 
 
 def paired_correct(answers: AnswerScores) -> PairedAnswers:

@@ -8,16 +8,15 @@ Every document exists in k versions. With R̄ the average rank of each style ove
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.style_parts import Unfairness
 
 __all__ = [
-    "Unfairness",
     "max_unfairness",
     "null_unfairness",
     "summarise_unfairness",
@@ -26,38 +25,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfairness:
-    """The unfairness score with what is needed to read it.
-
-    Parameters
-    ----------
-    score : float
-        [W] Eq. 3, in [0, :func:`max_unfairness`].
-    null_expectation : float
-        Mean score of a retriever without preferences on as many queries with the same ties.
-    corrected : float
-        ``score - null_expectation``: 0 on average without preferences, negative by chance. The
-        more styles really differ, the smaller the true bias: then it is too low, by at most
-        ``null_expectation``.
-    normalised : float
-        ``score`` in parts of its maximum, in [0, 1].
-    rank_range : float
-        (max − min) / (k − 1) of the average ranks, in [0, 1].
-    ddof : int
-    n_queries, n_styles : int
-    """
-
-    score: float
-    null_expectation: float
-    corrected: float
-    normalised: float
-    rank_range: float
-    ddof: int
-    n_queries: int
-    n_styles: int
 
 
 def unfairness_score(

@@ -1,6 +1,18 @@
 """The data model: frozen, validated, free of any framework."""
 
 from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
+from rag_sourcebias.types.answer_parts import AnswerSpread, RankInversions, ThresholdVerdicts
+from rag_sourcebias.types.answer_report import (
+    AnswerBias,
+    AnswerBiasReport,
+    AnswerConfig,
+    AnsweringSystem,
+    AnswerScorer,
+    SystemCorrectness,
+    SystemDifference,
+)
+from rag_sourcebias.types.answer_texts import AnswerTexts
+from rag_sourcebias.types.answers import AnswerScores
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.types.intervals import Interval
@@ -30,10 +42,31 @@ from rag_sourcebias.types.reports import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.types.style_data import StyledTexts
+from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, Unfairness
+from rag_sourcebias.types.style_report import (
+    StyleConfig,
+    StyleData,
+    StyleGain,
+    StyleIndexScore,
+    StyleQuality,
+    StyleReport,
+    StyleRow,
+    StyleSystem,
+)
+from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
     "SCHEMA_VERSION",
     "AnchorSet",
+    "AnswerBias",
+    "AnswerBiasReport",
+    "AnswerConfig",
+    "AnswerScorer",
+    "AnswerScores",
+    "AnswerSpread",
+    "AnswerTexts",
+    "AnsweringSystem",
     "AuditConfig",
     "Corpus",
     "CoveragePoint",
@@ -42,6 +75,7 @@ __all__ = [
     "DocTags",
     "DriftCheck",
     "ExposureShare",
+    "FriedmanTest",
     "Interval",
     "JudgeAudit",
     "JudgeItem",
@@ -56,13 +90,29 @@ __all__ = [
     "Qrels",
     "Query",
     "QueryIntervals",
+    "RankInversions",
+    "RankPair",
     "RankedList",
     "Run",
     "SkewCell",
     "SkewReport",
     "SoleCorpusCheck",
     "SourceScores",
+    "StyleConfig",
+    "StyleData",
+    "StyleGain",
+    "StyleIndexScore",
+    "StyleQuality",
+    "StyleReport",
+    "StyleRow",
+    "StyleSystem",
+    "StyledTexts",
+    "SystemCorrectness",
+    "SystemDifference",
     "SystemSkew",
     "TagTable",
+    "TextStatistic",
+    "ThresholdVerdicts",
     "TwinSkew",
+    "Unfairness",
 ]

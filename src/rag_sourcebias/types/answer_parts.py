@@ -1,0 +1,90 @@
+"""Statistics of correctness scores that a report holds; computed in ``measures``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["AnswerSpread", "RankInversions", "ThresholdVerdicts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSpread:
+    """Mean scores of systems on answers that are all correct: any difference is style.
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    means : tuple of float, length k
+        Paired by question.
+    n_correct : tuple of int, length k
+        Scored correct answers of each system, in all.
+    n_questions : int
+        Questions that all systems answered correctly; the means are over these.
+    unfairness : float
+        Standard deviation of the means ([W] Fig. 7), in the unit of the score.
+    within_sd : float or None
+        Standard deviation of scores within a system, pooled; None with fewer than 2 questions or
+        where it is 0.
+    effects : tuple of float or None
+        (mean − mean of the means) / within_sd: comparable between encoders whose cosines have
+        different ranges. The difference of two is Cohen's d of the two systems; their standard
+        deviation (ddof 0) is Cohen's f.
+    """
+
+    systems: tuple[str, ...]
+    means: tuple[float, ...]
+    n_correct: tuple[int, ...]
+    n_questions: int
+    unfairness: float
+    within_sd: float | None
+    effects: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdVerdicts:
+    """Verdicts "correct if the score is at least ``threshold``".
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    pass_correct, pass_wrong : tuples of float or None, length k
+        Share of the correct and of the wrong answers of each system that pass; None where it has
+        none.
+    n_questions : int
+        Questions that every system answered correctly.
+    n_flipped : int
+        Of these, the questions on which some answers pass and others fail: all are correct, so
+        the style decided.
+    """
+
+    systems: tuple[str, ...]
+    pass_correct: tuple[float | None, ...]
+    pass_wrong: tuple[float | None, ...]
+    n_questions: int
+    n_flipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankInversions:
+    """The order of systems by mean score against their order by human correctness.
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    mean_scores, correctness : tuples of float, length k
+        Over the same questions.
+    n_questions : int
+        Questions for which every system has a scored and judged answer.
+    inversions : tuple of pairs of str
+        (better by people, better by score): pairs of systems in opposite orders. A tie in either
+        is no inversion.
+    n_pairs : int
+        Pairs of systems that differ in both.
+    """
+
+    systems: tuple[str, ...]
+    mean_scores: tuple[float, ...]
+    correctness: tuple[float, ...]
+    n_questions: int
+    inversions: tuple[tuple[str, str], ...]
+    n_pairs: int

@@ -1,0 +1,303 @@
+"""What an audit of writing styles found, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, Unfairness
+from rag_sourcebias.types.text_stats import TextStatistic
+
+__all__ = [
+    "STYLE_SCHEMA_VERSION",
+    "StyleConfig",
+    "StyleData",
+    "StyleGain",
+    "StyleIndexScore",
+    "StyleQuality",
+    "StyleReport",
+    "StyleRow",
+    "StyleSystem",
+]
+
+STYLE_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleConfig:
+    """Settings of a style audit.
+
+    Parameters
+    ----------
+    original : str
+        Document style that the others are compared with: the text as it was found.
+    original_query : str
+        Query style that the others are compared with.
+    ddof : int
+        Of the standard deviation in the unfairness score ([W] does not state it).
+    ties : {"average", "min", "max"}
+    missing : {"refuse", "balanced"}
+        Raise when a version is missing, or use only the queries that have every version.
+    cutoffs : tuple of int
+        Of NDCG and recall in an index.
+    confidence_level : float
+    correction : {"holm", "bh", "none"}
+    resamples : int
+        Of the bootstrap over queries and of permutation tests.
+    seed : int
+    """
+
+    original: str = "human"
+    original_query: str = "original"
+    ddof: int = 0
+    ties: Literal["average", "min", "max"] = "average"
+    missing: Literal["refuse", "balanced"] = "balanced"
+    cutoffs: tuple[int, ...] = (1, 5, 10)
+    confidence_level: float = 0.95
+    correction: Literal["holm", "bh", "none"] = "holm"
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.cutoffs or min(self.cutoffs) < 1:
+            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
+        if self.resamples < 100:
+            raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
+        if self.ddof not in (0, 1):
+            raise DataError(f"ddof {self.ddof} must be 0 or 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleData:
+    """The data behind a report.
+
+    Parameters
+    ----------
+    n_queries : int
+        Queries that have every version: all figures rest on these.
+    dropped : tuple of str
+        Queries left out because a version was missing.
+    doc_styles, query_styles : tuple of str
+        In the order of all arrays.
+    n_distractors : int
+        Documents of the index that are no version of any query's document.
+    """
+
+    name: str
+    n_queries: int
+    doc_styles: tuple[str, ...]
+    query_styles: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    n_distractors: int = 0
+    license: str = ""
+    attribution: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleRow:
+    """One query style of one system: how it ranks the document styles.
+
+    Parameters
+    ----------
+    average_ranks : tuple of Interval or None, length d
+        None where all queries agree exactly (the mean is in :attr:`StyleSystem.ranks`).
+    unfairness : Unfairness
+    unfairness_interval : Interval or None
+    friedman : FriedmanTest
+    against_original : tuple of RankPair, length d − 1
+        Each document style (``first``) with the original (``second``), adjusted over the styles
+        of this row; empty where the original is not among the document styles.
+    adjusted_ranks : tuple of Interval or None
+        Average ranks at equal length; empty where lengths cannot be told apart from styles.
+    length_slope : float or None
+        Ranks per unit of ln(words); negative when longer versions rank higher.
+    """
+
+    query_style: str
+    average_ranks: tuple[Interval | None, ...]
+    unfairness: Unfairness
+    unfairness_interval: Interval | None
+    friedman: FriedmanTest
+    against_original: tuple[RankPair, ...] = ()
+    adjusted_ranks: tuple[Interval | None, ...] = ()
+    length_slope: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleGain:
+    """Ranks that a document style gains when the query is in the same style.
+
+    Parameters
+    ----------
+    style : str
+        "" for all styles together.
+    mean : float
+        Positive: the style ranks higher under queries of its own style.
+    gain : Interval or None
+    """
+
+    style: str
+    mean: float
+    gain: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleQuality:
+    """What it costs to ask in a style: quality over an index of the original documents.
+
+    Parameters
+    ----------
+    query_style, measure : str
+        Such as ``"NDCG@5"`` and ``"Recall@5"``.
+    mean : float
+        In [0, 1].
+    score : Interval or None
+    change : Interval or None
+        Minus the score of the original query style, paired by query; None for that style itself
+        and where no query differs.
+    p_value, p_adjusted : float or None
+        Two-sided paired permutation test, adjusted over query styles × measures.
+    """
+
+    query_style: str
+    measure: str
+    mean: float
+    score: Interval | None
+    change: Interval | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleIndexScore:
+    """One document style in an index that holds all styles: what source bias is for sources.
+
+    Parameters
+    ----------
+    doc_style, measure : str
+        NDCG of the version in that style alone; other versions and documents are irrelevant.
+    mean : float
+    score : Interval or None
+    relative_delta : float or None
+        Of the original style against this one, percent: positive when the original ranks higher.
+    interval : Interval or None
+        For Relative Δ.
+    """
+
+    doc_style: str
+    measure: str
+    mean: float
+    score: Interval | None
+    relative_delta: float | None = None
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StyleSystem:
+    """One encoder, lexical scorer or whole retrieval stack.
+
+    Parameters
+    ----------
+    name : str
+    settings : mapping of str to str
+    query_ids : tuple of str, length n
+    ranks : float64 array of shape (n, q, d)
+        Rank of each document style among the versions of the query's document; 1 is most similar.
+    rows : tuple of StyleRow, length q
+    pairs : tuple of RankPair
+        All pairs of document styles under the original query style, adjusted together.
+    mean_unfairness, sd_unfairness : Interval or None
+        Over query styles ([W] Table 1, Avg and Std).
+    matching : tuple of StyleGain
+        The last one, with style "", is all styles together.
+    quality : tuple of StyleQuality
+    index_scores : tuple of StyleIndexScore
+        Under the original query style.
+    notes : tuple of str
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    query_ids: tuple[str, ...]
+    ranks: npt.NDArray[np.float64] = field(repr=False)
+    rows: tuple[StyleRow, ...]
+    pairs: tuple[RankPair, ...] = ()
+    mean_unfairness: Interval | None = None
+    sd_unfairness: Interval | None = None
+    matching: tuple[StyleGain, ...] = ()
+    quality: tuple[StyleQuality, ...] = ()
+    index_scores: tuple[StyleIndexScore, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def average_ranks(self) -> npt.NDArray[np.float64]:
+        """Average ranks, shape (q, d) ([W] Eq. 2)."""
+        means: npt.NDArray[np.float64] = self.ranks.mean(axis=0)
+        return means
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StyleReport:
+    """The result of a style audit.
+
+    Parameters
+    ----------
+    kind : {"style"}
+        Tells report files apart.
+    systems : tuple of StyleSystem
+    document_statistics, query_statistics : tuple of TextStatistic
+        Empty where texts were not given.
+    environment : mapping of str to str
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+        What the reader must know before trusting a number.
+    """
+
+    schema_version: int
+    data: StyleData
+    config: StyleConfig
+    systems: tuple[StyleSystem, ...]
+    environment: Mapping[str, str]
+    created: str
+    document_statistics: tuple[TextStatistic, ...] = ()
+    query_statistics: tuple[TextStatistic, ...] = ()
+    warnings: tuple[str, ...] = ()
+    kind: Literal["style"] = "style"
+
+    def system(self, name: str) -> StyleSystem:
+        """Return one system by name."""
+        for system in self.systems:
+            if system.name == name:
+                return system
+        raise DataError(f"no system {name!r}; there are {[s.name for s in self.systems]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> StyleReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        version = data.get("schema_version")
+        if version != STYLE_SCHEMA_VERSION:
+            raise UnsupportedVersionError(
+                f"style report schema version {version!r} cannot be read; "
+                f"this release reads version {STYLE_SCHEMA_VERSION}"
+            )
+        return from_plain(cls, data)
