@@ -6,11 +6,9 @@ failures (``Recorder.dropped``).
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from pydantic import PrivateAttr
 
 from rag_sourcebias.instrument import Recorder
 from rag_sourcebias_integrations.llama_index.listener import RetrievalListener
@@ -48,8 +46,6 @@ class SourceBiasEventHandler(BaseEventHandler):
         few different values: no user, no request.
     """
 
-    _given: RetrievalListener = PrivateAttr()
-
     def __init__(
         self,
         recorder: Recorder,
@@ -59,22 +55,20 @@ class SourceBiasEventHandler(BaseEventHandler):
         label_tags: tuple[str, ...] = LABEL_TAGS,
     ) -> None:
         super().__init__()
-        self._given = RetrievalListener(
+        listener = RetrievalListener(
             recorder,
             inside=None if spans is None else spans.inside,
             reranks=reranks,
             label_tags=tuple(label_tags),
         )
+        # In front of the method: a call and a private attribute of pydantic less for every event.
+        self.__dict__["handle"] = listener.take
 
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex shows."""
         return "SourceBiasEventHandler"
 
-    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Take one event, in constant time: it may come on an event loop."""
-        self._listener.take(event)
-
-    @cached_property
-    def _listener(self) -> RetrievalListener:
-        return self._given  # a private attribute of pydantic costs over a microsecond each time
+        self.__dict__["handle"](event, **kwargs)

@@ -62,7 +62,7 @@ class RetrievalListener:
         self._reranks = reranks
         self._label_tags = label_tags
 
-    def take(self, event: Any) -> None:  # noqa: ANN401
+    def take(self, event: Any, **_: Any) -> None:  # noqa: ANN401
         """Take one event, in constant time: it may come on an event loop."""
         kind = _kind(event.__class__)
         if kind == _START:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,12 @@ class Recorder:
         promises to be quick (its attribute ``inline`` is True) needs that thread only with
         ``tags``.
 
+    Attributes
+    ----------
+    begin, end : callable
+        ``begin(run_id, parent_id=None, *, is_retrieval=True)`` and ``end(run_id) -> bool`` note
+        runs of a framework with run ids, see :class:`RunTable`; they never raise.
+
     Raises
     ------
     DataError
@@ -76,7 +82,9 @@ class Recorder:
         self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
-        self._runs = self._delivery.runs
+        # Not methods of our own: every retrieval would pay for two more calls.
+        self.begin = self._delivery.runs.begin
+        self.end = self._delivery.runs.end
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -96,23 +104,6 @@ class Recorder:
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything recorded so far was observed; False when time ran out."""
         return self._delivery.flush(timeout)
-
-    def begin(
-        self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
-    ) -> None:
-        """Note that a run of a framework with run ids started, in the context it runs in."""
-        try:
-            self._runs.begin(run_id, parent_id, is_retrieval=is_retrieval)
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            self.dropped.add("start could not be read", error=error)
-
-    def end(self, run_id: Hashable) -> bool:
-        """Note that a run ended, also when it failed; True when it is to be recorded."""
-        try:
-            return self._runs.end(run_id)
-        except Exception as error:  # noqa: BLE001 - as in begin
-            self.dropped.add("end could not be read", error=error)
-            return False
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
@@ -157,7 +148,7 @@ class Recorder:
                 labels=check_labels({**labels, **self._labels} if labels else self._labels),
                 monotonic=time.monotonic(),
             )
-        except Exception as error:  # noqa: BLE001 - as in begin
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)
         else:
             self._delivery.put(event, self._lookup)

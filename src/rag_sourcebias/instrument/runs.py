@@ -30,6 +30,7 @@ class RunTable:
     LlamaIndex's span ids; none is ever used for two runs. Runs may end in any order and on any
     thread, and be announced twice (a handler registered twice). All retrievals are in the table,
     other runs only where they lie inside a retrieval: so whatever has its parent here is nested.
+    Nothing here raises into the application: what cannot be read is counted.
 
     No lock, and nothing to renew in a forked child: each change of the table is one call of a
     dict with keys that hash in C, which no other thread and no signal interrupts.
@@ -80,26 +81,29 @@ class RunTable:
         Announcing an open run again changes nothing. Runs that are no retrievals need to be
         announced only where they may lie between an outer and an inner retrieval.
         """
-        runs = self._open
-        if run_id in runs:
-            return
-        if not is_retrieval:
-            if parent_id not in runs:
+        try:
+            runs = self._open
+            if run_id in runs:
                 return
-            runs[run_id] = _STEP
-        elif is_suppressed():
-            return
-        else:
-            # A task that outlives the run it names has the block of that run in its context.
-            nested = parent_id is not None and (
-                parent_id in runs or began_inside(self._owner, parent_id)
-            )
-            scope = outermost(self._owner, lasts=_LONGEST_RUN, run_id=run_id)
-            entry = (scope, scope.__enter__() and not nested)
-            if runs.setdefault(run_id, entry) is not entry:  # another thread was first
-                scope.__exit__(None, None, None)
-        if len(runs) > self._capacity:
-            self._forget()
+            if not is_retrieval:
+                if parent_id not in runs:
+                    return
+                runs[run_id] = _STEP
+            elif is_suppressed():
+                return
+            else:
+                # A task that outlives the run it names has the block of that run in its context.
+                nested = parent_id is not None and (
+                    parent_id in runs or began_inside(self._owner, parent_id)
+                )
+                scope = outermost(self._owner, lasts=_LONGEST_RUN, run_id=run_id)
+                entry = (scope, scope.__enter__() and not nested)
+                if runs.setdefault(run_id, entry) is not entry:  # another thread was first
+                    scope.__exit__(None, None, None)
+            if len(runs) > self._capacity:
+                self._forget()
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self._dropped.add("start could not be read", error=error)
 
     def end(self, run_id: Hashable) -> bool:
         """Note that a run ended, also when it failed.
@@ -110,9 +114,13 @@ class RunTable:
             True for an outermost retrieval, once. False for every other run, among them those
             never announced or forgotten.
         """
-        scope, first = self._open.pop(run_id, _STEP)
-        if scope is not None:
-            scope.__exit__(None, None, None)
+        try:
+            scope, first = self._open.pop(run_id, _STEP)
+            if scope is not None:
+                scope.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001 - as in begin
+            self._dropped.add("end could not be read", error=error)
+            return False
         return first
 
     def _forget(self) -> None:

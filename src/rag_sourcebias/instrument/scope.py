@@ -50,7 +50,10 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
         self._open = False
 
     def __enter__(self) -> bool:
-        scope = self._outer = _still_open(_innermost.get())
+        scope = _innermost.get()
+        if scope is not None:
+            scope = _still_open(scope)
+        self._outer = scope
         self._open = True
         now = time.monotonic()
         self._deadline = now + self._lasts
@@ -71,7 +74,8 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
         # Not by token: a generator may be closed in another context than the one it was started
         # in, or after blocks that were entered later.
         if _innermost.get() is self:
-            _innermost.set(_still_open(self._outer))
+            outer = self._outer
+            _innermost.set(None if outer is None else _still_open(outer))
 
 
 def _still_open(scope: outermost | None) -> outermost | None:

@@ -1,0 +1,16 @@
+"""ragas: embed with our encoders, score without answer style, and put intervals on results."""
+
+from rag_sourcebias_integrations.ragas import _framework  # noqa: F401 - must come first
+from rag_sourcebias_integrations.ragas.correctness import StyleAdjustedAnswerCorrectness
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.intervals import intervals
+from rag_sourcebias_integrations.ragas.metrics import StyleAdjustedSimilarity
+from rag_sourcebias_integrations.ragas.results import EvaluationResultWithIntervals
+
+__all__ = [
+    "EncoderEmbedding",
+    "EvaluationResultWithIntervals",
+    "StyleAdjustedAnswerCorrectness",
+    "StyleAdjustedSimilarity",
+    "intervals",
+]
