@@ -21,7 +21,7 @@ from rag_sourcebias.cli.interval_inputs import (
 )
 from rag_sourcebias.io import write_report_json
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.judged.terminal import print_judged_report
+from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
 
 __all__ = ["interval"]
@@ -110,7 +110,7 @@ def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> Non
     if json == "-":
         print_json(report.to_dict())
     else:
-        print_judged_report(report, out)
+        print_report(report, out)
     if json not in (None, "-"):
         write_report_json(report, json)
         err.print(f"json: {json}", highlight=False, soft_wrap=True)

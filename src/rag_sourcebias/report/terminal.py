@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rag_sourcebias.io.reports import Report
 from rag_sourcebias.report.format import delta, score, shorten, source_name
 from rag_sourcebias.report.headline import headline
-from rag_sourcebias.report.judged.terminal import print_judged_report
+from rag_sourcebias.report.kinds import renderer
 from rag_sourcebias.report.texts import star_note
 from rag_sourcebias.report.verdicts import verdicts
 from rag_sourcebias.report.view import baseline_of, label, others_of, significant
-from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 if TYPE_CHECKING:
@@ -28,20 +28,19 @@ _COLUMN = 8
 _LABEL = 24
 
 
-def print_report(report: SkewReport | JudgedReport, console: Console) -> None:
-    """Print headline, scores, verdicts and warnings.
+def print_report(report: Report, console: Console) -> None:
+    """Print headline, scores, verdicts and warnings; other kinds of reports as their packages do.
 
     Parameters
     ----------
-    report : SkewReport or JudgedReport
-        The latter is printed by :func:`~rag_sourcebias.report.judged.terminal.print_judged_report`.
+    report : SkewReport, StyleReport, AnswerBiasReport or JudgedReport
     console : rich.console.Console
         Its width decides how many measures stand side by side.
     """
     from rich.text import Text
 
-    if isinstance(report, JudgedReport):
-        print_judged_report(report, console)
+    if not isinstance(report, SkewReport):
+        renderer(report, "terminal").print_report(report, console)
         return
     console.print(Text(headline(report), style="bold"))
     console.print()

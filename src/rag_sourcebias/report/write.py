@@ -9,12 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.report.html import to_html
-from rag_sourcebias.report.judged import html as judged_html
-from rag_sourcebias.report.judged import markdown as judged_markdown
-from rag_sourcebias.report.markdown import to_markdown
-from rag_sourcebias.types.judged import JudgedReport
-from rag_sourcebias.types.reports import SkewReport
+from rag_sourcebias.io.reports import Report, write_report_json
+from rag_sourcebias.report.kinds import renderer
 
 __all__ = ["write_report"]
 
@@ -22,7 +18,7 @@ _FORMATS = ("json", "md", "html")
 
 
 def write_report(
-    report: SkewReport | JudgedReport,
+    report: Report,
     folder: str | os.PathLike[str],
     *,
     formats: Sequence[str] = _FORMATS,
@@ -35,7 +31,7 @@ def write_report(
 
     Parameters
     ----------
-    report : SkewReport or JudgedReport
+    report : SkewReport, StyleReport, AnswerBiasReport or JudgedReport
     folder : path
         Created, with its parents, if missing.
     formats : sequence of {"json", "md", "html"}
@@ -52,8 +48,6 @@ def write_report(
     DataError
         If a format is unknown, or ``folder`` is a file or cannot be written.
     """
-    from rag_sourcebias.io.reports import write_report_json
-
     unknown = [f for f in formats if f not in _FORMATS]
     if unknown or not formats:
         raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
@@ -84,9 +78,7 @@ def write_report(
     return {kind: target / name for kind, name in names.items()}
 
 
-def _render(report: SkewReport | JudgedReport, kind: str) -> str:
-    if isinstance(report, JudgedReport):
-        if kind == "html":
-            return judged_html.to_html(report)
-        return judged_markdown.to_markdown(report)
-    return to_html(report) if kind == "html" else to_markdown(report)
+def _render(report: Report, kind: str) -> str:
+    if kind == "html":
+        return str(renderer(report, "html").to_html(report))
+    return str(renderer(report, "markdown").to_markdown(report))

@@ -7,13 +7,12 @@ import pytest
 from judged_reports import answers, rankings, single
 from rich.console import Console
 
-from rag_sourcebias.report.judged.terminal import print_judged_report
 from rag_sourcebias.report.terminal import print_report
 
 
-def printed(report, width=2000, *, print_=print_judged_report):
+def printed(report, width=2000):
     stream = io.StringIO()
-    print_(report, Console(file=stream, width=width))
+    print_report(report, Console(file=stream, width=width))
     return stream.getvalue()
 
 
@@ -44,7 +43,3 @@ def test_every_width(width):
 def test_markup_in_names_is_not_interpreted():
     means = tuple(dataclasses.replace(m, system="[bold]x[/]") for m in answers().means)
     assert "[bold]x[/]" in printed(dataclasses.replace(answers(), means=means))
-
-
-def test_print_report_takes_either_kind():
-    assert printed(single(), print_=print_report) == printed(single())

@@ -42,7 +42,7 @@ def test_an_interrupt_while_rendering_leaves_nothing(report, tmp_path, monkeypat
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "to_html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.report.html.to_html", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -56,7 +56,7 @@ def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monk
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.io.reports.write_report_json", interrupted)
+    monkeypatch.setattr(module, "write_report_json", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report, out)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before

@@ -1,6 +1,6 @@
 """What a judged evaluation found, for people: terminal, Markdown, HTML.
 
-``print_judged_report`` lives in :mod:`rag_sourcebias.report.judged.terminal`.
+``print_report`` lives in :mod:`rag_sourcebias.report.judged.terminal`.
 """
 
 from __future__ import annotations

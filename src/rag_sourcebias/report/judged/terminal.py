@@ -15,12 +15,12 @@ from rag_sourcebias.types.judged_parts import JudgedMean
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["mean_line", "print_judged_report"]
+__all__ = ["mean_line", "print_report"]
 
 _STYLES = {"helps": "green", "useless": "bold yellow", "costs": "yellow", "unused": "yellow"}
 
 
-def print_judged_report(report: JudgedReport, console: Console) -> None:
+def print_report(report: JudgedReport, console: Console) -> None:
     """Print means, comparisons and warnings.
 
     Parameters
