@@ -11,11 +11,20 @@ from rag_sourcebias.types.documents import DocTags
 __all__ = ["TagLookup", "text_id"]
 
 _TEXT_PREFIX = "text:"
+_MOST_TEXTS = 10_000
+_text_ids: dict[int, str] = {}  # the same documents are found again and again; no text is kept
 
 
 def text_id(text: str) -> str:
     """Return the id of a document that has none: a hash from which the text cannot be read."""
-    return _TEXT_PREFIX + content_hash(text).hex()
+    key = hash(text)  # of the process, 64 bits under a secret key, and kept by the text itself
+    found = _text_ids.get(key)
+    if found is None:
+        found = _TEXT_PREFIX + content_hash(text).hex()
+        if len(_text_ids) >= _MOST_TEXTS:
+            _text_ids.clear()
+        _text_ids[key] = found
+    return found
 
 
 class TagLookup:

@@ -8,6 +8,7 @@ import pytest
 
 from rag_sourcebias.instrument import TagLookup, tag_lookup, text_id
 from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.tagging.store import content_hash
 from rag_sourcebias.types import DocTags
 
 HUMAN, LLM, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
@@ -87,3 +88,12 @@ def test_a_failure_is_not_remembered(store) -> None:
     with pytest.raises(TimeoutError):
         lookup.get(["a"])
     assert lookup.get(["a"]) == [HUMAN]
+
+
+def test_ids_of_texts_are_those_of_their_content_and_few_are_remembered(monkeypatch):
+    monkeypatch.setattr(tag_lookup, "_MOST_TEXTS", 3)
+    expected = {text: "text:" + content_hash(text).hex() for text in map(str, range(20))}
+    for _ in range(2):
+        for text, text_hash in expected.items():
+            assert text_id("".join(text)) == text_hash
+            assert len(tag_lookup._text_ids) <= 3
