@@ -3,10 +3,10 @@
     python benchmarks/speed/observe_llama_index.py [--quick] [--output FILE]
 
 The retriever does nothing, so that everything measured is LlamaIndex and the observation. CPU is
-that of the whole process, the queue's thread included. Variants run in turns within each round;
-the figures are medians over rounds of the difference to the bare retriever, after 25,000
-retrievals, with the garbage collector off. OpenInference has rounds of its own, in which ours runs as well: it leaves the process
-slower for whatever runs next, so that its neighbours would pay for it.
+that of the whole process, the queue's thread included. Variants run in turns within each round,
+with the garbage collector off; the figures are medians over rounds of the difference to the bare
+retriever, after 25,000 retrievals. OpenInference has rounds of its own, in which ours runs as
+well: it leaves the process slower for whatever runs next, and its neighbours would pay for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""LangChain: observe retrievals, tag documents, use our encoders; needs langchain-core only."""
+"""LangChain: observe retrievals, tag documents, use our encoders; needs langchain-core only.
+
+``StyleAdjustedDistance`` also needs langchain-classic, and is loaded on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias_integrations.langchain import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.langchain.callback import SourceBiasCallbackHandler
@@ -8,11 +13,23 @@ from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetrieve
 from rag_sourcebias_integrations.langchain.tagging import SourceTagger
 from rag_sourcebias_integrations.langchain.vectorstore import TaggedVectorStore
 
+if TYPE_CHECKING:
+    from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
+
 __all__ = [
     "DebiasCompressor",
     "EncoderEmbeddings",
     "InstrumentedRetriever",
     "SourceBiasCallbackHandler",
     "SourceTagger",
+    "StyleAdjustedDistance",
     "TaggedVectorStore",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name == "StyleAdjustedDistance":
+        from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
+
+        return StyleAdjustedDistance
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

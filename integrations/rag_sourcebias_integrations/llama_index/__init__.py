@@ -6,10 +6,15 @@ from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 from rag_sourcebias_integrations.llama_index.handler import SourceBiasEventHandler
 from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
 from rag_sourcebias_integrations.llama_index.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.llama_index.similarity import (
+    AdjustedResult,
+    StyleAdjustedSimilarity,
+)
 from rag_sourcebias_integrations.llama_index.spans import SourceBiasSpanHandler
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 __all__ = [
+    "AdjustedResult",
     "DebiasPostprocessor",
     "EncoderEmbedding",
     "InstrumentedRetriever",
@@ -18,4 +23,5 @@ __all__ = [
     "SourceBiasEventHandler",
     "SourceBiasSpanHandler",
     "SourceTagger",
+    "StyleAdjustedSimilarity",
 ]

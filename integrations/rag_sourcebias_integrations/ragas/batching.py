@@ -67,6 +67,6 @@ class JoinedCalls:
 
 
 def _forget(known: dict[Any, _Batch], loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
-    """A closed loop must not be kept, nor a batch of it be waited for."""  # noqa: D401
+    """A closed loop must not be kept, nor a batch of it be waited for."""
     if known.get(loop) is batch:
         del known[loop]

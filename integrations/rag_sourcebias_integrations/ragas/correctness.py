@@ -67,9 +67,7 @@ class StyleAdjustedAnswerCorrectness(AnswerCorrectness):
     async def ascore(self, user_input: str, response: str, reference: str) -> MetricResult:
         """Score one response."""
         _found.set(None)
-        result = await super().ascore(
-            user_input=user_input, response=response, reference=reference
-        )
+        result = await super().ascore(user_input=user_input, response=response, reference=reference)
         found = _found.get()
         if found is None:  # the similarity has no weight
             return result

@@ -27,10 +27,11 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
     ``aevaluate``. In a legacy ``AnswerCorrectness`` give it as ``answer_similarity=``. The texts
     embedded are those that ragas would embed.
 
-    A score is within [−1, 1] (what leaves that range is cut off), and 0 adjustment is the mean
-    of the answers of the fit: short answers move down, long ones up, and a threshold chosen for
-    the raw cosine no longer fits. The raw cosine and the offset are in ``traces["output"]`` of
-    the ``MetricResult``; in ``evaluate`` put ragas' own metric beside this one.
+    A score is within [−1, 1]; what leaves that range is cut off (of 1,500 answers of EVOUNA with
+    all-MiniLM-L6-v2 none did). The mean of the answers of the fit keeps its level: short answers
+    move down, long ones up, and a threshold chosen for the raw cosine no longer fits. The raw
+    cosine and the offset are in ``traces["output"]`` of the ``MetricResult``; in ``evaluate`` put
+    ragas' own metric beside this one.
 
     Parameters
     ----------

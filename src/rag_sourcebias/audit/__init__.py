@@ -1,6 +1,7 @@
 """The verbs: whole audits that return reports.
 
-Judged evaluations are loaded when first used: an audit of rankings needs nothing of them.
+Judged evaluations and summaries of texts are loaded when first used: an audit of rankings needs
+nothing of them.
 """
 
 from __future__ import annotations
@@ -12,22 +13,44 @@ from rag_sourcebias.audit.dataset import audit_source
 from rag_sourcebias.audit.source import measure_source_bias
 
 if TYPE_CHECKING:
+    from rag_sourcebias.audit.answers import measure_answer_bias
+    from rag_sourcebias.audit.answers_encoders import audit_answers
     from rag_sourcebias.audit.judged import (
         judge_items_with_intervals,
         judge_ranking_with_intervals,
         judge_with_intervals,
     )
+    from rag_sourcebias.audit.source_texts import source_text_statistics
+    from rag_sourcebias.audit.style import measure_style_bias
+    from rag_sourcebias.audit.style_texts import audit_style
+    from rag_sourcebias.audit.text_summaries import text_statistics
 
 __all__ = [
+    "audit_answers",
     "audit_source",
+    "audit_style",
     "judge_items_with_intervals",
     "judge_ranking_with_intervals",
     "judge_with_intervals",
+    "measure_answer_bias",
     "measure_source_bias",
+    "measure_style_bias",
+    "source_text_statistics",
+    "text_statistics",
 ]
+
+_HOMES = {
+    "audit_answers": "answers_encoders",
+    "audit_style": "style_texts",
+    "measure_answer_bias": "answers",
+    "measure_style_bias": "style",
+    "source_text_statistics": "source_texts",
+    "text_statistics": "text_summaries",
+}  # all others: judged
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
     if name in __all__:
-        return getattr(import_module("rag_sourcebias.audit.judged"), name)
+        home = _HOMES.get(name, "judged")
+        return getattr(import_module(f"rag_sourcebias.audit.{home}"), name)
     raise AttributeError(f"module 'rag_sourcebias.audit' has no attribute {name!r}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
-from rag_sourcebias.audit import audit_source, measure_source_bias
+from rag_sourcebias.audit import audit_source, measure_source_bias, source_text_statistics
 from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.checks import choice, require_writable
+from rag_sourcebias.cli.audit_answers import answers
+from rag_sourcebias.cli.audit_style import style
+from rag_sourcebias.cli.checks import choice, require_writable, whole_numbers
 from rag_sourcebias.cli.console import err, out, stages
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.errors import DataError
@@ -23,14 +26,18 @@ from rag_sourcebias.io import (
     read_tags,
 )
 from rag_sourcebias.report import write_report
+from rag_sourcebias.report.format import source_name
 from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.text_tables import print_text_statistics, renamed
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 
 __all__ = ["app"]
 
 _INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
 
-app = typer.Typer(no_args_is_help=True, help="Measure ranking skew.")
+app = typer.Typer(
+    no_args_is_help=True, help="Measure what rankings and scores favour besides relevance."
+)
 
 
 @app.command()
@@ -51,6 +58,7 @@ def source(
     sole_corpus: opt.SoleCorpus = True,
     length_matched: opt.LengthMatched = True,
     rerank_controls: opt.RerankControls = False,
+    text_statistics: opt.TextStatistics = False,
     baseline_source: opt.BaselineSource = "human",
     cutoffs: opt.Cutoffs = "1,3,5",
     measures: opt.Measures = "NDCG,MAP",
@@ -76,7 +84,7 @@ def source(
     """
     config = AuditConfig(
         baseline_source=baseline_source,
-        cutoffs=_cutoffs(cutoffs),
+        cutoffs=whole_numbers("cutoffs", cutoffs),
         measures=tuple(m.strip() for m in measures.split(",") if m.strip()),
         ties=choice("ties", ties, ("expected", "trec")),
         confidence_level=confidence_level,
@@ -86,8 +94,7 @@ def source(
     )
     require_writable(report)
     if run or qrels or tags:
-        if folder or sample or dataset or retriever or rerank:
-            raise DataError("--run, --qrels and --tags replace a data set and retrievers")
+        _require_runs_alone(folder, sample, dataset, retriever, rerank, texts=text_statistics)
         found = _audit_runs(run, qrels, tags, config)
     else:
         data = _load(folder, sample=sample, dataset=dataset, split=split)
@@ -105,11 +112,34 @@ def source(
                 rerank_controls=rerank_controls,
                 on_stage=progress.begin,
             )
+            found = _with_texts(found, data, progress.begin) if text_statistics else found
     _deliver(found, report)
+
+
+def _require_runs_alone(*others: object, texts: bool) -> None:
+    if any(others):
+        raise DataError("--run, --qrels and --tags replace a data set and retrievers")
+    if texts:
+        raise DataError("--text-statistics needs texts, and finished runs hold none")
+
+
+def _with_texts(report: SkewReport, data: Dataset, on_stage: Callable[[str], None]) -> SkewReport:
+    on_stage("describing texts")
+    config = report.config
+    found = source_text_statistics(
+        data.corpus,
+        config.baseline_source,
+        confidence_level=config.confidence_level,
+        rng=config.seed,
+    )
+    return replace(report, text_statistics=found)
 
 
 def _deliver(report: SkewReport, folder: Path | None) -> None:
     print_report(report, out)
+    base = report.config.baseline_source
+    names = {s.group: source_name(s.group) for s in report.text_statistics}
+    print_text_statistics(renamed(report.text_statistics, names), out, original=source_name(base))
     if folder is None:
         err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
         return
@@ -148,10 +178,5 @@ def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str)
     return load_sample() if sample else load_dataset(dataset or "")
 
 
-def _cutoffs(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
-    except ValueError:
-        raise DataError(
-            f"cutoffs {text!r}: write whole numbers separated by commas, as 1,3,5"
-        ) from None
+app.command()(style)
+app.command()(answers)

@@ -9,7 +9,13 @@ from typing import Any
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["choice", "number_pair", "require_writable", "require_writable_file"]
+__all__ = [
+    "choice",
+    "number_pair",
+    "require_writable",
+    "require_writable_file",
+    "whole_numbers",
+]
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
@@ -33,13 +39,24 @@ def number_pair(option: str, text: str) -> tuple[float, float]:
     return low, high
 
 
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read whole numbers separated by commas, sorted, each once."""
+    try:
+        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
+    except ValueError:
+        raise DataError(
+            f"{option} {text!r}: write whole numbers separated by commas, as 1,3,5"
+        ) from None
+
+
 def require_writable(folder: Path | None) -> None:
     """Refuse a report folder that cannot be written before the work, not after it."""
     if folder is None:
         return
-    if folder.is_file():
-        raise DataError(f"--report {folder} is a file; name a folder")
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        within = "" if existing == folder else f": {existing}"
+        raise DataError(f"--report {folder}{within} is a file; name a folder")
     if not os.access(existing, os.W_OK):
         raise DataError(f"--report {folder}: {existing} is not writable")
 

@@ -91,6 +91,15 @@ RerankControls = Annotated[
         rich_help_panel=_STATISTICS,
     ),
 ]
+TextStatistics = Annotated[
+    bool,
+    typer.Option(
+        "--text-statistics",
+        help="Also describe the texts: length, and what rewrites keep of their originals (BLEU, "
+        "METEOR, ROUGE-L, word overlap). Needs the extra text.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
 BaselineSource = Annotated[
     str,
     typer.Option(help="Source that the others are compared with.", rich_help_panel=_STATISTICS),

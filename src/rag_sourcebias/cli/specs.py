@@ -26,6 +26,7 @@ __all__ = ["SpecBuilder", "parse_spec"]
 
 _ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
 _BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
+_Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class SpecBuilder:
 
     cache: Path
     progress: Callable[[int, int], None]
-    _encoders: dict[tuple[str, tuple[tuple[str, str], ...]], Encoder] = field(default_factory=dict)
+    _encoders: dict[_Key, Encoder] = field(default_factory=dict)
 
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
@@ -105,6 +106,22 @@ class SpecBuilder:
             )
         return factory(self._encoder(spec), **rest)
 
+    def encoder(self, text: str) -> Encoder:
+        """Build the encoder that ``text`` names: ``model[,option=value…]``."""
+        # no kind goes before it, so that a path may hold a colon
+        spec = parse_spec(f"dense:{text}")
+        unknown = {k: v for k, v in spec.options.items() if k not in _ENCODER_OPTIONS}
+        if unknown or not spec.model:
+            raise DataError(
+                f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2"
+                if not spec.model
+                else f"an encoder has no option {', '.join(sorted(unknown))}; there are "
+                f"{', '.join(_ENCODER_OPTIONS)}"
+            )
+        # one model may be audited several times, with other settings
+        told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
+        return self._encoder(spec, name=",".join([spec.model, *told]))
+
     def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
         """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""
         return RerankedSpec(first, self._reranker(model), depth=depth)
@@ -122,11 +139,11 @@ class SpecBuilder:
         none = {k: None if v in ("none", "") else v for k, v in text.items()}
         return BM25Spec(**numbers, **none)  # type: ignore[arg-type]
 
-    def _encoder(self, spec: ParsedSpec) -> Encoder:
+    def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
         from rag_sourcebias.neural import SentenceEncoder
 
         options = {k: v for k, v in spec.options.items() if k in _ENCODER_OPTIONS}
-        key = (spec.model, tuple(sorted(options.items())))
+        key = (spec.model, name, tuple(sorted(options.items())))
         if key not in self._encoders:
             dtype = options.get("dtype", "float32")
             if dtype not in ("float32", "bfloat16"):
@@ -137,6 +154,7 @@ class SpecBuilder:
                 max_length=_integer(spec, "max_length"),
                 dtype="bfloat16" if dtype == "bfloat16" else "float32",
                 device=options.get("device"),
+                name=name,
             )
             self._encoders[key] = CachedEncoder(
                 encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self.progress

@@ -1,5 +1,6 @@
-"""Readers and writers: runs, judgments, tags, BEIR folders, reports, named data sets."""
+"""Readers and writers: runs, judgments, tags, styles, answers, BEIR folders, reports."""
 
+from rag_sourcebias.io.answer_tables import read_answer_scores, read_answer_texts
 from rag_sourcebias.io.archive import extract_zip
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.beir_corpus import source_of_stem
@@ -13,6 +14,8 @@ from rag_sourcebias.io.judged import join_judged, read_judged_items
 from rag_sourcebias.io.judged_sample import load_judged_sample
 from rag_sourcebias.io.label_files import read_label_distributions
 from rag_sourcebias.io.reports import read_report_json, write_report_json
+from rag_sourcebias.io.styled_sample import load_styled_sample
+from rag_sourcebias.io.styled_texts import read_styled_texts
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.tags_write import write_tags
 from rag_sourcebias.io.trec import read_qrels, read_run, write_run
@@ -27,12 +30,16 @@ __all__ = [
     "load_dataset",
     "load_judged_sample",
     "load_sample",
+    "load_styled_sample",
+    "read_answer_scores",
+    "read_answer_texts",
     "read_beir",
     "read_judged_items",
     "read_label_distributions",
     "read_qrels",
     "read_report_json",
     "read_run",
+    "read_styled_texts",
     "read_tags",
     "source_of_stem",
     "write_atomic",

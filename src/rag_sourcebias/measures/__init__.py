@@ -1,5 +1,12 @@
 """What is measured: ranking quality per source, twins, exposure, text."""
 
+from rag_sourcebias.measures.adjusted_similarity import (
+    AdjustedScores,
+    ResponseAdjuster,
+    cosine_similarities,
+    fit_similarity_adjustment,
+)
+from rag_sourcebias.measures.adjustment_file import read_adjustment, write_adjustment
 from rag_sourcebias.measures.answer_adjustment import (
     StyleAdjustment,
     cross_fit_adjustment,
@@ -40,14 +47,23 @@ from rag_sourcebias.measures.style_matrix import StyleMatrix
 from rag_sourcebias.measures.style_ranks import StyleRanks, rank_versions, style_ranks
 from rag_sourcebias.measures.style_run import run_style_ranks
 from rag_sourcebias.measures.text import jaccard, match_lengths, mean_words, overlap, word_counts
+from rag_sourcebias.measures.text_similarity import meteor_mode
+from rag_sourcebias.measures.text_values import (
+    TEXT_STATISTICS,
+    installed_statistics,
+    text_scores,
+)
 from rag_sourcebias.measures.twins import TwinRanks, count_pairs, other_above, twin_ranks
 
 __all__ = [
     "MEASURES",
+    "TEXT_STATISTICS",
+    "AdjustedScores",
     "Exposure",
     "LengthAdjusted",
     "MatchingEffect",
     "PairedAnswers",
+    "ResponseAdjuster",
     "StyleAdjustment",
     "StyleMatrix",
     "StyleRanks",
@@ -56,24 +72,29 @@ __all__ = [
     "attention_weights",
     "awrf",
     "correctness_auc",
+    "cosine_similarities",
     "count_pairs",
     "cross_fit_adjustment",
     "delta_ndsr",
     "exposure",
     "fit_adjustment",
+    "fit_similarity_adjustment",
     "group_scores",
+    "installed_statistics",
     "jaccard",
     "length_adjusted",
     "match_lengths",
     "matching_effect",
     "max_unfairness",
     "mean_words",
+    "meteor_mode",
     "null_unfairness",
     "other_above",
     "overlap",
     "paired_correct",
     "rank_inversions",
     "rank_versions",
+    "read_adjustment",
     "reference_similarity",
     "relative_delta",
     "run_style_ranks",
@@ -84,10 +105,12 @@ __all__ = [
     "style_ranks",
     "summarise_unfairness",
     "system_aucs",
+    "text_scores",
     "threshold_verdicts",
     "twin_ranks",
     "unfairness",
     "unfairness_score",
     "verdict_flips",
     "word_counts",
+    "write_adjustment",
 ]

@@ -43,6 +43,9 @@ class StyleAdjustment:
         Makes the mean offset of the fitted answers 0: the score keeps its level.
     n_answers, n_questions : int
         Correct answers behind it, and their questions, each with at least two.
+    encoder : str
+        Fingerprint of the encoder whose similarities it was fitted on; empty where it is not
+        known, or where the scores come from something else.
     """
 
     shortest: float
@@ -53,6 +56,7 @@ class StyleAdjustment:
     center: float
     n_answers: int
     n_questions: int
+    encoder: str = ""
 
     def offset(self, answers: AnswerScores) -> FloatArray:
         """What style adds to the score of each answer; shape (len(answers),)."""
@@ -70,7 +74,9 @@ class StyleAdjustment:
         return answers.with_scores(answers.scores - self.offset(answers))
 
 
-def fit_adjustment(answers: AnswerScores, *, within_systems: bool = False) -> StyleAdjustment:
+def fit_adjustment(
+    answers: AnswerScores, *, within_systems: bool = False, encoder: str = ""
+) -> StyleAdjustment:
     """Learn from correct answers to the same questions what style adds to the score.
 
     Least squares of score − mean over the question on the same differences of ln(1 + words),
@@ -82,6 +88,8 @@ def fit_adjustment(answers: AnswerScores, *, within_systems: bool = False) -> St
     within_systems : bool
         Take out the mean of each system too, so that only answers of one system of different
         length say what length does. It removes less, and nothing that length does not explain.
+    encoder : str
+        Fingerprint of the encoder behind the scores, kept with the adjustment.
 
     Raises
     ------
@@ -140,6 +148,7 @@ def fit_adjustment(answers: AnswerScores, *, within_systems: bool = False) -> St
         center=float((terms @ coefficients).mean()),
         n_answers=n,
         n_questions=n_questions,
+        encoder=encoder,
     )
 
 

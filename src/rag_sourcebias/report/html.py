@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count as counter
 from typing import Any
 
-from rag_sourcebias.report import facts, plots, tables, twin_plots
+from rag_sourcebias.report import facts, plots, tables, text_plots, text_tables, twin_plots
 from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
@@ -78,6 +78,7 @@ def _context(report: SkewReport) -> dict[str, Any]:
         "awrf": [
             (label(s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
         ],
+        "texts": _texts(report),
         "reading": how_to_read(report),
         "assumptions": assumptions(report),
         "caveats": caveats(report),
@@ -157,6 +158,24 @@ def _groups(report: SkewReport, scale: float) -> Iterator[dict[str, Any]]:
                         for cell in cells
                     ],
                 }
+
+
+def _texts(report: SkewReport) -> dict[str, Any] | None:
+    if not report.text_statistics:
+        return None
+    names = names_of(report)
+    found = text_tables.renamed(report.text_statistics, names)
+    original = names[baseline_of(report)]
+    title, text = text_tables.SOURCE_SECTION
+    picture = text_plots.text_plot(found, original=original, uid="texts", title=title)
+    return {
+        "title": title,
+        "text": text,
+        "key": text_tables.text_key(found),
+        "notes": text_tables.text_notes(found),
+        "table": text_tables.text_table(found, original=original),
+        "figures": [("Texts by source", picture)],
+    }
 
 
 def _plots(report: SkewReport) -> dict[str, list[tuple[str, str]]]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rag_sourcebias.report import facts, tables
+from rag_sourcebias.report import facts, tables, text_tables
 from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import number
 from rag_sourcebias.report.headline import headline
 from rag_sourcebias.report.marks import bullets, escape, table
 from rag_sourcebias.report.texts import SECTIONS, star_note
 from rag_sourcebias.report.verdicts import verdicts
-from rag_sourcebias.report.view import assumptions, caveats, label, refusals
+from rag_sourcebias.report.view import (
+    assumptions,
+    baseline_of,
+    caveats,
+    label,
+    names_of,
+    refusals,
+)
 from rag_sourcebias.types.reports import SkewReport
 
 __all__ = ["to_markdown"]
@@ -39,6 +46,7 @@ def to_markdown(report: SkewReport) -> str:
             blocks += [f"## {title}", escape(text), table(content)]
             if name == "exposure":
                 blocks.append(bullets(_awrf(report)))
+    blocks += _texts(report)
     blocks += ["## How to read this"]
     blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
     blocks += ["## Assumptions"]
@@ -55,6 +63,17 @@ def to_markdown(report: SkewReport) -> str:
         for make in (facts.config_table, facts.settings_table, facts.environment_table)
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _texts(report: SkewReport) -> list[str]:
+    if not report.text_statistics:
+        return []
+    names = names_of(report)
+    found = text_tables.renamed(report.text_statistics, names)
+    title, text = text_tables.SOURCE_SECTION
+    content = text_tables.text_table(found, original=names[baseline_of(report)])
+    notes = bullets(f"{note}." for note in text_tables.text_notes(found))
+    return [f"## {title}", escape(text), table(content), notes]
 
 
 def _awrf(report: SkewReport) -> Iterable[str]:

@@ -5,6 +5,7 @@ from rag_sourcebias.retrieval.cached import CachedEncoder, CachedReranker
 from rag_sourcebias.retrieval.dense import DenseSpec
 from rag_sourcebias.retrieval.lexical import BM25Spec
 from rag_sourcebias.retrieval.rerank import RerankedSpec, rerank
+from rag_sourcebias.retrieval.version_scores import version_scores
 
 __all__ = [
     "BM25Spec",
@@ -14,4 +15,5 @@ __all__ = [
     "RerankedSpec",
     "VectorCache",
     "rerank",
+    "version_scores",
 ]

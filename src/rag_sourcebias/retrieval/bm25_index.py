@@ -82,17 +82,10 @@ class BM25Retriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query that share a word with it."""
-        tokens = _import_bm25s().tokenize(
-            [query.text for query in queries],
-            stopwords=self.stopwords,
-            token_pattern=_TOKENS,
-            stemmer=self.stemmer,
-            return_ids=False,
-            show_progress=False,
-        )
+        words = self.word_codes([query.text for query in queries])
 
         def score(rows: slice) -> npt.NDArray[np.float32]:
-            scores = np.stack([self._scores(words) for words in tokens[rows]])
+            scores = np.stack([self._scores(codes) for codes in words[rows]])
             return np.where(scores > 0, scores, np.float32(-np.inf))
 
         return top_documents(
@@ -103,9 +96,20 @@ class BM25Retriever:
             name=self.name,
         )
 
-    def _scores(self, words: list[str]) -> npt.NDArray[np.float32]:
-        scores = self.index.get_scores_from_ids(self.index.get_tokens_ids(words))
-        return np.asarray(scores, dtype=np.float32)
+    def word_codes(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the code of every word of each text that the index knows, repeats included."""
+        tokens = _import_bm25s().tokenize(
+            list(texts),
+            stopwords=self.stopwords,
+            token_pattern=_TOKENS,
+            stemmer=self.stemmer,
+            return_ids=False,
+            show_progress=False,
+        )
+        return [self.index.get_tokens_ids(words) for words in tokens]
+
+    def _scores(self, codes: list[int]) -> npt.NDArray[np.float32]:
+        return np.asarray(self.index.get_scores_from_ids(codes), dtype=np.float32)
 
 
 def _import_bm25s() -> Any:  # noqa: ANN401 - an untyped module

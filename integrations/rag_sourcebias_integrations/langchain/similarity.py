@@ -1,0 +1,123 @@
+"""LangChain's embedding distance without what the style of a prediction adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.utils import pre_init
+from pydantic import PrivateAttr
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures.adjusted_similarity import ResponseAdjuster, cosine_similarities
+from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
+from rag_sourcebias.protocols import Encoder
+from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+
+__all__ = ["StyleAdjustedDistance"]
+
+require(
+    "langchain_classic",
+    package="langchain-classic",
+    extra="langchain-classic",
+    feature="StyleAdjustedDistance",
+)
+
+from langchain_classic.evaluation.embedding_distance import (  # noqa: E402
+    EmbeddingDistance,
+    EmbeddingDistanceEvalChain,
+)
+
+
+class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
+    """Cosine distance of prediction and reference, plus what the prediction's length hides.
+
+    A distance: lower is better. It is 1 − (cosine − offset) (METHODS §3), kept within [0, 2].
+    The texts embedded are those of ``EmbeddingDistanceEvalChain``. A result also holds
+    ``raw_score``, the distance as LangChain gives it, and ``style_offset``.
+
+    Parameters
+    ----------
+    embeddings : Encoder or Embeddings
+        What the adjustment was fitted on; checked where both are known.
+    adjustment : StyleAdjustment
+        Of :func:`~rag_sourcebias.measures.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.measures.read_adjustment`.
+    covariates : mapping of str to function, optional
+        How covariates of the fit are computed from a prediction.
+    **options
+        As for ``EmbeddingDistanceEvalChain``.
+
+    Raises
+    ------
+    DataError
+        If these do not go together, or another distance than cosine is asked for; on
+        evaluation, if a vector is zero or not finite.
+    """
+
+    _adjust: Any = PrivateAttr()
+
+    def __init__(
+        self,
+        embeddings: Embeddings | Encoder,
+        adjustment: StyleAdjustment,
+        *,
+        covariates: Mapping[str, Callable[[str], float]] | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        adjuster = ResponseAdjuster(adjustment, covariates)
+        if not isinstance(embeddings, Embeddings):
+            embeddings = EncoderEmbeddings(embeddings)  # refuses what is no encoder
+        if isinstance(embeddings, EncoderEmbeddings):
+            adjuster.check_encoder(embeddings.encoder.fingerprint)
+        super().__init__(embeddings=embeddings, **options)
+        if self.distance_metric is not EmbeddingDistance.COSINE:
+            raise DataError(
+                f"distance {self.distance_metric.value!r} cannot be adjusted; the adjustment is "
+                "one of the cosine"
+            )
+        self._adjust = adjuster
+
+    @pre_init
+    def _validate_tiktoken_installed(cls, values: dict[str, Any]) -> dict[str, Any]:  # noqa: N805
+        """Ask for nothing of OpenAI, which LangChain's chain does whatever embeds."""
+        return values
+
+    @property
+    def evaluation_name(self) -> str:
+        """Name that LangChain shows."""
+        return "style_adjusted_cosine_distance"
+
+    @property
+    def output_keys(self) -> list[str]:
+        """Keys of a result."""
+        return ["score", "raw_score", "style_offset"]
+
+    def _prepare_output(self, result: dict[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = super()._prepare_output(result)
+        return kept | {key: result[key] for key in self.output_keys}
+
+    def _call(
+        self,
+        inputs: dict[str, Any],
+        run_manager: Any = None,  # noqa: ANN401, ARG002
+    ) -> dict[str, Any]:
+        vectors = self.embeddings.embed_documents([inputs["prediction"], inputs["reference"]])
+        return self._scored(inputs["prediction"], vectors)
+
+    async def _acall(
+        self,
+        inputs: dict[str, Any],
+        run_manager: Any = None,  # noqa: ANN401, ARG002
+    ) -> dict[str, Any]:
+        vectors = await self.embeddings.aembed_documents(
+            [inputs["prediction"], inputs["reference"]]
+        )
+        return self._scored(inputs["prediction"], vectors)
+
+    def _scored(self, prediction: str, vectors: list[list[float]]) -> dict[str, Any]:
+        cosine = cosine_similarities([vectors[0]], [vectors[1]])
+        similarity, offset, score = (float(x[0]) for x in self._adjust([prediction], cosine))
+        return {"score": 1 - score, "raw_score": 1 - similarity, "style_offset": offset}

@@ -1,0 +1,127 @@
+"""``audit answers``: how much a correctness score rewards style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.audit import audit_answers, measure_answer_bias
+from rag_sourcebias.cli import answer_options as opt
+from rag_sourcebias.cli import options as common
+from rag_sourcebias.cli import style_options as style
+from rag_sourcebias.cli.checks import require_writable
+from rag_sourcebias.cli.console import stages
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import cache_dir, read_answer_scores, read_answer_texts
+from rag_sourcebias.types import AnswerConfig, AnswerTexts
+
+__all__ = ["answers"]
+
+
+def answers(
+    files: opt.AnswersFiles,
+    *,
+    separator: opt.Separator = None,
+    encoder: opt.Encoders = None,
+    scores: opt.ScoreColumns = None,
+    threshold: opt.Threshold = None,
+    cache: common.Cache = None,
+    adjust: opt.Adjust = True,
+    fit_on: opt.FitOn = None,
+    folds: opt.Folds = 5,
+    labels: opt.Labels = None,
+    text_statistics: opt.TextStatistics = True,
+    confidence_level: common.ConfidenceLevel = 0.95,
+    resamples: style.Resamples = 10_000,
+    seed: common.Seed = 0,
+    report: common.ReportFolder = None,
+) -> None:
+    """Measure how much a similarity score of correctness rewards a system's style.
+
+    People marked the answers of several systems correct or wrong. Where all are correct, scores
+    should not differ between systems; where they do, style decides. Reports the differences with
+    intervals, what they do to verdicts and to the order of systems, and a score adjusted for
+    style.
+
+    [bold]Examples[/]
+
+        rag-sourcebias audit answers answers.csv --encoder all-MiniLM-L6-v2 --report report
+
+        rag-sourcebias audit answers NQ.json.gz --encoder all-MiniLM-L6-v2 --fit-on TQ.json.gz
+
+        rag-sourcebias audit answers ragas.csv --scores semantic_similarity --threshold 0.7
+    """
+    config = AnswerConfig(
+        threshold=threshold,
+        adjust=adjust,
+        folds=folds,
+        labels=labels,
+        confidence_level=confidence_level,
+        resamples=resamples,
+        seed=seed,
+    )
+    if bool(encoder) == bool(scores):
+        raise DataError(
+            "give the score to audit: --encoder <model>, such as all-MiniLM-L6-v2, or --scores "
+            "<column> of the table"
+        )
+    if fit_on is not None and not adjust:
+        raise DataError("--fit-on names what the adjustment is learnt from; leave --no-adjust out")
+    require_writable(report)
+    texts = _read(files, separator)
+    other = None if fit_on is None else read_answer_texts(fit_on, separator=separator)
+    if scores:
+        found = measure_answer_bias(
+            _columns(files, scores),
+            texts,
+            config=config,
+            fit_scores=None if fit_on is None else read_answer_scores(fit_on, scores),
+            fit_on=other,
+            text_statistics=text_statistics,
+        )
+    else:
+        with stages() as progress:
+            builder = SpecBuilder(cache or cache_dir(), progress.advance)
+            found = audit_answers(
+                texts,
+                [builder.encoder(text) for text in encoder or []],
+                fit_on=other,
+                config=config,
+                text_statistics=text_statistics,
+                on_stage=progress.begin,
+            )
+    deliver(found, report)
+
+
+def _read(files: Sequence[Path], separator: str | None) -> AnswerTexts:
+    """Read one file, or several with one system each."""
+    parts = [read_answer_texts(file, separator=separator) for file in files]
+    if len(parts) == 1:
+        return parts[0]
+    where: dict[tuple[str, str], int] = {}
+    for i, part in enumerate(parts):
+        for pair in zip(part.question_ids, part.systems, strict=True):
+            first = where.setdefault(pair, i)
+            if first != i:
+                raise DataError(
+                    f"{files[i]}: the answer of {pair[1]!r} to question {pair[0]!r:.100} stands "
+                    f"in {files[first]} too; keep one, or tell systems apart in a column system"
+                )
+    return AnswerTexts(
+        question_ids=tuple(q for part in parts for q in part.question_ids),
+        systems=tuple(s for part in parts for s in part.systems),
+        answers=tuple(a for part in parts for a in part.answers),
+        references=tuple(r for part in parts for r in part.references),
+        correct=np.concatenate([part.correct for part in parts]),
+        name=", ".join(part.name for part in parts),
+    )
+
+
+def _columns(files: Sequence[Path], names: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
+    parts = [read_answer_scores(file, names) for file in files]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}

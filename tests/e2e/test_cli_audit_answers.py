@@ -1,0 +1,188 @@
+"""``audit answers`` as a user runs it: real files, real output, and every bad input explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, run, succeed, write_csv
+
+from rag_sourcebias.io import read_answer_texts
+
+pytestmark = pytest.mark.frameworks
+
+GUIDE = Path(__file__).parents[2] / "docs" / "answers.md"
+
+HEAD = ("question_id", "system", "answer", "reference", "correct", "sim", "noise")
+WORDS = {"kurz": 2, "mid": 12, "lang": 40}
+AUDIT = ("audit", "answers", "answers.csv", "--resamples", "200", "--no-text-statistics")
+SCORED = (*AUDIT, "--scores", "sim")
+
+
+def rows(n: int, seed: int) -> list[list[object]]:
+    """Answers that are mostly right; ``sim`` falls with length, and a little when wrong."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n):
+        for system, words in WORDS.items():
+            correct = rng.random() < 0.8
+            answer = " ".join(["Straße"] + ["wort"] * (words - 1 + int(rng.integers(3))))
+            score = 0.9 - 0.12 * np.log(words) + 0.1 * correct + 0.05 * rng.normal()
+            cells = [f"q{i}", system, answer, "Straße", "yes" if correct else "no"]
+            found.append([*cells, f"{score:.4f}", f"{rng.normal():.4f}"])
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_csv(tmp_path / "answers.csv", HEAD, rows(60, 1))
+    write_csv(tmp_path / "other.csv", HEAD, rows(60, 2))
+    return tmp_path
+
+
+def report_of(folder: Path) -> dict:
+    found: dict = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_score_that_rewards_short_answers(folder: Path) -> None:
+    shown = succeed(*SCORED, "--scores", "noise", "--report", "out", cwd=folder)
+    assert "kurz" in shown
+    assert "sim" in shown
+    found = report_of(folder / "out")
+    assert found["kind"] == "answers"
+    assert found["name"] == "answers.csv"
+    sim, noise = found["scorers"]
+    means = dict(zip(WORDS, sim["raw"]["spread"]["means"], strict=True))
+    assert means["kurz"] > means["mid"] > means["lang"]
+    assert sim["raw"]["unfairness"]["lower"] > 0.05
+    assert sim["spread_cut"] > 0.5
+    assert sim["adjusted"]["auc"]["estimate"] > sim["raw"]["auc"]["estimate"]
+    assert noise["raw"]["auc"]["lower"] < 0.5 < noise["raw"]["auc"]["upper"]
+    for name in ("report.html", "report.md"):
+        assert "kurz" in (folder / "out" / name).read_text(encoding="utf-8")
+    again = succeed("report", "show", "out/report.json", "--to", "again", cwd=folder)
+    assert again == shown
+    assert report_of(folder / "again") == found
+
+
+def test_options_reach_the_audit(folder: Path) -> None:
+    succeed(
+        *SCORED, "--fit-on", "other.csv", "--threshold", "0.6", "--labels", "20", "--report", "out",
+        "--confidence-level", "0.9", cwd=folder,
+    )  # fmt: skip
+    found = report_of(folder / "out")
+    (scorer,) = found["scorers"]
+    assert scorer["raw"]["threshold"] == 0.6
+    assert "other.csv" in scorer["adjustment"]
+    assert {c["n_labeled"] for c in scorer["correctness"]} == {20}
+    assert scorer["raw"]["unfairness"]["confidence_level"] == 0.9
+    succeed(*SCORED, "--no-adjust", "--report", "plain", cwd=folder)
+    (scorer,) = report_of(folder / "plain")["scorers"]
+    assert scorer["adjusted"] is None
+    assert len(scorer["adjusted_scores"]) == 0
+
+
+def test_one_file_per_system(folder: Path) -> None:
+    head = ("user_input", "response", "reference", "correct", "sim")
+    for system in WORDS:
+        mine = [[r[0], *r[2:6]] for r in rows(60, 1) if r[1] == system]
+        write_csv(folder / f"{system}.csv", head, mine)
+    files = [f"{system}.csv" for system in WORDS]
+    options = ("--scores", "sim", "--resamples", "200", "--no-text-statistics")
+    shown = succeed("audit", "answers", *files, *options, "--report", "out", cwd=folder)
+    assert all(system in shown for system in WORDS)
+    one = succeed(*SCORED, "--report", "one", cwd=folder)
+    assert one
+    both = [report_of(folder / name)["scorers"][0]["raw"]["spread"] for name in ("out", "one")]
+    assert both[0]["means"] == pytest.approx(both[1]["means"])
+    told = refused("audit", "answers", "mid.csv", "answers.csv", "answers.csv", cwd=folder)
+    assert "--encoder" in told
+    twice = refused("audit", "answers", "answers.csv", "answers.csv", *options, cwd=folder)
+    assert "'kurz'" in twice
+    assert "too" in twice
+
+
+def test_empty_answers_and_missing_scores_are_counted(folder: Path) -> None:
+    some = rows(60, 1)
+    some[0][2], some[1][5], some[2][4] = "", "", ""
+    write_csv(folder / "answers.csv", HEAD, some)
+    succeed(*SCORED, "--report", "out", cwd=folder)
+    found = report_of(folder / "out")
+    kurz, mid, lang = found["systems"]
+    assert (kurz["n_empty"], mid["n_empty"], lang["n_empty"]) == (1, 0, 0)
+    assert lang["n_correct"] + lang["n_wrong"] == 59
+    assert found["scorers"][0]["scores"][1] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("nowhere.csv", "--scores", "sim"), ("nowhere.csv", "does not exist")),
+        ((".", "--scores", "sim"), ("is a folder",)),
+        (("empty.csv", "--scores", "sim"), ("empty.csv", "is empty")),
+        (("answers.csv",), ("--encoder <model>", "--scores")),
+        (("answers.csv", "--scores", "sim", "--encoder", "x"), ("--encoder <model>", "--scores")),
+        (("answers.csv", "--scores", "bleu"), ("'bleu'", "sim, noise")),
+        (("answers.csv", "--scores", "answer"), ("answers.csv:2", "not a finite number")),
+        (("answers.csv", "--encoder", "./none"), ("./none", "no model folder")),
+        (("answers.csv", "--scores", "sim", "--folds", "1"), ("folds 1", "at least 2")),
+        (("answers.csv", "--scores", "sim", "--labels", "1"), ("labels 1", "at least 2")),
+        (("answers.csv", "--scores", "sim", "--resamples", "9"), ("resamples 9", "100")),
+        (("answers.csv", "--scores", "sim", "--confidence-level", "2"), ("2", "(0, 1)")),
+        (("answers.csv", "--scores", "sim", "--threshold", "nan"), ("threshold", "nan")),
+        (("answers.csv", "--scores", "sim", "--fit-on", "none.csv"), ("none.csv",)),
+        (
+            ("answers.csv", "--scores", "sim", "--fit-on", "other.csv", "--no-adjust"),
+            ("--fit-on", "--no-adjust"),
+        ),
+        (("answers.csv", "--scores", "sim", "--separator", ""), ("separator ''",)),
+        (("answers.csv", "--scores", "sim", "--report", "empty.csv"), ("is a file",)),
+        (("infinite.csv", "--scores", "sim"), ("infinite.csv:2", "'inf'", "finite")),
+        (("alone.csv", "--scores", "sim"), ("system", "2")),
+        (("wrong.csv", "--scores", "sim"), ("correct",)),
+        (("unjudged.csv", "--scores", "sim"), ("judged",)),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    folder: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    data = rows(30, 1)
+    (folder / "empty.csv").write_text("\n", encoding="utf-8")
+    write_csv(folder / "infinite.csv", HEAD, [[*data[0][:5], "inf", "0"], *data[1:]])
+    write_csv(folder / "alone.csv", HEAD, [row for row in data if row[1] == "mid"])
+    write_csv(folder / "wrong.csv", HEAD, [[*row[:4], "no", *row[5:]] for row in data])
+    write_csv(folder / "unjudged.csv", HEAD, [[*row[:4], "", *row[5:]] for row in data])
+    told = refused("audit", "answers", *options, "--cache", "cache", cwd=folder)
+    assert "Traceback" not in told
+    for word in words:
+        assert word in told
+
+
+def test_the_table_in_the_docs_is_read(tmp_path: Path) -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    (example,) = re.findall(r"```\n(question_id.*?)```", text, flags=re.DOTALL)
+    (tmp_path / "answers.csv").write_text(example, encoding="utf-8")
+    texts = read_answer_texts(tmp_path / "answers.csv")
+    assert texts.systems == ("gpt-4", "mistral", "gpt-4")
+    assert texts.answers == ("It was written by Ann, in 1949.", "Bea", "")
+    np.testing.assert_array_equal(texts.correct, [1, 0, np.nan])
+
+
+def test_an_encoder_scores_answers(folder: Path) -> None:
+    write_csv(folder / "answers.csv", HEAD, rows(30, 1))
+    options = ("--encoder", "all-MiniLM-L6-v2,max_length=32", "--cache", "cache")
+    succeed(*AUDIT, *options, "--report", "out", cwd=folder)
+    (scorer,) = report_of(folder / "out")["scorers"]
+    assert "32 tokens" in scorer["settings"].values()
+    assert -1 <= min(scorer["scores"]) < max(scorer["scores"]) <= 1
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    shown = run("audit", "answers", "--help", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for word in ("--encoder", "--scores", "--fit-on", "answer_<system>", "Examples"):
+        assert word in shown.stdout

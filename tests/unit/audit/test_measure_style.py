@@ -1,0 +1,279 @@
+"""The verb that measures style bias from similarities."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.audit import measure_style_bias
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference import adjust_p_values
+from rag_sourcebias.measures import length_adjusted
+from rag_sourcebias.types import StyleConfig, StyledTexts, StyleReport
+
+DOCS = ("human", "a", "b", "c")
+FORMS = ("original", "a", "c")
+CONFIG = StyleConfig(resamples=400)
+
+
+def styled(n, *, docs=DOCS, forms=FORMS, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+
+    def column(side, style, least):
+        return tuple(
+            f"{side} {style} {i} " + "word " * int(rng.integers(least, 40)) for i in range(n)
+        )
+
+    values = {
+        "query_ids": tuple(f"q{i}" for i in range(n)),
+        "queries": {style: column("query", style, 1) for style in forms},
+        "documents": {style: column("text", style, 10) for style in docs},
+        "license": "CC0",
+        "attribution": "me",
+    }
+    return StyledTexts(**{**values, **changes})
+
+
+def similarities(n, *, seed=1, match=0.0):
+    rng = np.random.default_rng(seed)
+    found = rng.normal(-0.6 * np.arange(4), 1, (n, 3, 4))
+    found[:, 1, 1] += match
+    found[:, 2, 3] += match
+    return found
+
+
+def test_every_figure_against_its_definition():
+    n, scores, texts = 60, similarities(60, match=1.0), styled(60)
+    report = measure_style_bias({"x": scores}, texts, config=CONFIG, settings={"x": {"k": "v"}})
+    system = report.system("x")
+    ranks = stats.rankdata(-scores, axis=2)
+    assert np.array_equal(system.ranks, ranks)
+    assert system.settings == {"k": "v"}
+    lengths = np.array([[len(texts.documents[s][i].split()) for s in DOCS] for i in range(n)])
+    for at, row in enumerate(system.rows):
+        own, means = ranks[:, at], ranks[:, at].mean(axis=0)
+        assert row.query_style == FORMS[at]
+        assert [i.estimate for i in row.average_ranks] == pytest.approx(means)
+        assert row.unfairness.score == pytest.approx(np.ptp(means) * means.std())
+        assert row.unfairness_interval.estimate == pytest.approx(row.unfairness.score)
+        expected = stats.friedmanchisquare(*own.T)
+        assert (row.friedman.statistic, row.friedman.p_value) == pytest.approx(tuple(expected))
+        adjusted = length_adjusted(own, lengths)
+        assert row.length_slope == pytest.approx(adjusted.slope)
+        assert [i.estimate for i in row.adjusted_ranks] == pytest.approx(adjusted.adjusted)
+        assert [(p.first, p.second) for p in row.against_original] == [
+            (style, "human") for style in DOCS[1:]
+        ]
+        for j, pair in enumerate(row.against_original, start=1):
+            difference = own[:, j] - own[:, 0]
+            low, high = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
+            assert pair.difference == pair.interval.estimate == pytest.approx(difference.mean())
+            assert (pair.interval.lower, pair.interval.upper) == pytest.approx((low, high))
+        assert [p.p_adjusted for p in row.against_original] == pytest.approx(
+            adjust_p_values([p.p_value for p in row.against_original])
+        )
+    scores_of_rows = [row.unfairness.score for row in system.rows]
+    assert system.mean_unfairness.estimate == pytest.approx(np.mean(scores_of_rows))
+    assert system.sd_unfairness.estimate == pytest.approx(np.std(scores_of_rows))
+
+
+def test_all_pairs_under_the_original_queries():
+    scores = similarities(60)
+    system = measure_style_bias({"x": scores}, styled(60), config=CONFIG).system("x")
+    ranks = stats.rankdata(-scores[:, 0], axis=1)
+    assert [(p.first, p.second) for p in system.pairs] == list(itertools.combinations(DOCS, 2))
+    for pair in system.pairs:
+        i, j = DOCS.index(pair.first), DOCS.index(pair.second)
+        assert pair.difference == pytest.approx((ranks[:, i] - ranks[:, j]).mean())
+    assert [p.p_adjusted for p in system.pairs] == pytest.approx(
+        adjust_p_values([p.p_value for p in system.pairs])
+    )
+    assert min(p.p_adjusted for p in system.pairs) == pytest.approx(6 / 401)
+
+
+def test_matching_compares_a_column_with_its_diagonal():
+    scores = similarities(80, match=1.5)
+    system = measure_style_bias({"x": scores}, styled(80), config=CONFIG).system("x")
+    ranks = stats.rankdata(-scores, axis=2)
+    gain_a = (ranks[:, 0, 1] + ranks[:, 2, 1]) / 2 - ranks[:, 1, 1]
+    gain_c = (ranks[:, 0, 3] + ranks[:, 1, 3]) / 2 - ranks[:, 2, 3]
+    found = {gain.style: gain for gain in system.matching}
+    assert list(found) == ["a", "c", ""]
+    assert found["a"].mean == found["a"].gain.estimate == pytest.approx(gain_a.mean())
+    low, high = stats.ttest_1samp((gain_a + gain_c) / 2, 0).confidence_interval(0.95)
+    assert (found[""].gain.lower, found[""].gain.upper) == pytest.approx((low, high))
+    assert found[""].gain.lower > 0
+
+
+def test_no_matching_without_a_common_style_or_a_second_query_style():
+    scores = similarities(30)
+    other = styled(30, forms=("original", "x", "y"))
+    assert measure_style_bias({"s": scores}, other, config=CONFIG).systems[0].matching == ()
+    one = styled(30, forms=("original",))
+    report = measure_style_bias({"s": scores[:, :1]}, one, config=CONFIG)
+    assert report.systems[0].matching == ()
+    assert report.systems[0].sd_unfairness is None
+    # An original wording is no style: a document style of its name does not match it.
+    named = styled(30, docs=("original", "a", "b", "c"))
+    report = measure_style_bias({"s": scores}, named)
+    assert [gain.style for gain in report.systems[0].matching] == ["a", "c", ""]
+
+
+def test_a_missing_version_takes_its_query_from_all_systems():
+    n = 40
+    texts = styled(n)
+    blank = {**texts.documents, "b": (None, "  ", *texts.documents["b"][2:])}
+    holes = styled(n, documents=blank)
+    first, second = similarities(n, seed=1), similarities(n, seed=2)
+    first[5, 1, 2] = np.nan
+    report = measure_style_bias({"x": first, "y": second}, holes, config=CONFIG)
+    assert report.data.dropped == ("q0", "q1", "q5")
+    assert report.data.n_queries == 37
+    keep = np.r_[2:5, 6:n]
+    for name, array in (("x", first), ("y", second)):
+        assert np.array_equal(report.system(name).ranks, stats.rankdata(-array[keep], axis=2))
+        assert report.system(name).query_ids == tuple(f"q{i}" for i in keep)
+    assert any("3 of 40 queries lack a version" in w and "q0, q1, q5" in w for w in report.warnings)
+
+
+def test_missing_versions_can_be_refused():
+    config = StyleConfig(missing="refuse", resamples=100)
+    texts = styled(5)
+    holes = styled(5, queries={**texts.queries, "a": (*texts.queries["a"][:4], None)})
+    with pytest.raises(DataError, match=r"1 version.*query style 'a' of query 'q4'.* 4 of 5"):
+        measure_style_bias({"x": similarities(5)}, holes, config=config)
+    scores = similarities(5)
+    scores[3, 2, 1] = np.nan
+    with pytest.raises(DataError, match=r"similarities of 'x': 1 version.*'q3'.*'c'.*style 'a'"):
+        measure_style_bias({"x": scores}, texts, config=config)
+
+
+def test_a_style_without_texts_and_systems_without_common_queries():
+    texts = styled(4)
+    empty = styled(4, documents={**texts.documents, "c": ("",) * 4})
+    with pytest.raises(InsufficientDataError, match="document style 'c' lacks 4"):
+        measure_style_bias({"x": similarities(4)}, empty)
+    first, second = similarities(4), similarities(4)
+    first[:2], second[2:] = np.nan, np.nan
+    with pytest.raises(
+        InsufficientDataError, match=r"similarities of 'y', for .* none of 2 queries"
+    ):
+        measure_style_bias({"x": first, "y": second}, texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "no similarities"),
+        ({"x": np.zeros((5, 4, 3))}, r"'x' have shape \(5, 4, 3\), expected \(5, 3, 4\)"),
+        ({"x": np.full((5, 3, 4), np.inf)}, "similarities of 'x': 60 infinite"),
+        ({"x": [["a"]]}, "'x' are not an array of numbers"),
+    ],
+)
+def test_bad_similarities_are_named(given, message):
+    with pytest.raises(DataError, match=message):
+        measure_style_bias(given, styled(5))
+
+
+def test_bad_names_are_named():
+    one = styled(5, docs=("human",))
+    with pytest.raises(DataError, match=r"1 document style \('human'\).*needs at least 2"):
+        measure_style_bias({"x": np.zeros((5, 3, 1))}, one)
+    config = StyleConfig(original="humna")
+    with pytest.raises(DataError, match="original 'humna' is no document style; there are"):
+        measure_style_bias({"x": similarities(5)}, styled(5), config=config)
+    with pytest.raises(DataError, match="settings name 'y'"):
+        measure_style_bias({"x": similarities(5)}, styled(5), settings={"y": {}})
+
+
+def test_the_first_style_is_the_original_where_none_is_named():
+    texts = styled(20, docs=("wiki", "a", "b", "c"), forms=("asked", "a", "c"))
+    report = measure_style_bias({"x": similarities(20)}, texts, config=CONFIG)
+    assert (report.config.original, report.config.original_query) == ("wiki", "asked")
+    assert {p.second for p in report.systems[0].rows[0].against_original} == {"wiki"}
+    assert "there is no document style 'human': 'wiki', the first, is the original" in (
+        report.warnings
+    )
+
+
+def test_one_query_has_no_intervals():
+    system = measure_style_bias({"x": similarities(1)}, styled(1), config=CONFIG).system("x")
+    row = system.rows[0]
+    assert row.average_ranks == (None,) * 4
+    assert (row.unfairness_interval, row.adjusted_ranks, row.length_slope) == (None, (), None)
+    assert [pair.p_value for pair in system.pairs] == [1.0] * 6
+    assert [gain.gain for gain in system.matching] == [None] * 3
+    assert any("at least 2 queries" in note for note in system.notes)
+
+
+def test_ties_are_counted_and_friedman_always_averages_them():
+    scores = similarities(30)
+    scores[0, 0] = 1.0
+    scores[1, 0, :2] = 9.0
+    for ties in ("average", "min", "max"):
+        config = StyleConfig(resamples=100, ties=ties)
+        system = measure_style_bias({"x": scores}, styled(30), config=config).system("x")
+        assert system.notes == (
+            "2 of 90 rankings (queries × query styles) hold ties, 1 of them tie every version",
+        )
+        assert np.array_equal(system.ranks, stats.rankdata(-scores, axis=2, method=ties))
+        expected = stats.friedmanchisquare(*stats.rankdata(-scores[:, 0], axis=1).T)
+        assert system.rows[0].friedman.statistic == pytest.approx(expected.statistic)
+
+
+def test_warnings_say_what_limits_the_data():
+    texts = styled(8)
+    same = {**texts.documents, "b": ("same text", *texts.documents["b"][1:])}
+    same["c"] = ("same text", *texts.documents["c"][1:])
+    same["a"] = tuple(f"{text} {text}" for text in texts.documents["a"])
+    odd = styled(8, documents=same, doc_ids=("d0", "d0", *(f"d{i}" for i in range(2, 8))))
+    text = "\n".join(measure_style_bias({"x": similarities(8)}, odd, config=CONFIG).warnings)
+    assert "8 queries are too few" in text
+    assert "2 queries share their document" in text
+    assert "1 of 8 queries have the same document text in two or more styles (first 'q0': " in text
+    assert "'b' and 'c'); they tie" in text
+    assert "document styles differ by more than 10% in length from 'human'" in text
+    fine = measure_style_bias({"x": similarities(60)}, styled(60), config=CONFIG).warnings
+    assert [w for w in fine if "length" not in w] == [
+        "60 queries are few: read the intervals, not the averages alone"
+    ]
+
+
+def test_texts_without_words_have_a_length():
+    texts = styled(25)
+    emoji = styled(25, documents={**texts.documents, "c": ("🚗⚡",) * 25})
+    system = measure_style_bias({"x": similarities(25)}, emoji, config=CONFIG).system("x")
+    assert np.isfinite(system.rows[0].length_slope)
+
+
+def test_the_report_survives_json():
+    report = measure_style_bias({"x": similarities(25)}, styled(25), config=CONFIG)
+    again = StyleReport.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again.to_dict() == report.to_dict()
+    assert (report.data.license, report.data.attribution) == ("CC0", "me")
+    assert (report.document_statistics, report.systems[0].quality) == ((), ())
+    same = measure_style_bias({"x": similarities(25)}, styled(25), config=CONFIG)
+    assert [system.pairs for system in same.systems] == [system.pairs for system in report.systems]
+    assert same.systems[0].rows == report.systems[0].rows
+
+
+def test_a_thousand_queries_in_ten_by_ten_styles_take_less_than_5_seconds():
+    n, styles = 1000, tuple("0123456789")
+    rng = np.random.default_rng(0)
+    column = tuple("word " * int(size) for size in rng.integers(50, 200, n))
+    columns = {style: tuple(rng.permutation(column).tolist()) for style in styles}
+    texts = StyledTexts(
+        query_ids=tuple(map(str, range(n))),
+        queries=dict.fromkeys(styles, column),
+        documents=columns,
+    )
+    scores = rng.random((n, 10, 10)) + np.linspace(0, 0.5, 10)
+    start = time.process_time()
+    report = measure_style_bias({"x": scores}, texts)
+    assert time.process_time() - start < 5  # 0.8 s on an idle core
+    assert report.systems[0].rows[9].adjusted_ranks[9] is not None

@@ -1,0 +1,232 @@
+"""The adjusted similarity and correctness in both interfaces of the real ragas."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hashing_encoder import HashingEncoder
+from judged_answers import SYSTEMS, judged_answers
+
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+pytest.importorskip("ragas")
+
+from ragas import EvaluationDataset, aevaluate, evaluate
+from ragas.dataset_schema import SingleTurnSample
+from ragas.embeddings.base import BaseRagasEmbedding
+from ragas.metrics import collections
+from ragas.metrics._answer_correctness import AnswerCorrectness
+from ragas.metrics._answer_similarity import SemanticSimilarity
+from ragas.metrics.base import Metric, SimpleBaseMetric
+from ragas_judges import FixedLegacyLLM, FixedModernLLM
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.measures import (
+    ResponseAdjuster,
+    StyleAdjustment,
+    fit_similarity_adjustment,
+    reference_similarity,
+)
+from rag_sourcebias_integrations.ragas import (
+    EncoderEmbedding,
+    StyleAdjustedAnswerCorrectness,
+    StyleAdjustedSimilarity,
+)
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.filterwarnings("ignore:a?evaluate\\(\\) is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed file .*uuid.json:ResourceWarning"),  # of ragas
+]
+
+ANSWERS = judged_answers()
+ROWS = [
+    {"user_input": question, "response": answer, "reference": reference[0]}
+    for question, answer, reference in zip(
+        ANSWERS.question_ids, ANSWERS.answers, ANSWERS.references, strict=True
+    )
+]
+PAIRS = [{key: row[key] for key in ("reference", "response")} for row in ROWS]
+
+
+@pytest.fixture
+def encoder() -> HashingEncoder:
+    return HashingEncoder(512)
+
+
+@pytest.fixture(scope="module")
+def adjustment() -> StyleAdjustment:
+    return fit_similarity_adjustment(ANSWERS, HashingEncoder(512))
+
+
+@pytest.fixture(scope="module")
+def expected(adjustment: StyleAdjustment) -> Any:
+    cosine = reference_similarity(ANSWERS.references, ANSWERS.answers, HashingEncoder(512))
+    return ResponseAdjuster(adjustment)(ANSWERS.answers, cosine)
+
+
+def test_one_metric_serves_both_interfaces(encoder: Any, adjustment: Any, expected: Any) -> None:
+    metric = StyleAdjustedSimilarity(encoder, adjustment)
+    assert isinstance(metric, SimpleBaseMetric)
+    assert isinstance(metric, collections.SemanticSimilarity)
+    assert isinstance(metric, Metric)
+    wanted = pytest.approx(expected.score.tolist())
+    batch = metric.batch_score(PAIRS)
+    assert [result.value for result in batch] == wanted
+    assert asyncio.run(metric.ascore(**PAIRS[5])).value == pytest.approx(expected.score[5])
+    assert metric.score(**PAIRS[5]).value == pytest.approx(expected.score[5])
+    assert metric.single_turn_score(SingleTurnSample(**PAIRS[5])) == pytest.approx(
+        expected.score[5]
+    )
+    dataset = EvaluationDataset.from_list(ROWS)
+    result = evaluate(
+        dataset,
+        metrics=[SemanticSimilarity(), metric],
+        embeddings=EncoderEmbedding(encoder),
+        show_progress=False,
+    )
+    assert result["style_adjusted_similarity"] == wanted
+    assert result["semantic_similarity"] == pytest.approx(expected.similarity.tolist())
+    again = asyncio.run(aevaluate(dataset, metrics=[metric], show_progress=False))
+    assert again["style_adjusted_similarity"] == wanted
+
+
+def test_raw_similarity_and_offset_are_in_the_traces(
+    encoder: Any, adjustment: Any, expected: Any
+) -> None:
+    found = StyleAdjustedSimilarity(encoder, adjustment).score(**PAIRS[7])
+    similarity, offset, score = (float(part[7]) for part in expected)
+    assert found.traces["output"] == pytest.approx(
+        {"similarity": similarity, "offset": offset, "score": score}
+    )
+    assert found.value == pytest.approx(similarity - offset)
+    assert found.reason == f"cosine {similarity:.4f}, of which style {offset:+.4f}"
+
+
+def test_what_is_embedded_is_the_text_itself_in_one_call(encoder: Any, adjustment: Any) -> None:
+    metric = StyleAdjustedSimilarity(encoder, adjustment)
+    metric.batch_score(PAIRS)
+    assert len(encoder.calls) == 1
+    assert sorted(encoder.calls[0]) == sorted({text for row in PAIRS for text in row.values()})
+    encoder.calls.clear()
+    evaluate(EvaluationDataset.from_list(ROWS), metrics=[metric], show_progress=False)
+    embedded = [text for call in encoder.calls for text in call]
+    assert set(embedded) == {text for row in PAIRS for text in row.values()}
+    assert len(encoder.calls) < len(ROWS) / 2  # 16 workers ask at once
+
+
+def test_the_spread_of_equally_right_systems_shrinks(encoder: Any, adjustment: Any) -> None:
+    scores = StyleAdjustedSimilarity(encoder, adjustment).batch_score(PAIRS)
+    raw = collections.SemanticSimilarity(embeddings=EncoderEmbedding(encoder)).batch_score(PAIRS)
+    right = ANSWERS.correct == 1
+    spread = []
+    for results in (raw, scores):
+        values = np.array([result.value for result in results])
+        names = np.array(ANSWERS.systems)
+        spread.append(np.ptp([values[right & (names == name)].mean() for name in SYSTEMS]))
+        assert values[right].min() > values[~right].max()
+    assert spread[0] > 0.4
+    assert spread[1] < 0.05 * spread[0]
+
+
+def test_a_threshold_makes_it_binary(encoder: Any, adjustment: Any, expected: Any) -> None:
+    at = float(np.median(expected.score))
+    metric = StyleAdjustedSimilarity(encoder, adjustment, threshold=at, name="right")
+    found = metric.batch_score(PAIRS)
+    assert [result.value for result in found] == (expected.score >= at - 1e-12).tolist()
+    assert found[0].traces["output"]["score"] == pytest.approx(expected.score[0])
+    assert metric.name == "right"
+    strict = StyleAdjustedSimilarity(encoder, adjustment, threshold=0.0)
+    assert strict.score(**PAIRS[5]).value == 1.0  # ragas' own takes 0 for none
+
+
+def test_scores_stay_in_range_and_empty_answers_get_one(encoder: Any, adjustment: Any) -> None:
+    steep = replace(adjustment, center=50.0)
+    assert StyleAdjustedSimilarity(encoder, steep).score(**PAIRS[5]).value == 1.0
+
+    class Even(HashingEncoder):
+        def _encode(self, texts: Any) -> Any:
+            return super()._encode(texts) + 1
+
+    metric = StyleAdjustedSimilarity(Even(512), replace(adjustment, encoder=""))
+    empty = metric.score(reference="name1 river1", response="")
+    assert -1 <= empty.value <= 1
+    with pytest.raises(DataError, match="zero or not finite"):
+        StyleAdjustedSimilarity(encoder, adjustment).score(reference="a", response="")
+
+
+def test_parts_that_do_not_go_together_are_refused(encoder: Any, adjustment: Any) -> None:
+    with pytest.raises(DataError, match="fitted on encoder 'hashing-512', not on 'hashing-64'"):
+        StyleAdjustedSimilarity(HashingEncoder(64), adjustment)
+    with pytest.raises(DataError, match="type object embeds nothing"):
+        StyleAdjustedSimilarity(object(), adjustment)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no StyleAdjustment"):
+        StyleAdjustedSimilarity(encoder, "style.json")  # type: ignore[arg-type]
+    marked = replace(
+        adjustment, covariates=("stars",), coefficients=np.append(adjustment.coefficients, 0.1)
+    )
+    with pytest.raises(DataError, match="covariate 'stars'"):
+        StyleAdjustedSimilarity(encoder, marked)
+    counted = StyleAdjustedSimilarity(encoder, marked, covariates={"stars": lambda t: t.count("*")})
+    plain = StyleAdjustedSimilarity(encoder, adjustment)
+    row = {"reference": "name1 river1", "response": "* name1 river1"}
+    assert counted.score(**row).value == pytest.approx(plain.score(**row).value - 0.1)
+
+
+def test_any_embedding_of_ragas_can_be_adjusted(adjustment: Any, expected: Any) -> None:
+    class Theirs(BaseRagasEmbedding):
+        encoder = HashingEncoder(512)
+
+        def embed_text(self, text: str, **_: Any) -> list[float]:
+            return self.encoder.encode_documents([text])[0].tolist()
+
+        async def aembed_text(self, text: str, **_: Any) -> list[float]:
+            return self.embed_text(text)
+
+    found = StyleAdjustedSimilarity(Theirs(), adjustment).batch_score(PAIRS[:8])
+    assert [result.value for result in found] == pytest.approx(expected.score[:8].tolist())
+
+
+def test_answer_correctness_with_the_adjusted_similarity(
+    encoder: Any, adjustment: Any, expected: Any
+) -> None:
+    ours, theirs = FixedModernLLM(), FixedModernLLM()
+    adjusted = StyleAdjustedAnswerCorrectness(ours, encoder, adjustment)
+    raw = collections.AnswerCorrectness(llm=theirs, embeddings=EncoderEmbedding(encoder))
+    rows = ROWS[4:8]
+    found, plain = adjusted.batch_score(rows), raw.batch_score(rows)
+    assert sorted(ours.prompts) == sorted(theirs.prompts)
+    for i, result in enumerate(found):
+        assert result.value == pytest.approx(0.75 * 2 / 3 + 0.25 * expected.score[4 + i])
+        output = result.traces["output"]
+        assert output["answer_correctness"] == pytest.approx(plain[i].value)
+        assert output["similarity"] == pytest.approx(expected.similarity[4 + i])
+    without = StyleAdjustedAnswerCorrectness(ours, encoder, adjustment, weights=[1.0, 0.0])
+    alone = without.score(**rows[0])
+    assert alone.value == pytest.approx(2 / 3)
+    assert alone.traces is None
+
+
+def test_legacy_answer_correctness_takes_the_adjusted_similarity(
+    encoder: Any, adjustment: Any, expected: Any
+) -> None:
+    ours, theirs = FixedLegacyLLM(), FixedLegacyLLM()
+    embeddings = EncoderEmbedding(encoder)
+    dataset = EvaluationDataset.from_list(ROWS[4:8])
+    similarity = StyleAdjustedSimilarity(embeddings, adjustment)
+    adjusted = AnswerCorrectness(answer_similarity=similarity, embeddings=embeddings, llm=ours)
+    found = evaluate(dataset, metrics=[adjusted], show_progress=False)
+    raw = AnswerCorrectness(embeddings=embeddings, llm=theirs)
+    plain = evaluate(dataset, metrics=[raw], show_progress=False)
+    assert found["answer_correctness"] == pytest.approx(
+        (0.75 * 2 / 3 + 0.25 * expected.score[4:8]).tolist()
+    )
+    assert plain["answer_correctness"] == pytest.approx(
+        (0.75 * 2 / 3 + 0.25 * expected.similarity[4:8]).tolist()
+    )
+    assert sorted(ours.prompts) == sorted(theirs.prompts)
+    assert adjusted.answer_similarity is similarity  # evaluate leaves it in place

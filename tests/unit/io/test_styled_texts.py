@@ -1,0 +1,170 @@
+"""Styled texts from records and tables, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import load_styled_sample, read_styled_texts
+
+
+def record(query_id="q1", **changes):
+    row = {
+        "query_id": query_id,
+        "doc_id": f"d-{query_id}",
+        "query": "wo liegt Köln?",
+        "query_styles": {"formal": "Wo befindet sich Köln?", "loud": "WO KÖLN 🗺️"},
+        "human": "Köln liegt am Rhein.",
+        "doc_styles": {"loud": "KÖLN! RHEIN! 🎉", "formal": "Die Stadt Köln liegt am Rhein."},
+    }
+    return row | changes
+
+
+def write(path: Path, rows, end="\n"):
+    lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_bytes((end.join(lines) + end).encode())
+    return path
+
+
+def refused(path: Path, *words: str):
+    with pytest.raises(DataError) as caught:
+        read_styled_texts(path)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_records_keep_order_and_unicode(tmp_path, end):
+    texts = read_styled_texts(write(tmp_path / "a.jsonl", [record(), record("q2")], end))
+    assert texts.query_ids == ("q1", "q2")
+    assert texts.doc_ids == ("d-q1", "d-q2")
+    assert list(texts.queries) == ["original", "formal", "loud"]
+    assert list(texts.documents) == ["human", "loud", "formal"]
+    assert texts.documents["loud"] == ("KÖLN! RHEIN! 🎉",) * 2
+    assert texts.queries["original"][0] == "wo liegt Köln?"
+    assert texts.name == "a.jsonl"
+
+
+def test_gzip_and_missing_versions(tmp_path):
+    rows = [
+        record(),
+        record("q2", doc_id=None, query_styles={}, doc_styles={"formal": "  ", "loud": None}),
+        record("q3", human=None),
+    ]
+    plain = write(tmp_path / "a.jsonl", rows)
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    texts = read_styled_texts(packed, name="mine")
+    assert texts.name == "mine"
+    assert texts.doc_ids[1] == "q2"
+    assert [texts.documents[s][1] for s in ("human", "formal", "loud")] == [
+        "Köln liegt am Rhein.",
+        None,
+        None,
+    ]
+    assert texts.queries["formal"] == ("Wo befindet sich Köln?", None, "Wo befindet sich Köln?")
+    assert texts.documents["human"][2] is None
+
+
+TABLE = [
+    ("query_id", "side", "style", "text", "doc_id"),
+    ("1", "document", "formal", "Die Stadt Köln, am Rhein", "d1"),
+    ("1", "query", "original", "Köln?", ""),
+    ("1", "Document", "human", "Köln", "d1"),
+    ("2", "query", "original", "Bonn?", ""),
+    ("2", "document", "human", "Bonn", "d2"),
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_tables_give_the_same_texts(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    head, *rows = TABLE
+    if kind == "jsonl":
+        write(path, [dict(zip(head, row, strict=True)) for row in rows])
+    elif kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        columns = dict(zip(head, map(list, zip(*rows, strict=True)), strict=True))
+        pq.write_table(pa.table(columns), path)
+    else:
+        between = "\t" if kind == "tsv" else ","
+        cells = [[f'"{c}"' if "," in c and kind == "csv" else c for c in row] for row in TABLE]
+        write(path, [between.join(row) for row in cells])
+    texts = read_styled_texts(path)
+    assert texts.query_ids == ("1", "2")
+    assert texts.doc_ids == ("d1", "d2")
+    assert dict(texts.queries) == {"original": ("Köln?", "Bonn?")}
+    assert list(texts.documents) == ["human", "formal"]  # the original first
+    assert texts.documents["formal"] == ("Die Stadt Köln, am Rhein", None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([record(), record("q2"), record()], (":3:", "'q1'", "line 1")),
+        ([record(human=7)], (":1:", "human is 7", "not text")),
+        ([record(doc_styles={"formal": ["a"]})], (":1:", "doc_styles['formal']", "not text")),
+        ([record(doc_styles="formal")], (":1:", "doc_styles", "an object of style and text")),
+        ([record(query=None)], (":1:", "has no query", "query_id, side")),
+        ([record(query_id=" ")], (":1:", "query_id", "non-empty")),
+        ([record(query_id=True)], (":1:", "query_id True")),
+        ([record(doc_id=[1])], (":1:", "doc_id [1]")),
+        ([{"query_id": "1", "query": "a"}], (":1:", "human and doc_styles")),
+        ([record(doc_styles={"human": "again"})], (":1:", "style 'human'", "already")),
+        ([record(doc_styles={" ": "x"})], (":1:", "style of doc_styles")),
+        ([record(query=" ", query_styles=None)], ("no query has a text",)),
+        ([record(), '{"query_id": '], (":2:", "malformed JSON")),
+        (["query_id,style,text", "1,a,b"], ("has no column side", "query_id, style, text")),
+        (["query_id,side,style,text", "1,doc,a,b", "1,doc,a,c"], (":3:", "'a'", ":2 already")),
+        (["query_id,side,style,text", "1,title,a,b"], (":2:", "'title'", "query nor document")),
+        (["query_id,side,style,text", "1,query,,b"], (":2:", "style ''", "non-empty")),
+        (["query_id,side,style,text", "1,query,a,b"], ("no document has a text",)),
+        (["query_id,side,style,text"], ("header but no rows",)),
+        (
+            ["query_id,side,style,text,doc_id", "1,doc,a,b,d1", "1,doc,c,d,d2"],
+            (":3:", "'d2'", "'d1'", "one document"),
+        ),
+    ],
+)
+def test_bad_files_are_named_with_line_and_remedy(tmp_path, rows, words):
+    path = write(tmp_path / "bad.txt", rows)
+    refused(path, "bad.txt", *words)
+
+
+def test_empty_missing_and_folder(tmp_path):
+    refused(write(tmp_path / "empty.jsonl", [""]), "is empty", "query_styles")
+    refused(tmp_path / "nowhere.jsonl", "does not exist", "empty.jsonl")
+    refused(tmp_path, "is a folder")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"query_id": "\xe9"}\n')
+    refused(tmp_path / "latin.jsonl", ":1:", "UTF-8", "0xe9")
+
+
+def test_the_bundled_sample_is_complete():
+    texts = load_styled_sample()
+    assert len(texts) == 56
+    assert list(texts.queries) == ["original", *map(str, range(9))]
+    assert list(texts.documents) == ["human", *map(str, range(9))]
+    columns = [*texts.queries.values(), *texts.documents.values()]
+    assert all(text and text.strip() for column in columns for text in column)
+    assert len(texts.distractors) == 104
+    assert not set(texts.distractors) & set(texts.documents["human"])
+    assert "CC BY 4.0" in texts.license
+    assert "Webis" in texts.attribution
+
+
+@pytest.mark.data
+def test_real_rewrites():
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not root:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    texts = read_styled_texts(Path(root) / "nq-utd-styles" / "styles.jsonl")
+    assert (len(texts), len(texts.queries), len(texts.documents)) == (56, 10, 10)
+    partial = read_styled_texts(Path(root) / "crowdrag-rewrites" / "pairs.jsonl")
+    assert (len(partial), sum(text is None for text in partial.documents["8"])) == (160, 104)

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import builtins
+import importlib
+import math
+from functools import lru_cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.measures import TEXT_STATISTICS, installed_statistics, text_scores
+from rag_sourcebias.measures import text_similarity as module
+from rag_sourcebias.measures.text import words
+from rag_sourcebias.measures.text_similarity import SIMILARITIES, meteor_similarity, similarity
+
+pytest.importorskip("sacrebleu")
+pytest.importorskip("nltk")
+pytest.importorskip("rouge_score")
+
+ORIGINAL = "the quick brown fox jumps over the lazy dog"
+ASCII = ("a", "the", "of", "to", "cat", "dog", "runs", "running", "ran", "sleeps", "on", "mat")
+VOCABULARY = (*ASCII, "ünïcode", "東京")
+
+
+def sentences(seed, n=40, longest=25, vocabulary=VOCABULARY):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(vocabulary, size=rng.integers(1, longest))) for _ in range(n)]
+
+
+def score(name, text, reference):
+    return text_scores(name, [text], [reference])[0]
+
+
+# Literal definitions
+
+
+def longest_common_subsequence(a, b):
+    @lru_cache(None)
+    def length(i, j):
+        if i == 0 or j == 0:
+            return 0
+        if a[i - 1] == b[j - 1]:
+            return length(i - 1, j - 1) + 1
+        return max(length(i - 1, j), length(i, j - 1))
+
+    return length(len(a), len(b))
+
+
+def test_rouge_l_is_the_f1_of_the_longest_common_subsequence():
+    for text, reference in zip(sentences(1), sentences(2), strict=True):
+        a, b = words(text), words(reference)
+        common = longest_common_subsequence(tuple(a), tuple(b))
+        # F1 = 2PR / (P + R) with P = common/|a| and R = common/|b|.
+        assert score("ROUGE-L", text, reference) == pytest.approx(2 * common / (len(a) + len(b)))
+
+
+def test_bleu_by_hand():
+    # 4 of 5 unigrams, 2 of 4 bigrams, 1 of 3 trigrams and, smoothed, half of one of 2 4-grams
+    # (sacrebleu's "exp" smoothing halves once for the first order without a match).
+    expected = (4 / 5 * 2 / 4 * 1 / 3 * 0.5 / 2) ** 0.25
+    assert score("BLEU", "the cat sat up mat", "the cat sat on the mat") == pytest.approx(
+        expected * math.exp(1 - 6 / 5)  # brevity penalty
+    )
+    # Effective order: a text of two words is judged by unigrams and bigrams alone.
+    assert score("BLEU", "the cat", "the cat") == pytest.approx(1.0)
+    assert score("BLEU", "the dog", "the cat") == pytest.approx(math.sqrt(1 / 2 * 0.5))
+
+
+def test_meteor_by_hand():
+    # Four words match, one of them by its stem (runs/running); precision 4/4, recall 4/5.
+    f_mean = 1 * 0.8 / (0.9 * 1 + 0.1 * 0.8)
+    chunks = 2  # "the dog" and "runs home"; "brown" lies between in the reference
+    expected = f_mean * (1 - 0.5 * (chunks / 4) ** 3)
+    assert score("METEOR", "The dog runs home", "the dog brown running home") == pytest.approx(
+        expected
+    )
+    assert score("METEOR", "cat", "cat") == pytest.approx(0.5)  # one word is one chunk
+
+
+def test_jaccard_and_overlap_by_hand():
+    assert score("Jaccard", "a b c", "b c d") == 2 / 4
+    assert score("overlap", "a b c d e", "b c x y") == 2 / 4
+
+
+def test_values_are_those_of_the_libraries():
+    from nltk.translate.meteor_score import single_meteor_score
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu import sentence_bleu
+
+    rouge = RougeScorer(["rougeL"])
+    none = SimpleNamespace(synsets=lambda word: [])
+    meteor = meteor_similarity(none)
+    texts, references = (sentences(seed, vocabulary=ASCII) for seed in (3, 4))
+    for text, reference in zip(texts, references, strict=True):
+        bleu = sentence_bleu(text, [reference], use_effective_order=True).score / 100
+        assert score("BLEU", text, reference) == pytest.approx(bleu)
+        by_library = single_meteor_score(words(reference), words(text), wordnet=none)
+        assert meteor(text, reference) == pytest.approx(by_library)
+        f1 = rouge.score(reference, text)["rougeL"].fmeasure
+        assert score("ROUGE-L", text, reference) == pytest.approx(f1)
+
+
+# METEOR and WordNet
+
+
+def synonym(*names):
+    lemmas = [SimpleNamespace(name=lambda n=n: n) for n in names]
+    return SimpleNamespace(lemmas=lambda: lemmas)
+
+
+def test_meteor_uses_synonyms_where_they_are_known():
+    # nltk looks synonyms up by what its stemmer left of a word, hence words that are stems.
+    thesaurus = SimpleNamespace(
+        synsets=lambda word: [synonym("car", "auto")] if word == "car" else []
+    )
+    without = meteor_similarity(SimpleNamespace(synsets=lambda word: []))
+    two_of_three = 2 / 3 * (1 - 0.5 * (1 / 2) ** 3)
+    assert without("the red car", "the red auto") == pytest.approx(two_of_three)
+    all_three = 1 - 0.5 * (1 / 3) ** 3
+    assert meteor_similarity(thesaurus)("the red car", "the red auto") == pytest.approx(all_three)
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_meteor_mode_tells_whether_wordnet_is_there(found, monkeypatch):
+    import nltk.corpus
+
+    def ensure_loaded():
+        if not found:
+            raise LookupError("Resource wordnet not found.")
+
+    wordnet = SimpleNamespace(ensure_loaded=ensure_loaded, synsets=lambda word: [])
+    monkeypatch.setattr(nltk.corpus, "wordnet", wordnet)
+    module._wordnet.cache_clear()
+    try:
+        assert ("are not installed" in module.meteor_mode()) is not found
+    finally:
+        module._wordnet.cache_clear()
+
+
+# Bad and unusual input
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_empty_and_missing_texts(name):
+    found = text_scores(
+        name,
+        ["", " \n", None, "a b", "a b", "a b", "a b", "!?"],
+        [ORIGINAL, ["x", "y"], ORIGINAL, None, [], "", ["", "…"], ORIGINAL],
+    )
+    np.testing.assert_array_equal(found, [0, 0, *[np.nan] * 5, 0])
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_any_script(name):
+    text = "東京 は 日本 の 首都 です Ünïcode नमस्ते दुनिया 😀"
+    assert score(name, text, text) > 0.99
+    assert score(name, "מה שלומך היום חבר", text) < 0.2
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_the_best_reference_counts(name):
+    references = [ORIGINAL, "a slow brown fox", "something else", ORIGINAL]
+    text = "the quick brown fox jumps"
+    each = [score(name, text, reference) for reference in references]
+    assert score(name, text, references) == max(each) > min(each)
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_range(name):
+    found = text_scores(name, sentences(5), sentences(6))
+    assert np.all((found >= 0) & (found <= 1))
+    same = text_scores(name, sentences(5), sentences(5))
+    assert np.all(same <= 1)
+    assert np.all(same >= found)
+
+
+def test_words_need_no_reference():
+    found = text_scores("words", ["a cat", None, "", "three-part word", "naïve Ærø"])
+    np.testing.assert_array_equal(found, [2, np.nan, 0, 3, 2])
+
+
+def test_refusals():
+    with pytest.raises(DataError, match="unknown similarity 'chrF'; there are BLEU, METEOR"):
+        text_scores("chrF", ["a"], ["a"])
+    with pytest.raises(DataError, match="BLEU compares texts with references, and none were"):
+        text_scores("BLEU", ["a"])
+    with pytest.raises(DataError, match="1 references for 2 texts; need as many"):
+        text_scores("BLEU", ["a", "b"], ["a"])
+    with pytest.raises(DataError, match=r"text 1 is 7; give a string, or None"):
+        text_scores("words", ["a", 7])
+    with pytest.raises(DataError, match=r"reference \[3\] holds something that is not text"):
+        text_scores("Jaccard", ["a"], [[3]])
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "package"),
+    [
+        ("BLEU", "sacrebleu", "sacrebleu"),
+        ("METEOR", "nltk", "nltk"),
+        ("ROUGE-L", "rouge_score", "rouge-score"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(name, library, package, monkeypatch):
+    def absent(wanted):
+        raise ModuleNotFoundError(f"No module named {library!r}", name=library)
+
+    monkeypatch.setattr(module, "import_module", absent)
+    for made in (module._bleu, module._meteor, module._rouge_l, module._wordnet):
+        made.cache_clear()
+    with pytest.raises(MissingExtraError, match=f"{package}; install it .*bias.text.") as caught:
+        similarity(name)
+    assert caught.value.package == package
+
+
+def test_a_broken_library_is_not_called_missing(monkeypatch):
+    def broken(wanted):
+        raise ModuleNotFoundError("No module named 'portalocker'", name="portalocker")
+
+    monkeypatch.setattr(module, "import_module", broken)
+    module._bleu.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match="portalocker") as caught:
+        similarity("BLEU")
+    assert not isinstance(caught.value, MissingExtraError)
+
+
+def test_installed_statistics(monkeypatch):
+    assert installed_statistics() == TEXT_STATISTICS
+    values = importlib.import_module("rag_sourcebias.measures.text_values")
+    monkeypatch.setattr(values, "find_spec", lambda name: None if name == "nltk" else builtins)
+    assert installed_statistics() == ("words", "BLEU", "ROUGE-L", "Jaccard", "overlap")

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import re
+from itertools import pairwise
+
+import pytest
+from answer_reports import everyone_right, several, single
+from rich.console import Console
+from test_report_pages import HOSTILE, Page
+
+from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report.answers import headline, to_html, to_markdown, verdicts
+from rag_sourcebias.report.answers.cards import cards
+from rag_sourcebias.report.answers.numbers import auc, correct_ends, effect, ends, percent, value
+from rag_sourcebias.report.answers.terminal import print_report
+from rag_sourcebias.report.answers.wording import sentence
+from rag_sourcebias.report.format import MISSING, score
+
+SECTIONS = {
+    "findings",
+    "means",
+    "length",
+    "thresholds",
+    "order",
+    "auc",
+    "correctness",
+    "text",
+    "reading",
+    "caveats",
+    "data",
+}
+REPORTS = {
+    "one": single,
+    "several": several,
+    "no wrong answers": everyone_right,
+    "few questions": lambda: single(n=15),
+    "nothing": lambda: dataclasses.replace(single(), scorers=()),
+}
+
+
+@functools.cache
+def page_of(name):
+    return to_html(REPORTS[name]())
+
+
+@pytest.fixture(params=list(REPORTS))
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def report(name):
+    return REPORTS[name]()
+
+
+@pytest.fixture
+def html(name):
+    return page_of(name)
+
+
+def plain(markdown):
+    return markdown.replace("\\", "")
+
+
+def printed(report, width=2000):
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_the_page_is_sound(html):
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+    levels = [int(t[1]) for t in page.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    words = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were)|inf)\b", words)
+
+
+def test_the_page_loads_nothing(html):
+    page = Page(html)
+    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert not [k for _, k, _ in page.attributes if k in ("src", "srcset") or k.startswith("on")]
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "default-src 'none'" in html
+
+
+def numbers_of(s):
+    """Return every number of a score as it should be written."""
+    for bias in (s.raw, *([s.adjusted] if s.adjusted else [])):
+        yield value(s, bias.spread.unfairness)
+        yield from (ends(s, bias.unfairness), auc(bias.auc))
+        for mean, found in zip(bias.spread.means, bias.means, strict=True):
+            yield value(s, mean) + (f" {ends(s, found)}" if found else "")
+        yield from (percent(1 - rate) for rate in bias.verdicts.pass_correct)
+        yield from (percent(rate) for rate in bias.verdicts.pass_wrong)
+        yield from (effect(d.effect) for d in bias.differences)
+        yield from (auc(found) for found in bias.system_aucs.values())
+        yield from (f"{score(share)}%" for share in bias.inversions.correctness)
+    for c in s.correctness:
+        yield from (correct_ends(c.labels_alone), correct_ends(c.with_scores))
+
+
+def test_every_number_is_shown(report, html):
+    for text in (html, plain(to_markdown(report))):
+        for s in report.scorers:
+            missing = [n for n in numbers_of(s) if n != MISSING and n not in text]
+            assert missing == []
+        for statistic in report.text_statistics:
+            digits = 1 if statistic.name == "words" else 2
+            assert f"{statistic.average:.{digits}f}" in text
+
+
+def test_markdown_and_terminal_say_what_was_found(report):
+    markdown, terminal = plain(to_markdown(report)), printed(report)
+    for text in (markdown, terminal):
+        assert headline(report) in text
+        for verdict in verdicts(report):
+            assert sentence(verdict) in text
+        for warning in report.warnings:
+            assert warning in text
+    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_sections_follow_the_content():
+    ids = {name: set(Page(page_of(name)).ids) & SECTIONS for name in REPORTS}
+    assert ids["several"] == SECTIONS
+    assert ids["one"] == SECTIONS - {"length", "text"}  # length stands beside the means
+    assert ids["no wrong answers"] == SECTIONS - {"length", "text", "auc"}
+    without = dataclasses.replace(single().scorers[0], correctness=())
+    page = to_html(dataclasses.replace(single(), scorers=(without,)))
+    assert "correctness" not in Page(page).ids
+
+
+def test_the_adjustment_is_left_out_where_there_is_none():
+    report = everyone_right()
+    start = "## How to read this"
+    assert "djusted" not in plain(to_markdown(report)).partition(start)[0]
+    assert "adjusted" not in printed(report)
+    assert [row.name for row in cards(report)[0].rows] == ["unfairness"]
+    assert "Human correctness from few labels" not in page_of("no wrong answers")
+
+
+def test_many_pictures_are_folded(monkeypatch):
+    monkeypatch.setattr("rag_sourcebias.report.answers.html._SHOWN", 1)
+    base = single()
+    two = tuple(dataclasses.replace(base.scorers[0], name=f"scorer {i}") for i in range(2))
+    page = to_html(dataclasses.replace(base, scorers=two))
+    assert page.count("<summary>1 more</summary>") == 5
+
+
+def test_cards_place_bars_on_one_scale():
+    report = several()
+    found = cards(report)
+    widest = {}
+    for card, s in zip(found, report.scorers, strict=True):
+        rows = {row.name: row for row in card.rows}
+        assert rows["spread cut by"].estimate == percent(s.spread_cut)
+        for name, bias in (("unfairness", s.raw), ("unfairness, adjusted", s.adjusted)):
+            bar = rows[name].bar
+            assert bar.left <= bar.dot <= bar.left + bar.width + 0.01
+            widest[bias.spread.unfairness / bias.spread.within_sd] = bar.dot
+        bar = rows["AUC"].bar
+        assert bar.dot == pytest.approx(200 * (s.raw.auc.estimate - 0.5), abs=0.01)
+    sizes = sorted(widest)
+    assert [widest[s] / s for s in sizes] == pytest.approx([widest[sizes[-1]] / sizes[-1]] * 6, 0.1)
+
+
+def test_every_picture_describes_itself():
+    report, text = several(), page_of("several")
+    for s in report.scorers:
+        for title in (
+            f"Mean score of equally correct answers by system, {s.name}",
+            f"Score against length by system, {s.name}",
+            f"Verdicts that contradict people, by system, {s.name}",
+            f"Order of systems by people and by score, {s.name}",
+            f"Human correctness by system from few labels, {s.name}",
+        ):
+            assert f">{title}</title>" in text
+        for system, mean, size in zip(
+            s.raw.spread.systems, s.raw.spread.means, s.raw.spread.effects, strict=True
+        ):
+            assert f"{system}: {value(s, mean)} ({effect(size)} sd)" in text
+
+
+def test_hostile_names_are_escaped():
+    base = several()
+    old = [s.name for s in base.systems]
+
+    def rename(value):
+        if isinstance(value, str):
+            return HOSTILE + value if value in old else value
+        if isinstance(value, tuple):
+            return tuple(rename(v) for v in value)
+        if isinstance(value, dict):
+            return {rename(k): rename(v) for k, v in value.items()}
+        if dataclasses.is_dataclass(value) and type(value).__name__ != "Interval":
+            fields = {f.name: rename(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            return dataclasses.replace(value, **fields)
+        return value
+
+    report = rename(base)
+    scorers = tuple(
+        dataclasses.replace(s, name=HOSTILE + s.name, settings={HOSTILE: HOSTILE}, notes=(HOSTILE,))
+        for s in report.scorers
+    )
+    report = dataclasses.replace(
+        report,
+        name=HOSTILE,
+        scorers=scorers,
+        license=HOSTILE,
+        warnings=(HOSTILE,),
+        environment={HOSTILE: HOSTILE},
+    )
+    text = to_html(report)
+    assert "script" not in Page(text).tags
+    assert "&lt;script&gt;alert(1)" in text
+    marks = to_markdown(report)
+    assert not re.search(r"(?<!\\)<script", marks)
+    assert not re.search(r"(?<!\\)\]\(javascript", marks)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_terminal_width(width):
+    text = printed(several(), width)
+    assert max(map(len, text.splitlines())) <= width
+    for s in several().scorers:
+        for size in s.raw.spread.effects:
+            assert effect(size) in text
+
+
+def test_markup_in_names_is_not_interpreted():
+    scorer = dataclasses.replace(single().scorers[0], name="[bold]x[/]")
+    assert "[bold]x[/]" in printed(dataclasses.replace(single(), scorers=(scorer,)))
+
+
+def test_the_page_of_a_report_read_from_json_is_the_same(tmp_path):
+    path = tmp_path / "report.json"
+    write_report_json(single(), path)
+    read = read_report_json(path)
+    assert to_html(read) == page_of("one")
+    assert to_markdown(read) == to_markdown(single())
+
+
+def test_a_score_without_spread_within_systems():
+    scorer = single().scorers[0]
+    spread = dataclasses.replace(scorer.raw.spread, within_sd=None, effects=None)
+    raw = dataclasses.replace(scorer.raw, spread=spread)
+    report = dataclasses.replace(
+        single(), scorers=(dataclasses.replace(scorer, raw=raw, adjusted=None),)
+    )
+    page = to_html(report)
+    assert "Mean score of equally correct answers by system" not in page
+    assert value(scorer, spread.means[0]) in page
+    assert headline(report) in page.replace("&#39;", "'")

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import dataclasses
+import html as markup
+import re
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from style_reports import STYLES, full_report, similarities, style_report
+from test_report_pages import HOSTILE, Page
+
+from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report.format import interval, number, p_value, score
+from rag_sourcebias.report.style import headline, to_html, to_markdown
+from rag_sourcebias.report.style.sentences import sentences_of
+from rag_sourcebias.report.style.wording import score_with
+
+SECTIONS = {
+    "findings",
+    "ranks",
+    "matrix",
+    "unfairness",
+    "matching",
+    "length",
+    "quality",
+    "index",
+    "texts",
+    "pairs",
+    "reading",
+    "caveats",
+    "data",
+}
+ONE = {"queries": ("original",)}
+REPORTS = {
+    "full": full_report,
+    "one system": style_report,
+    "one query style": lambda: style_report(similarities(queries=("original",)), **ONE),
+    "one query": lambda: style_report(similarities(1)),
+    "five queries": lambda: style_report(similarities(5)),
+    "ties": lambda: style_report(np.ones((20, 3, 4))),
+    "two styles": lambda: style_report(
+        similarities(shifts=(0, 1), styles=STYLES[:2]), styles=STYLES[:2]
+    ),
+    "many systems": lambda: style_report(
+        {f"system {i}": similarities(30, queries=("original",), seed=i) for i in range(4)}, **ONE
+    ),
+    "nothing": lambda: dataclasses.replace(style_report(), systems=()),
+}
+
+
+@cache
+def made(name):
+    """Return a report and its page; pictures take time."""
+    report = REPORTS[name]()
+    return report, to_html(report)
+
+
+@pytest.fixture(scope="module", params=list(REPORTS))
+def report(request):
+    return made(request.param)[0]
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return next(page for known, page in (made(name) for name in REPORTS) if known is report)
+
+
+@pytest.fixture(scope="module")
+def full():
+    return made("full")[0]
+
+
+@pytest.fixture(scope="module")
+def full_page():
+    return made("full")[1]
+
+
+def test_the_page_is_sound(page):
+    found = Page(page)
+    assert len(found.ids) == len(set(found.ids))
+    assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
+    labels = {v for _, k, v in found.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(found.ids)
+    levels = [int(t[1]) for t in found.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    words = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were)|inf)\b", words)
+    assert not re.search(r"\s[.,;:]\s", re.sub(r"<[^>]+>", "", words))
+
+
+def test_the_page_loads_nothing(page):
+    found = Page(page)
+    assert not {"script", "img", "iframe", "object", "embed"} & set(found.tags)
+    assert not [k for _, k, _ in found.attributes if k in ("src", "srcset") or k.startswith("on")]
+    rest = page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "default-src 'none'" in page
+
+
+def test_the_headline_stands_on_the_page(report, page):
+    assert headline(report) in markup.unescape(page)
+    assert headline(report) in to_markdown(report).replace("\\", "")
+
+
+def test_numbers_of_ranks_and_unfairness_are_shown(report, page):
+    for text in (markup.unescape(page), to_markdown(report).replace("\\", "")):
+        for system in report.systems:
+            for at, row in enumerate(system.rows):
+                for mean, bounds in zip(system.average_ranks[at], row.average_ranks, strict=True):
+                    assert number(mean) in text
+                    if bounds is not None:
+                        assert interval(bounds) in text
+                assert score_with(row.unfairness.score, row.unfairness_interval) in text
+                assert number(row.unfairness.null_expectation, digits=2) in text
+                assert p_value(row.friedman.p_value) in text
+                if row.friedman.w is not None:
+                    assert number(row.friedman.w, digits=3) in text
+            for found in (system.mean_unfairness, system.sd_unfairness):
+                if found is not None and len(report.data.query_styles) > 1:
+                    assert score_with(found.estimate, found) in text
+
+
+def test_numbers_of_optional_parts_are_shown(full, full_page):
+    for text in (markup.unescape(full_page), to_markdown(full).replace("\\", "")):
+        for system in full.systems:
+            for gain in system.matching:
+                assert f"{number(gain.mean, signed=True)} {interval(gain.gain)}" in text
+            for bounds in system.rows[0].adjusted_ranks:
+                assert score_with(bounds.estimate, bounds, digits=1) in text
+            assert number(system.rows[0].length_slope, digits=2, signed=True) in text
+            for q in system.quality:
+                assert score(q.mean) in text
+                assert interval(q.score, scale=100) in text
+                assert q.change is None or interval(q.change, scale=100) in text
+                assert p_value(q.p_adjusted) in text
+            for s in system.index_scores:
+                assert score(s.mean) in text
+                assert s.interval is None or interval(s.interval) in text
+            strong = [p for p in system.pairs if p.p_adjusted < 0.05]
+            assert strong
+            for p in strong:
+                assert number(abs(p.difference)) in text
+        for statistic in (*full.document_statistics, *full.query_statistics):
+            digits = 1 if statistic.name == "words" else 2
+            assert number(statistic.average, digits=digits) in text
+
+
+def test_stars_mark_what_is_significant_against_the_original(full, full_page):
+    text = full_page
+    ranks = text[text.index('id="ranks"') : text.index('id="matrix"')]
+    marked = sum(p.p_adjusted < 0.05 for s in full.systems for p in s.rows[0].against_original)
+    assert len(re.findall(r"<td[^>]*>[\d.]+\*", ranks)) == marked > 0
+
+
+def test_warnings_notes_assumptions_and_facts_are_shown(full, full_page):
+    for text in (markup.unescape(full_page), to_markdown(full).replace("\\", "")):
+        for expected in (
+            "60 queries are few",
+            "texts were stemmed",
+            "2: q98, q99",
+            "1,200",
+            "queries are a random sample of the queries of interest",
+            "enough queries that ln of the ratio of means is nearly normal",
+            "CC BY 4.0",
+            "dtype = float32",
+            "ddof = 0",
+        ):
+            assert expected in text
+
+
+def test_sections_follow_the_content(full, full_page):
+    assert set(Page(full_page).ids) >= SECTIONS
+    bare = style_report(similarities(queries=("original",)), **ONE)
+    bare = dataclasses.replace(
+        bare, systems=tuple(dataclasses.replace(s, pairs=()) for s in bare.systems)
+    )
+    assert not {"matrix", "matching", "quality", "index", "texts", "pairs"} & set(
+        Page(to_html(bare)).ids
+    )
+    text = to_markdown(bare)
+    for title in ("## Matching", "## What it costs", "## Document styles in", "## Pairs"):
+        assert title in to_markdown(full)
+        assert title not in text
+
+
+def test_systems_stand_side_by_side_only_when_there_are_several(full_page):
+    assert "Systems side by side" in full_page
+    assert "Systems side by side" not in made("one system")[1]
+
+
+def test_sentences_name_only_significant_changes(full, full_page):
+    text = markup.unescape(full_page)
+    quality = {q.query_style: q for q in full.systems[0].quality if q.measure == "NDCG@5"}
+    change = quality["3"].change
+    assert (
+        f"NDCG@5 is {score(quality['original'].mean)} for original queries; asking in another "
+        f"style changes NDCG@5 significantly by {number(100 * change.estimate)} "
+        f"{interval(change, scale=100)} in style 3."
+    ) in text
+    first = full.systems[0].index_scores[1]
+    assert first.interval.lower < 0 < first.interval.upper
+    assert (
+        f"higher: formal {number(full.systems[0].index_scores[3].relative_delta, signed=True)}"
+        in text
+    )
+
+
+def test_sentences_say_where_nothing_is_significant_and_sum_up_much(full):
+    system = full.systems[0]
+    calm = tuple(dataclasses.replace(q, p_adjusted=q.p_value and 0.9) for q in system.quality)
+    wide = tuple(
+        dataclasses.replace(
+            s, interval=s.interval and dataclasses.replace(s.interval, lower=-190.0)
+        )
+        for s in system.index_scores
+    )
+    changed = dataclasses.replace(system, quality=calm, index_scores=wide)
+    said = sentences_of(dataclasses.replace(full, systems=(changed,)))
+    assert said["quality"][0][1].endswith("changes NDCG@5 nowhere significantly.")
+    assert said["index"] == [("MiniLM", "by NDCG@5 no style can be told apart from human text.")]
+    many = tuple(dataclasses.replace(system.quality[7], query_style=f"s{i}") for i in range(8))
+    scores = tuple(dataclasses.replace(system.index_scores[3], doc_style=f"s{i}") for i in range(8))
+    changed = dataclasses.replace(system, quality=many, index_scores=scores)
+    said = sentences_of(dataclasses.replace(full, systems=(changed,)))
+    assert said["quality"][0][1].endswith("in s4 and in 3 more.")
+    assert said["index"][0][1].endswith("and 3 more.")
+
+
+def test_notes_of_intervals_and_many_dropped_queries_are_shown(full):
+    row = full.systems[0].rows[0]
+    noted = dataclasses.replace(row.unfairness_interval, notes=("a note",))
+    row = dataclasses.replace(row, unfairness_interval=noted)
+    system = dataclasses.replace(full.systems[0], rows=(row, *full.systems[0].rows[1:]))
+    data = dataclasses.replace(full.data, dropped=tuple(f"d{i}" for i in range(30)))
+    text = to_markdown(dataclasses.replace(full, systems=(system,), data=data))
+    assert "MiniLM: unfairness: a note" in text
+    assert "30, such as d0, d1" in text
+
+
+def test_markdown_tables_are_rectangular(report):
+    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(widths) == 1
+
+
+def test_hostile_names_are_escaped():
+    styles = (HOSTILE, f"{HOSTILE}b", "$x^2$", "3")
+    queries = (HOSTILE, "3")
+    report = full_report()
+    rows = similarities(styles=styles, queries=queries)
+    bad = style_report({f"{HOSTILE}": rows, "[b]x": rows}, styles=styles, queries=queries)
+    systems = tuple(
+        dataclasses.replace(s, notes=(HOSTILE,), settings={HOSTILE: HOSTILE}) for s in bad.systems
+    )
+    statistics = tuple(
+        dataclasses.replace(s, group=HOSTILE) for s in report.document_statistics[:1]
+    )
+    data = dataclasses.replace(bad.data, name=HOSTILE, license=HOSTILE, dropped=(HOSTILE,))
+    bad = dataclasses.replace(
+        bad,
+        data=data,
+        systems=systems,
+        warnings=(HOSTILE,),
+        environment={HOSTILE: HOSTILE},
+        document_statistics=statistics,
+    )
+    text = to_html(bad)
+    assert "script" not in Page(text).tags
+    assert "&lt;script&gt;alert(1)" in text
+    marks = to_markdown(bad)
+    assert not re.search(r"(?<!\\)<script", marks)
+    assert not re.search(r"(?<!\\)\]\(javascript", marks)
+
+
+def test_json_restores_the_report(full, tmp_path):
+    path = tmp_path / "report.json"
+    write_report_json(full, path)
+    again = read_report_json(path)
+    assert again.to_dict() == full.to_dict()
+    assert to_markdown(again) == to_markdown(full)

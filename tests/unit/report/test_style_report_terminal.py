@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+
+import pytest
+from rich.console import Console
+from style_reports import STYLES, full_report, similarities, style_report
+
+from rag_sourcebias.report.style.headline import headline
+from rag_sourcebias.report.style.terminal import print_report
+
+
+def printed(report, width=400):
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_headline_ranks_findings_and_warnings():
+    report = full_report()
+    text = printed(report)
+    assert text.startswith(headline(report))
+    for system in report.systems:
+        assert f"• {system.name}: " in text
+    for at, style in enumerate(STYLES[1:], start=1):
+        name = f"style {style}" if style.isdigit() else style
+        line = next(row for row in text.splitlines() if row.strip().startswith(name))
+        expected = []
+        for system in report.systems:
+            found = {p.first: p.p_adjusted < 0.05 for p in system.rows[0].against_original}
+            expected.append(f"{system.average_ranks[0][at]:.1f}{'*' if found[style] else ''}")
+        assert re.findall(r"[\d.]+\*?", line.replace(name, "")) == expected
+    first = report.systems[0].rows[0].unfairness
+    assert f"{first.score:.2f} / {first.null_expectation:.2f}" in text
+    assert f"{report.systems[0].mean_unfairness.estimate:.2f}" in text
+    assert "Warning: 60 queries are few" in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_width(width):
+    report = style_report({f"system {i}": similarities(20, seed=i) for i in range(5)})
+    text = printed(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    for system in report.systems:
+        assert system.name in text
+
+
+def test_one_query_style_and_no_system():
+    report = style_report(similarities(queries=("original",)), queries=("original",))
+    text = printed(report)
+    assert "unfairness, mean" not in text
+    assert "unfairness, original" not in text
+    assert "No system was measured." in printed(dataclasses.replace(report, systems=()))
+
+
+def test_markup_in_names_is_not_interpreted():
+    text = printed(style_report({"[bold]x[/]": similarities()}))
+    assert "[bold]x[/]" in text

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.report import to_html, to_markdown
+from rag_sourcebias.report.marks import table
+from rag_sourcebias.report.svg import COLOURS
+from rag_sourcebias.report.text_plots import text_plot
+from rag_sourcebias.report.text_tables import (
+    print_text_statistics,
+    renamed,
+    text_key,
+    text_notes,
+    text_table,
+)
+from rag_sourcebias.types import Interval, SkewReport, TextStatistic
+
+SVG = "{http://www.w3.org/2000/svg}"
+SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
+MODE = "METEOR matches equal words and equal stems (WordNet's synonyms are not installed)"
+HOSTILE = "<b>$x^2$</b>|\"'&"
+
+
+def statistic(group, name, seed, *, n=80, notes=(), level=0.95, scale=1.0):
+    rng = np.random.default_rng(seed)
+    values = rng.gamma(9, 12 * scale, n) if name == "words" else rng.beta(6, 5, n)
+    half = 2 * values.std() / np.sqrt(n)
+    mean = float(values.mean())
+    return TextStatistic(
+        group=group,
+        name=name,
+        n=n,
+        mean=Interval(
+            estimate=mean,
+            lower=mean - half,
+            upper=mean + half,
+            confidence_level=level,
+            method="t",
+            n_labeled=n,
+            notes=(*notes, MODE) if name == "METEOR" else notes,
+        ),
+        average=mean,
+        quantiles=tuple(np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()),
+    )
+
+
+def made(groups, *, original="human", names=SIMILARITIES, **changes):
+    found = []
+    for place, group in enumerate(groups):
+        found.append(statistic(group, "words", place, **changes))
+        if group != original:
+            found += [statistic(group, name, place, **changes) for name in names]
+    return tuple(found)
+
+
+STYLES = ("human", *map(str, range(9)))
+LONG = tuple(f"Style {i}: energetic, motivational and positive manner {i}" for i in range(9))
+TWINS = tuple("llama-2-7b-chat-" + "x" * i + "-with-a-long-middle-that-is-cut-out" for i in (9, 11))
+
+
+def draw(groups, *, original="human", **changes):
+    statistics = made(groups, original=original, **changes)
+    return text_plot(statistics, original=original, uid="texts", title="Texts by style")
+
+
+def words_of(svg):
+    return ["".join(e.itertext()) for e in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+CASES = {
+    "styles": (STYLES, "human"),
+    "long": (("human", *LONG), "human"),
+    "answers": (("fid", "gpt35", "newbing"), None),
+    "two": (("human", "LLM"), "human"),
+    "alike": (("human", *TWINS), "human"),
+    "unicode": (("humain", "スタイル", HOSTILE, "🙂"), "humain"),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def picture(request):
+    groups, original = CASES[request.param]
+    return draw(groups, original=original), groups
+
+
+def test_svg_is_accessible_follows_the_page_and_keeps_its_ids(picture):
+    svg, groups = picture
+    root = ET.fromstring(svg)
+    assert root.get("viewBox").split()[2] == "360"
+    assert root[0].text == "Texts by style"
+    for group in groups:
+        assert group in root[1].text
+    assert not [c for c in COLOURS.values() if c in svg]
+    assert re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", svg)) == []
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(ids) == len(set(ids))
+    assert all(i.startswith("texts-") for i in ids)
+    sizes = [float(s) for s in re.findall(r"font(?:-size)?:[^;]*?([\d.]+)px", svg)]
+    assert min(sizes) >= 11
+
+
+def test_every_group_has_a_label_of_its_own(picture):
+    svg, groups = picture
+    labels = [t for t in words_of(svg) if not re.fullmatch(r"[\d.]+", t)]
+    panels = {"words per text", *SIMILARITIES, "original"}
+    names = {t for t in labels if t not in panels}
+    numbered = [g for g in groups if re.fullmatch(r"[\d.]+", g)]
+    assert len(names) == len(groups) - len(numbered)
+    assert panels - {"original"} <= set(labels)
+
+
+def test_labels_stay_inside_the_picture():
+    # A name beside its rows ends at their left edge; a character is about 6.4 units wide.
+    for groups in (("human", *LONG), STYLES):
+        for element in ET.fromstring(draw(groups)).iter(f"{SVG}text"):
+            text = "".join(element.itertext())
+            x = float(re.search(r"translate\(([\d.-]+)|$", element.get("transform", ""))[1] or 0)
+            x = x or float(element.get("x", 0))
+            end = "end" in (element.get("style") or "")
+            assert x - 6.4 * len(text) * end > -8, text
+
+
+def test_a_mark_stands_at_the_mean():
+    # Marks of the words panel, in the order of the groups: their x is linear in the mean.
+    statistics = made(("human", "a", "b", "c"), names=())
+    svg = text_plot(statistics, original="human", uid="u", title="t")
+    uses = [float(e.get("x")) for e in ET.fromstring(svg).iter(f"{SVG}use")]
+    means = [s.average for s in statistics]
+    found = [x for x in uses if uses.count(x) == 1][-4:]
+    slope, start = np.polyfit(means, found, 1)
+    assert slope > 0
+    np.testing.assert_allclose(np.array(means) * slope + start, found, atol=0.01)
+
+
+def test_the_original_is_compared_with_nothing():
+    svg = draw(STYLES)
+    assert words_of(svg).count("original") == 1  # beside words; below it has no row
+    assert words_of(svg).count("human") == 1
+    assert "human (original): words" in ET.fromstring(svg)[1].text
+    assert "var(--plot-baseline" in svg
+    assert "var(--plot-baseline" not in draw(("fid", "gpt35"), original=None)
+
+
+def test_some_statistics_may_be_absent():
+    few = tuple(s for s in made(STYLES) if s.name in ("Jaccard", "overlap"))
+    assert "words per text" not in words_of(text_plot(few, original="human", uid="u", title="t"))
+    holes = (*made(("human", "a")), statistic("b", "words", 5))
+    assert "none" in words_of(text_plot(holes, original="human", uid="u", title="t"))
+    alone = dataclasses.replace(statistic("a", "words", 1), mean=None)
+    assert "words per text" in words_of(text_plot([alone], original=None, uid="u", title="t"))
+    with pytest.raises(DataError, match="there is no text statistic to draw"):
+        text_plot([], original=None, uid="u", title="t")
+
+
+def test_the_picture_is_the_same_every_time():
+    assert draw(STYLES) == draw(STYLES)
+
+
+# Tables and words
+
+
+def test_table():
+    statistics = made(("llm", "human"), names=("BLEU",))
+    content = text_table(statistics, original="human")
+    assert content.columns == ("group", "texts", "words", "BLEU")
+    assert [row[:2] for row in content.rows] == [("human", "80"), ("llm", "80")]
+    assert content.rows[0][3] == "–"
+    bleu = next(s for s in statistics if s.name == "BLEU")
+    low, high = bleu.mean.lower, bleu.mean.upper
+    assert content.rows[1][3] == f"{bleu.average:.2f} [{low:.2f}, {high:.2f}]"
+    assert text_table(()).rows == ()
+    without = text_table([dataclasses.replace(statistics[0], mean=None)])
+    assert without.rows[0][2].endswith("(no interval)")
+    lines = table(text_table(renamed(statistics, {"llm": HOSTILE}))).splitlines()
+    assert len(lines) == 4
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in lines)
+
+
+def test_notes_name_the_groups_they_are_about():
+    statistics = (
+        *made(("human", "a"), names=("METEOR",)),
+        *made(("b",), names=("METEOR",), notes=("3 of 9 texts are missing",)),
+    )
+    assert text_notes(statistics) == (MODE, "b: 3 of 9 texts are missing")
+
+
+def test_key_says_what_the_picture_shows():
+    assert "mean with its 95% interval" in text_key(made(STYLES))
+    assert "overlap" not in text_key(made(("human",)))
+    assert "METEOR gives one equal word" not in text_key(made(STYLES))
+    assert "METEOR gives one equal word" in text_key(made(("fid", "gpt"), scale=0.02))
+    assert "90%" in text_key(made(STYLES, level=0.9))
+
+
+def printed(statistics, width=80):
+    out = io.StringIO()
+    print_text_statistics(statistics, Console(file=out, width=width), original="human")
+    return out.getvalue()
+
+
+def test_terminal_table_fits_eighty_columns():
+    text = printed(made(("human", *LONG)))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "overlap" in text
+    assert "[b]x" in printed(made(("human", "[b]x")))
+    assert printed(()) == ""
+
+
+# In the report of sources
+
+
+@pytest.fixture(scope="module")
+def with_texts(full_report):
+    return dataclasses.replace(full_report, text_statistics=made(("human", "llm:llama-2")))
+
+
+def test_the_source_report_has_a_section_of_texts(with_texts, full_report):
+    page = to_html(with_texts)
+    assert 'id="texts"' in page
+    assert 'href="#texts"' in page
+    assert "What the texts look like" in page
+    assert "WordNet" in page
+    assert "llm:llama-2" not in page[page.index('id="texts"') :].partition("</section>")[0]
+    text = to_markdown(with_texts)
+    assert "## What the texts look like" in text
+    assert "| LLM | 80 |" in text
+    for plain in (to_html(full_report), to_markdown(full_report)):
+        assert "What the texts look like" not in plain
+
+
+def test_json_keeps_text_statistics_and_reads_reports_without_them(with_texts):
+    plain = json.loads(json.dumps(with_texts.to_dict()))
+    assert SkewReport.from_dict(plain).text_statistics == with_texts.text_statistics
+    del plain["text_statistics"]  # as written by 0.1
+    assert SkewReport.from_dict(plain).text_statistics == ()
+
+
+def test_names_in_the_section_are_escaped(with_texts):
+    hostile = dataclasses.replace(with_texts, text_statistics=made(("human", HOSTILE)))
+    assert "<b>$x" not in to_html(hostile)
+    assert "<b>" not in to_markdown(hostile).replace("\\<", "")
