@@ -72,7 +72,7 @@ def audit_answers(
             fit_scores[encoder.name] = reference_similarity(
                 fit_on.references, fit_on.answers, encoder
             )
-    stage("measuring")
+    stage("measuring scores and texts" if text_statistics else "measuring")
     return measure_answer_bias(
         scores,
         answers,

@@ -120,7 +120,8 @@ class SpecBuilder:
             )
         # one model may be audited several times, with other settings
         told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
-        return self._encoder(spec, name=",".join([spec.model, *told]))
+        encoder = self._encoder(spec)
+        return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
 
     def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
         """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""

@@ -70,7 +70,7 @@ def question_auc(answers: AnswerScores) -> QuestionAUC:
     n = int(question.max()) + 1
     return QuestionAUC(
         auc=auc,
-        influence=n * np.bincount(question, weights=share),
+        influence=n * np.bincount(question, weights=share).astype(np.float64),
         n_pairs=min(len(np.unique(question[right])), len(np.unique(question[~right])), n // 2),
     )
 
