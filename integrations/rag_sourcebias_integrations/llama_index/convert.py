@@ -47,15 +47,13 @@ def record_nodes(
             map(_ID, plain) if doc_id is None else map(doc_id, nodes),
             metadata=map(_METADATA, plain),
             scores=None if None in scores else scores,
-            query=query_text(query),
-            labels=_beside(labels, recorder.labels),
+            query=query if isinstance(query, str) else query_text(query),
+            labels=_beside(labels, recorder.labels) if recorder.labels else labels,
         )
     except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
         recorder.dropped.add("result could not be read", error=error)
 
 
 def _beside(labels: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
-    if not given:
-        return labels
     added = [(key, value) for key, value in labels.items() if key not in given]
     return dict(added[: MAX_LABELS - len(given)])

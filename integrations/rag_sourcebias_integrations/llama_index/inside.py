@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -11,7 +9,7 @@ from llama_index.core.indices.base import BaseIndex
 
 __all__ = ["SpansInside"]
 
-_REMEMBERED = 10_000  # ended spans that may still get children: tasks that outlive a query
+_REMEMBERED = 5_000  # to 10,000 ended spans: tasks that outlive a query have them as parents
 
 
 class SpansInside:
@@ -28,27 +26,31 @@ class SpansInside:
         self._of_index = isinstance(target, BaseIndex)
         self._open: set[str] = set()
         self._ended: set[str] = set()
-        self._order: deque[str] = deque()
-        self._lock = threading.Lock()
+        self._ended_before: set[str] = set()
 
     def __contains__(self, span_id: str | None) -> bool:
-        return span_id in self._open or span_id in self._ended
+        return span_id in self._open or span_id in self._ended or span_id in self._ended_before
 
-    def enter(self, span_id: str, instance: Any, parent_id: str | None) -> None:  # noqa: ANN401
-        """Note that a span began."""
-        if parent_id in self._open or self._is_target(instance) or parent_id in self._ended:
-            self._open.add(span_id)
+    def enter(
+        self,
+        id_: str,
+        bound_args: object = None,  # noqa: ARG002 - they hold the query
+        instance: Any = None,  # noqa: ANN401
+        parent_id: str | None = None,
+        **_: object,
+    ) -> None:
+        """Note that a span began; takes what LlamaIndex tells a span handler."""
+        if parent_id in self._open or self._is_target(instance) or parent_id in self:
+            self._open.add(id_)
 
-    def leave(self, span_id: str) -> None:
+    def leave(self, id_: str, *_: object, **__: object) -> None:
         """Note that a span ended."""
-        if span_id not in self._open:
-            return
-        with self._lock:
-            self._ended.add(span_id)
-            self._order.append(span_id)
-            if len(self._order) > _REMEMBERED:
-                self._ended.discard(self._order.popleft())
-        self._open.discard(span_id)
+        if id_ in self._open:
+            ended = self._ended
+            ended.add(id_)  # first, so that it is never in neither
+            self._open.discard(id_)
+            if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
+                self._ended_before, self._ended = ended, set()
 
     def _is_target(self, instance: Any) -> bool:  # noqa: ANN401
         if not self._of_index:

@@ -69,9 +69,10 @@ class RetrievalListener:
             if self._inside is None or event.span_id in self._inside:
                 self._recorder.begin(event.span_id)
         elif kind == _END:
-            if self._recorder.end(event.span_id):
-                retriever = event.span_id.partition(".")[0]
-                self._record(event, event.str_or_query_bundle, {"retriever": retriever})
+            span_id = event.span_id
+            if self._recorder.end(span_id):
+                labels = {"retriever": span_id.partition(".")[0]}
+                self._record(event, event.str_or_query_bundle, labels)
         elif kind == _DROP:
             self._recorder.end(event.span_id)
         elif (

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-
-import numpy as np
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.delivery import delivery_for
@@ -20,8 +19,6 @@ from rag_sourcebias.protocols import Observer
 from rag_sourcebias.tagging.store import TagStore
 
 __all__ = ["Recorder"]
-
-_FLOAT32 = np.dtype(np.float32)  # given as a class it is looked up on every call
 
 
 class Recorder:
@@ -77,7 +74,8 @@ class Recorder:
             raise DataError(f"query_key must have 16 to 64 bytes, got {len(query_key)}")
         self.observer = observer
         self.doc_id = doc_id
-        self._labels = check_labels(labels or {})
+        self.labels: Mapping[str, str] = check_labels(labels or {})
+        """What is added to every event."""
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
@@ -85,11 +83,6 @@ class Recorder:
         # Not methods of our own: every retrieval would pay for two more calls.
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """What is added to every event."""
-        return self._labels
 
     @property
     def reads_metadata(self) -> bool:
@@ -144,8 +137,8 @@ class Recorder:
                 tuple(doc_ids),
                 self._tags.read(metadata),
                 query_id="" if key is None or query is None else hash_query(query, key=key),
-                scores=None if scores is None else np.fromiter(scores, _FLOAT32),
-                labels=check_labels({**labels, **self._labels} if labels else self._labels),
+                scores=None if scores is None else array("f", scores),
+                labels=check_labels({**labels, **self.labels} if labels else self.labels),
                 monotonic=time.monotonic(),
             )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import time
+from array import array
+from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 
 from rag_sourcebias.errors import DataError
@@ -15,7 +20,9 @@ from rag_sourcebias.instrument import (
     RetrievalEvent,
     hash_query,
 )
+from rag_sourcebias.instrument.events import event_of
 from rag_sourcebias.protocols import Observer
+from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.rankings import RankedList
 
 KEY = bytes(range(16))
@@ -80,3 +87,39 @@ def test_all_are_observers() -> None:
     for item in (counting, CollectingObserver(), EventQueue(counting, DroppedEvents())):
         assert isinstance(item, Observer)
     assert not isinstance(object(), Observer)
+
+
+def recorded() -> RetrievalEvent:
+    return event_of(
+        ("a", "b"),
+        (DocTags(source="human"), DocTags()),
+        query_id="q",
+        scores=array("f", [1.0, 0.5]),
+        labels={"route": "search"},
+        monotonic=3.0,
+    )
+
+
+@pytest.mark.parametrize(
+    "made_again",
+    [
+        lambda event: event,
+        copy.copy,
+        copy.deepcopy,
+        lambda event: pickle.loads(pickle.dumps(event)),
+        lambda event: replace(event, labels={"route": "search"}),
+    ],
+)
+def test_a_recorded_event_is_an_event_like_any_other(made_again):
+    event = made_again(recorded())
+    assert isinstance(event, RetrievalEvent)
+    assert event.ranked.doc_ids == ("a", "b")
+    assert event.ranked is event.ranked
+    assert event.ranked.scores.dtype == np.float32
+    assert event.ranked.scores.tolist() == [1.0, 0.5]
+    assert event.query_hash == "q"
+    assert event.tags == (DocTags(source="human"), DocTags())
+    assert (event.labels, event.monotonic) == ({"route": "search"}, 3.0)
+    assert repr(event).startswith("RetrievalEvent(ranked=RankedList(query_id='q'")
+    with pytest.raises(FrozenInstanceError):
+        event.ranked = None
