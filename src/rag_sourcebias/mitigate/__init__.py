@@ -1,0 +1,1 @@
+"""Making a retriever indifferent to who wrote a text: projections, calibrated scores, search."""
