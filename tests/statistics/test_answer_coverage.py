@@ -16,7 +16,7 @@ from rag_sourcebias.types.answer_report import AnswerConfig
 from rag_sourcebias.types.answers import AnswerScores
 
 pytestmark = pytest.mark.slow
-RUNS = 500
+RUNS = 250
 MEAN_WORDS = np.array([2.0, 12.0, 15.0, 40.0])
 OWN = np.array([0.05, 0.0, -0.05, 0.02])
 CONFIG = AnswerConfig(resamples=1000)

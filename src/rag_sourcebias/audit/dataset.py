@@ -9,6 +9,7 @@ import numpy as np
 
 from rag_sourcebias.audit.cells import sole_corpus_checks
 from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
+from rag_sourcebias.audit.source_texts import source_text_statistics
 from rag_sourcebias.audit.system import Variant, measure_system, require_sources
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures import match_lengths, score_run, source_codes_for
@@ -31,6 +32,7 @@ def audit_source(
     sole_corpus: bool = True,
     length_matched: bool = True,
     rerank_controls: bool = False,
+    text_statistics: bool = False,
     on_stage: Callable[[str], None] | None = None,
 ) -> SkewReport:
     """Retrieve from the mixed corpus with every retriever and measure source bias.
@@ -49,6 +51,8 @@ def audit_source(
     rerank_controls : bool
         Make these two controls for rerankers too; each costs about one more reranking of all
         queries.
+    text_statistics : bool
+        Also describe the texts of each source ([K] Fig. 3).
     on_stage : callable, optional
         Told what begins, for progress display.
 
@@ -78,7 +82,17 @@ def audit_source(
             systems.append(work.length_matched(spec))
     data = summarise_dataset(dataset)
     warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
-    return assemble(systems, data, config, warnings=warnings)
+    report = assemble(systems, data, config, warnings=warnings)
+    if not text_statistics:
+        return report
+    work.on_stage("describing texts")
+    found = source_text_statistics(
+        dataset.corpus,
+        config.baseline_source,
+        confidence_level=config.confidence_level,
+        rng=config.seed,
+    )
+    return replace(report, text_statistics=found)
 
 
 class _Work:

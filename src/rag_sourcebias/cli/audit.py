@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from rag_sourcebias.audit import audit_source, measure_source_bias, source_text_statistics
+from rag_sourcebias.audit import audit_source, measure_source_bias
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.audit_answers import answers
 from rag_sourcebias.cli.audit_style import style
@@ -110,9 +109,9 @@ def source(
                 sole_corpus=sole_corpus,
                 length_matched=length_matched,
                 rerank_controls=rerank_controls,
+                text_statistics=text_statistics,
                 on_stage=progress.begin,
             )
-            found = _with_texts(found, data, progress.begin) if text_statistics else found
     _deliver(found, report)
 
 
@@ -121,18 +120,6 @@ def _require_runs_alone(*others: object, texts: bool) -> None:
         raise DataError("--run, --qrels and --tags replace a data set and retrievers")
     if texts:
         raise DataError("--text-statistics needs texts, and finished runs hold none")
-
-
-def _with_texts(report: SkewReport, data: Dataset, on_stage: Callable[[str], None]) -> SkewReport:
-    on_stage("describing texts")
-    config = report.config
-    found = source_text_statistics(
-        data.corpus,
-        config.baseline_source,
-        confidence_level=config.confidence_level,
-        rng=config.seed,
-    )
-    return replace(report, text_statistics=found)
 
 
 def _deliver(report: SkewReport, folder: Path | None) -> None:

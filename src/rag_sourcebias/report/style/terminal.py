@@ -30,7 +30,7 @@ __all__ = ["print_report"]
 # As in the report of source bias: told apart by colour-blind readers, on dark and on light.
 _ABOVE = "color(33)"
 _BELOW = "color(172)"
-_COLUMN = 16
+_COLUMN = 18
 _LABEL = 20
 
 
