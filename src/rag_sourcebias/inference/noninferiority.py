@@ -1,22 +1,26 @@
 r"""Has quality fallen by less than a margin, over queries and training seeds (METHODS §5.1).
 
-Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed. Both are random
-factors: other queries and other seeds could have been drawn. The mean over all then has variance
-(MS_seed + max(MS_query − MS_residual, 0)) / (seeds · queries), with the mean squares of the
-two-way table, as for readers and cases in studies of diagnostic tests (Dorfman, Berbaum & Metz
-1992; Hillis 2007, Statistics in Medicine 26:596). Degrees of freedom are Satterthwaite's: near
-seeds − 1 where seeds differ most, near queries − 1 where queries do.
+Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are random
+factors: other queries and other seeds could have been drawn (readers and cases in the studies of
+Dorfman, Berbaum & Metz 1992). The mean squares of the two-way table give the variance of the mean
+for these seeds, MS_query / (seeds · queries), and what seeds add to it, max(MS_seed − MS_residual,
+0) / (seeds · queries). A half width is √(t²(queries − 1) · the first + t²(seeds − 1) · the second),
+the recovery of variance estimates of Zou & Donner (2008, Statistics in Medicine 27:1693): one
+pooled t with Satterthwaite's degrees of freedom covers only .92 at 3 seeds that differ much
+(nominal .95), this at least .946.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
 from rag_sourcebias.types.debias import NoninferiorityTest
 
@@ -28,6 +32,8 @@ MIN_QUERIES = 20
 MIN_CHANGED = 15
 _SAME = 1e-12
 _STEPS = 50
+_SMALLEST_P = 1e-12
+_LARGEST_P = 0.499_999
 _POWER = 0.8
 
 
@@ -38,20 +44,14 @@ class CrossedMean:
     Parameters
     ----------
     mean : float
-    variance : float
-        Of the mean; never below ``query_variance``.
-    degrees : float
-        Degrees of freedom of ``variance``.
     query_variance : float
-        Of the mean for these very seeds, which shrinks with more queries.
+        Of the mean for these very seeds; it shrinks with more queries.
     seed_variance : float
-        What seeds add and more queries do not remove.
+        What seeds add and more queries do not remove; 0 with one seed.
     n, seeds : int
     """
 
     mean: float
-    variance: float
-    degrees: float
     query_variance: float
     seed_variance: float
     n: int
@@ -59,48 +59,48 @@ class CrossedMean:
 
     @classmethod
     def of(cls, values: FloatArray) -> CrossedMean:
-        """Take the moments of an array of shape (seeds, n); one row has no seed variance."""
+        """Take the moments of an array of shape (seeds, n), n at least 2."""
         seeds, n = values.shape
         if n < 2:
             raise InsufficientDataError(f"a variance needs at least 2 queries, there is {n}", n=n)
-        mean = float(values.mean())
-        by_query, by_seed = values.mean(axis=0), values.mean(axis=1)
-        ms_query = seeds * float(by_query.var(ddof=1))
-        cells = seeds * n
-        if seeds == 1:
-            total, degrees, extra = ms_query, n - 1.0, 0.0
-        else:
-            ms_seed = n * float(by_seed.var(ddof=1))
+        mean, by_query = float(values.mean()), values.mean(axis=0)
+        between_seeds = 0.0
+        if seeds > 1:
+            by_seed = values.mean(axis=1)
             residual = values - by_query - by_seed[:, None] + mean
             ms_rest = float(np.sum(residual**2)) / ((seeds - 1) * (n - 1))
-            total = max(ms_seed + max(ms_query - ms_rest, 0.0), ms_query)
-            spread = ms_seed**2 / (seeds - 1) + ms_query**2 / (n - 1)
-            degrees = min(total**2 / spread, n - 1.0) if spread > 0 else n - 1.0
-            extra = max(ms_seed - ms_rest, 0.0)
+            between_seeds = max(float(by_seed.var(ddof=1)) - ms_rest / n, 0.0) / seeds
         return cls(
             mean=mean,
-            variance=total / cells,
-            degrees=degrees,
-            query_variance=ms_query / cells,
-            seed_variance=extra / cells,
+            query_variance=float(by_query.var(ddof=1)) / n,
+            seed_variance=between_seeds,
             n=n,
             seeds=seeds,
         )
 
-    def excess(self, confidence_level: float) -> float:
-        """Squared half width that random seeds add to the t interval for these seeds."""
-        tail = 0.5 + confidence_level / 2
-        full = t_quantile(tail, self.degrees) ** 2 * self.variance
-        fixed = t_quantile(tail, self.n - 1) ** 2 * self.query_variance
-        return max(full - fixed, 0.0)
+    def seed_part(self, tail: float) -> float:
+        """Squared half width that random seeds add; ``tail`` is the probability beyond one end."""
+        if self.seed_variance == 0:
+            return 0.0
+        return t_quantile(1 - tail, self.seeds - 1) ** 2 * self.seed_variance
+
+    def half_width(self, tail: float) -> float:
+        """Distance from the mean to the end beyond which lies ``tail``."""
+        queries = t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance
+        return math.sqrt(queries + self.seed_part(tail))
+
+    def above_zero(self, level: float) -> bool:
+        """Whether a mean of 0 or less is rejected, one-sided."""
+        return self.mean > max(self.half_width(level), _SAME)
 
     def p_not_above_zero(self) -> float:
-        """One-sided p-value of the hypothesis that the true mean is 0 or less."""
-        from scipy.special import stdtr
-
-        if self.variance < _SAME**2:
+        """One-sided p-value of a mean of 0 or less: the level at which it is just rejected."""
+        if self.query_variance + self.seed_variance < _SAME**2:
             return 0.0 if self.mean > _SAME else 1.0
-        return float(stdtr(self.degrees, -self.mean / math.sqrt(self.variance)))
+        distance = abs(self.mean)
+        p = _level_where(lambda tail: self.half_width(tail) <= distance)
+        p = min(p, 0.5)  # a mean of about 0
+        return p if self.mean > 0 else 1 - p
 
 
 def noninferiority_test(
@@ -136,23 +136,26 @@ def noninferiority_test(
 
     Notes
     -----
-    Where fewer than 15 queries changed there is no test (``p_value`` is None): a loss on the few
-    queries that change could go unseen.
+    Where fewer than 15 queries changed, a loss on the rare queries that change could go unseen
+    and a t test would pass too often. The mean loss (gains do not count) is then bounded by
+    Clopper–Pearson and compared with the margin at the observed mean of the reference: without
+    any loss seen, about 3 / (margin · mean) queries are needed to pass.
     """
     _check(treated, reference, relative_margin, level)
     base = float(reference.mean())
-    changed = int(np.count_nonzero(np.abs(treated - reference).max(axis=0) > _SAME))
     at_margin = CrossedMean.of(treated - (1 - relative_margin) * reference)
-    n = at_margin.n
-    refusal, p_value, lower = None, None, -100.0
+    n, note = at_margin.n, None
+    changed = int(np.count_nonzero(np.abs(treated - reference).max(axis=0) > _SAME))
     if changed < MIN_CHANGED:
-        refusal = (
-            f"only {changed} of {n} queries changed; at least {MIN_CHANGED} are needed to know "
-            "how much a change can cost"
-        )
+        losses = np.maximum((reference - treated).mean(axis=0), 0.0)
+        p_value = _p_of_loss(losses, relative_margin * base)
+        lower = max(-100 * _largest_loss(losses, level) / base, -100.0)
+        needed: int | None = math.ceil(math.log(level) / math.log1p(-relative_margin * base))
+        note = f"only {changed} of {n} queries changed"
     else:
         p_value = at_margin.p_not_above_zero()
         lower = _lower_bound(treated, reference, level)
+        needed = _queries_needed(at_margin, relative_margin * base, level)
     return NoninferiorityTest(
         quality=quality,
         relative_margin=relative_margin,
@@ -162,8 +165,8 @@ def noninferiority_test(
         p_value=p_value,
         n_queries=n,
         n_seeds=at_margin.seeds,
-        n_needed=_queries_needed(at_margin, relative_margin * base, level),
-        refusal=refusal,
+        n_needed=needed,
+        note=note,
     )
 
 
@@ -193,15 +196,41 @@ def _check(treated: FloatArray, reference: FloatArray, margin: float, level: flo
         )
 
 
+def _largest_loss(losses: FloatArray, tail: float) -> float:
+    """Upper confidence bound for the mean of losses in [0, 1] that are nearly all 0."""
+    clusters = np.arange(len(losses))
+    level = 1 - 2 * tail
+    return clustered_mean(losses, clusters, confidence_level=level, bounds=(0.0, 1.0)).upper
+
+
+def _p_of_loss(losses: FloatArray, allowed: float) -> float:
+    """Level at which a mean loss of ``allowed`` is just excluded."""
+    return _level_where(lambda tail: _largest_loss(losses, tail) <= allowed)
+
+
+def _level_where(rejected: Callable[[float], bool]) -> float:
+    """Smallest level below 0.5 at which a hypothesis is rejected; 1 where none does."""
+    low, high = math.log(_SMALLEST_P), math.log(_LARGEST_P)
+    if not rejected(_LARGEST_P):
+        return 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if rejected(math.exp(middle)):
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
 def _lower_bound(treated: FloatArray, reference: FloatArray, level: float) -> float:
     """Largest relative loss that the test does not exclude, as a change in percent."""
     ratio = float(treated.mean()) / float(reference.mean())
     excluded, kept = 0.0, ratio
-    if CrossedMean.of(treated).p_not_above_zero() > level:
+    if not CrossedMean.of(treated).above_zero(level):
         return -100.0
     for _ in range(_STEPS):
         middle = (excluded + kept) / 2
-        if CrossedMean.of(treated - middle * reference).p_not_above_zero() <= level:
+        if CrossedMean.of(treated - middle * reference).above_zero(level):
             excluded = middle
         else:
             kept = middle
@@ -213,4 +242,6 @@ def _queries_needed(seen: CrossedMean, margin: float, level: float) -> int | Non
     allowed = (margin / (normal_quantile(1 - level) + normal_quantile(_POWER))) ** 2
     if seen.seed_variance >= allowed:
         return None
-    return max(math.ceil(seen.n * seen.query_variance / (allowed - seen.seed_variance)), MIN_QUERIES)
+    return max(
+        math.ceil(seen.n * seen.query_variance / (allowed - seen.seed_variance)), MIN_QUERIES
+    )

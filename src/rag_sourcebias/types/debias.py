@@ -14,9 +14,11 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_plain, to_plain
 
-__all__ = ["DebiasCandidate", "DebiasPoint", "DebiasSearch", "NoninferiorityTest"]
+__all__ = ["QUALITIES", "DebiasCandidate", "DebiasPoint", "DebiasSearch", "NoninferiorityTest"]
 
 FloatArray = npt.NDArray[np.float64]
+QUALITIES = ("human-only", "llm-only", "mixed")
+_ROUNDING = 1e-9  # a measure that divides sums may exceed 1 by this
 _COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
 
 
@@ -39,6 +41,10 @@ class DebiasCandidate:
     mixed : float64 array of shape (seeds, n) or None
         Quality on the mixed corpus with both versions relevant; the mean of ``baseline`` and
         ``other`` where None.
+    unchanged : tuple of str
+        Qualities that the method cannot change by construction, out of ``"human-only"``,
+        ``"llm-only"`` and ``"mixed"``: an offset on the scores of one source keeps the order
+        within each source. They must equal those of weight 0 and pass without a test.
     seeds : tuple of int
         Names of the rows; empty where they have none.
     query_ids : tuple of str
@@ -56,6 +62,7 @@ class DebiasCandidate:
     human_only: FloatArray = field(repr=False)
     llm_only: FloatArray = field(repr=False)
     mixed: FloatArray | None = field(default=None, repr=False)
+    unchanged: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     query_ids: tuple[str, ...] = field(default=(), repr=False)
 
@@ -68,8 +75,14 @@ class DebiasCandidate:
                 object.__setattr__(self, name, self._checked(name, value))
         if self.mixed is None:
             object.__setattr__(self, "mixed", (self.baseline + self.other) / 2)
+        unknown = [name for name in self.unchanged if name not in QUALITIES]
+        if unknown:
+            raise DataError(f"unchanged {unknown} is no quality; there are {list(QUALITIES)}")
         rows, columns = self.baseline.shape
-        for kind, names, size in (("seeds", self.seeds, rows), ("query_ids", self.query_ids, columns)):
+        for kind, names, size in (
+            ("seeds", self.seeds, rows),
+            ("query_ids", self.query_ids, columns),
+        ):
             if names and (len(names) != size or len(set(names)) != size):
                 raise DataError(
                     f"weight {self.weight:g}: {kind} must be {size} different names, "
@@ -84,14 +97,14 @@ class DebiasCandidate:
                 f"weight {self.weight:g}: {name} has shape {array.shape}, baseline {shape}; "
                 "every array needs one row per seed and one column per query, in one order"
             )
-        bad = np.argwhere(~((array >= 0) & (array <= 1)))
+        bad = np.argwhere(~((array >= 0) & (array <= 1 + _ROUNDING)))
         if len(bad):
             row, column = bad[0]
             raise DataError(
                 f"weight {self.weight:g}: {name} of seed row {row}, query column {column} is "
                 f"{array[row, column]}; scores must be numbers in [0, 1]"
             )
-        return array
+        return np.minimum(array, 1.0)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,14 +135,14 @@ class NoninferiorityTest:
     lower : float
         One-sided confidence bound for ``change`` at level 1 − ``level``; the test passes when it
         lies above −100 · ``relative_margin``. −100 where nothing can be excluded.
-    p_value : float or None
-        Of the hypothesis that the loss is the margin or more; None where no test is possible.
+    p_value : float
+        Of the hypothesis that the loss is the margin or more.
     n_queries, n_seeds : int
     n_needed : int or None
-        Queries with which a change of 0 would pass with probability .8; None where more queries
-        would not help.
-    refusal : str or None
-        Why there was no test.
+        Queries with which a method that costs nothing would pass (with probability .8 where
+        scores vary); None where more queries would not help, or none are needed.
+    note : str or None
+        Why it was not a t test.
     """
 
     quality: str
@@ -137,16 +150,16 @@ class NoninferiorityTest:
     level: float
     change: float
     lower: float
-    p_value: float | None
+    p_value: float
     n_queries: int
     n_seeds: int
     n_needed: int | None = None
-    refusal: str | None = None
+    note: str | None = None
 
     @property
     def passed(self) -> bool:
         """Whether a loss of the margin or more is excluded."""
-        return self.p_value is not None and self.p_value <= self.level
+        return self.p_value <= self.level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +177,7 @@ class DebiasPoint:
         Against weight 0, one per quality; empty for weight 0.
     p_value, p_adjusted : float or None
         Largest p of the tests, and the same adjusted over the weights where they share queries
-        with the choice. None for weight 0 and where a test was not possible.
+        with the choice. None for weight 0.
     admitted : bool
         Whether the weight may be chosen.
     refusal : str or None

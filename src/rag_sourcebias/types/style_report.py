@@ -141,7 +141,8 @@ class StyleGain:
     style : str
         "" for all styles together.
     mean : float
-        Positive: the style ranks higher under queries of its own style.
+        Average rank under all other query styles minus that under its own; positive: it ranks
+        higher under queries of its own style.
     gain : Interval or None
     """
 

@@ -1,0 +1,228 @@
+"""Where writing by a language model moves vectors: directions estimated from pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.mitigate.projection import ProjectionMethod, Sides, SourceProjection
+
+__all__ = ["fit_projection"]
+
+FloatArray = npt.NDArray[np.float64]
+Directions = Callable[[FloatArray], FloatArray]
+
+_MIN_RELIABILITY = 0.5
+_MIN_PAIRS = 4  # two halves of two
+_CHECK_ALIGNMENT_FROM = 20
+_ALIGNED_T = 3.0
+
+
+def fit_projection(
+    human: npt.ArrayLike,
+    other: npt.ArrayLike,
+    *,
+    method: ProjectionMethod = "mean",
+    n_directions: int = 1,
+    strength: float = 1.0,
+    sides: Sides = "both",
+    shrinkage: float | None = None,
+    encoder: str = "",
+) -> SourceProjection:
+    """Estimate from twins what has to be taken out of vectors to make them say nothing of a source.
+
+    With δ the mean of ``other − human`` over the pairs:
+
+    - ``"mean"`` removes the component along δ, orthogonally;
+    - ``"pca"`` removes the leading right singular vectors of the differences. They are not
+      centred: centring would take out δ, which is the bias itself;
+    - ``"leace"`` removes δ obliquely: x − (x·b)δ with b = M⁻¹δ / δᵀM⁻¹δ, M the second moment of
+      all vectors. Of all linear maps that make the means of the two sources equal, so that no
+      linear classifier beats a constant, it changes the vectors least in mean square (Belrose et
+      al., NeurIPS 2023, Theorem 4.2, without centring: the map then commutes with scaling, so
+      re-normalised vectors stay projected).
+
+    Parameters
+    ----------
+    human, other : array_like of shape (m, d)
+        Vectors of the human documents and of their rewrites; row i of both is one pair.
+    method : {"mean", "pca", "leace"}
+    n_directions : int
+        Only ``"pca"`` has more than one.
+    strength : float in [0, 1]
+        0 leaves vectors as they are, 1 removes the directions entirely.
+    sides : {"both", "documents"}
+        Whether queries are projected too.
+    shrinkage : float in [0, 1], optional
+        ``"leace"`` only: weight of a multiple of the identity in M; by default the estimate of
+        Ledoit and Wolf (2004), which also serves where there are fewer pairs than dimensions.
+    encoder : str
+        Fingerprint of the encoder, kept to refuse vectors of another one.
+
+    Returns
+    -------
+    SourceProjection
+        Its ``reliability`` is the mean cosine of the principal angles between the directions from
+        every other pair and from the rest, stepped up to all pairs (Spearman-Brown).
+
+    Raises
+    ------
+    DataError
+        If the shapes differ, a number is not finite, the sides are equal, or the rows do not look
+        like pairs: twins are then no closer to each other than to other documents.
+    InsufficientDataError
+        With too few pairs: ``reliability`` below 0.5, fewer than 10 pairs per direction for
+        ``"pca"``, or fewer pairs than dimensions for ``"leace"`` with ``shrinkage=0``.
+    """
+    first, second = _pairs(human, other)
+    _check(method, n_directions, shrinkage, shape=first.shape)
+    find: Directions = _mean_direction
+    if method == "pca":
+        find = lambda differences: _leading(differences, n_directions)  # noqa: E731
+    differences = second - first
+    directions = find(differences)
+    reliability = _reliability(differences, find)
+    readout = directions
+    if method == "leace":
+        moment = _second_moment(np.concatenate([first, second]), shrinkage)
+        solved = np.linalg.solve(moment, directions)
+        readout = solved / (directions * solved).sum(axis=0)
+    return SourceProjection(
+        readout=readout.astype(np.float32),
+        directions=directions.astype(np.float32),
+        strength=strength,
+        sides=sides,
+        method=method,
+        n_pairs=len(first),
+        reliability=reliability,
+        encoder=encoder,
+    )
+
+
+def _pairs(human: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    first, second = (np.asarray(side, dtype=np.float64) for side in (human, other))
+    for name, side in (("human", first), ("other", second)):
+        if side.ndim != 2:
+            raise DataError(f"{name} vectors have shape {side.shape}; expected (pairs, dimension)")
+        if not len(side):
+            raise DataError(
+                f"there are no {name} vectors; a direction needs both documents of every pair"
+            )
+    if first.shape != second.shape:
+        raise DataError(
+            f"human vectors have shape {first.shape} and other vectors {second.shape}; row i of "
+            "both must be one pair, encoded by one encoder"
+        )
+    for name, side in (("human", first), ("other", second)):
+        bad = np.flatnonzero(~np.isfinite(side).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"{len(bad)} {name} vector(s) hold NaN or infinity, first in row {bad[0]}"
+            )
+    if np.array_equal(first, second):
+        raise DataError(
+            "the human and the other vectors are equal; give the vectors of one source each"
+        )
+    _check_alignment(first, second)
+    return first, second
+
+
+def _check_alignment(first: FloatArray, second: FloatArray) -> None:
+    """Refuse rows that are not pairs: twins must be closer than documents far apart in the list."""
+    n = len(first)
+    if n < _CHECK_ALIGNMENT_FROM:
+        return
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    shifted = np.roll(second, n // 2, axis=0)
+    lengths_shifted = np.linalg.norm(first, axis=1) * np.linalg.norm(shifted, axis=1)
+    closer = np.einsum("ij,ij->i", first, second) / np.where(lengths > 0, lengths, 1)
+    apart = np.einsum("ij,ij->i", first, shifted)
+    closer -= apart / np.where(lengths_shifted > 0, lengths_shifted, 1)
+    if closer.mean() <= _ALIGNED_T * closer.std() / math.sqrt(n):
+        raise DataError(
+            f"the rows do not look like pairs: the two vectors of a row are on average only "
+            f"{closer.mean():.3f} closer (cosine) than vectors of different rows; row i of both "
+            "arrays must be a document and its rewrite"
+        )
+
+
+def _check(
+    method: str, n_directions: int, shrinkage: float | None, *, shape: tuple[int, ...]
+) -> None:
+    pairs, dimension = shape
+    if method not in ("mean", "pca", "leace"):
+        raise DataError(f"method {method!r} is not one of mean, pca, leace")
+    if not 1 <= n_directions < dimension:
+        raise DataError(
+            f"n_directions is {n_directions}; vectors of {dimension} dimensions allow 1 to "
+            f"{dimension - 1}"
+        )
+    if method != "pca" and n_directions != 1:
+        raise DataError(f"method {method!r} has one direction, got n_directions={n_directions}")
+    if shrinkage is not None and (method != "leace" or not 0 <= shrinkage <= 1):
+        raise DataError(f"shrinkage is {shrinkage} for {method!r}; 0 to 1 for leace only")
+    needed = _MIN_PAIRS
+    if method == "pca":
+        needed = 10 * n_directions
+    elif shrinkage == 0:
+        needed = max(needed, dimension)
+    if pairs < needed:
+        raise InsufficientDataError(
+            f"{pairs} pairs are too few for method {method!r} with {n_directions} direction(s) in "
+            f"{dimension} dimensions; at least {needed} are needed"
+            + (", or shrinkage above 0" if shrinkage == 0 else ""),
+            n=pairs,
+            n_needed=needed,
+        )
+
+
+def _mean_direction(differences: FloatArray) -> FloatArray:
+    mean = differences.mean(axis=0)
+    length = float(np.linalg.norm(mean))
+    return (mean / length if length > 0 else mean)[:, None]
+
+
+def _leading(differences: FloatArray, count: int) -> FloatArray:
+    """Right singular vectors of the largest singular values, columns of an array (d, count)."""
+    if len(differences) < differences.shape[1]:
+        return np.asarray(np.linalg.svd(differences, full_matrices=False)[2][:count].T)
+    vectors = np.linalg.eigh(differences.T @ differences)[1]
+    return np.asarray(vectors[:, ::-1][:, :count])
+
+
+def _reliability(differences: FloatArray, find: Directions) -> float:
+    halves = find(differences[::2]), find(differences[1::2])
+    overlap = halves[0].T @ halves[1]
+    # Of one signed direction the sign counts: halves that point apart agree in nothing.
+    signed = find is _mean_direction
+    angles = overlap.ravel() if signed else np.linalg.svd(overlap, compute_uv=False)
+    half = min(max(float(angles.mean()), 0.0), 1.0)
+    whole = 2 * half / (1 + half)
+    if whole < _MIN_RELIABILITY:
+        n = len(differences)
+        needed = math.ceil(n * (1 - whole) / whole) if whole > 0 else None
+        raise InsufficientDataError(
+            f"{n} pairs do not determine the direction: two halves of them agree with cosine "
+            f"{half:.2f}; "
+            + ("the sources may not differ" if needed is None else f"about {needed} are needed"),
+            n=n,
+            n_needed=needed,
+        )
+    return whole
+
+
+def _second_moment(vectors: FloatArray, shrinkage: float | None) -> FloatArray:
+    """Second moment (d, d), shrunk toward a multiple of the identity (Ledoit & Wolf 2004)."""
+    n, dimension = vectors.shape
+    moment = vectors.T @ vectors / n
+    scale = float(np.trace(moment)) / dimension
+    if shrinkage is None:
+        squared = float((moment**2).sum())
+        fourth = float((np.einsum("ij,ij->i", vectors, vectors) ** 2).mean())
+        spread = squared - dimension * scale**2
+        shrinkage = min(1.0, (fourth - squared) / n / spread) if spread > 0 else 1.0
+    return (1 - shrinkage) * moment + shrinkage * scale * np.eye(dimension)

@@ -1,0 +1,460 @@
+"""Debiased losses of encoders against the equations written out, and against the base losses."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sentence_transformers")
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.neural.debias_hinge import TrainingDivergedError, TwinHinge
+from rag_sourcebias.neural.debias_loss import DebiasedRankingLoss
+
+pytestmark = pytest.mark.frameworks
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+QUERIES = ["alpha beta", "gamma", "delta epsilon", "zeta eta"]
+HUMAN = ["alpha gamma", "gamma delta iota", "epsilon", "eta kappa zeta"]
+LLM = ["alpha beta kappa", "gamma theta", "delta epsilon iota", "zeta"]
+NEGATIVES = ["theta", "kappa alpha", "iota beta", "gamma"]
+TRIPLES = {"query": QUERIES, "human": HUMAN, "llm": LLM}
+NAMED = {"reduction": "sum", "scale": 1.0}
+
+
+def static_model(seed: int = 0) -> SentenceTransformer:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    torch.manual_seed(seed)
+    vocabulary = {word: i for i, word in enumerate(["[UNK]", *WORDS])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+
+
+def batch(model: SentenceTransformer, *columns: list[str]) -> list[dict[str, torch.Tensor]]:
+    return [model.preprocess(list(column)) for column in columns]
+
+
+def gradients(model: torch.nn.Module, value: torch.Tensor) -> list[torch.Tensor]:
+    model.zero_grad()
+    value.backward()
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def total(components: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.stack(list(components.values())).sum()
+
+
+def number(value: torch.Tensor) -> float:
+    return value.detach().item()
+
+
+def cosine(left: np.ndarray, right: np.ndarray) -> float:
+    return float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
+
+
+# -- the hinge
+
+
+def test_equation_1_and_2_by_hand() -> None:
+    """Four pairs, α = .5: gaps .3, −.2, 0 and .1 of unit vectors in the plane."""
+    query = torch.tensor([[1.0, 0.0]] * 4)
+    human = torch.tensor([[0.5, 0.0], [0.6, 1.0], [0.4, 2.0], [0.2, 0.0]])
+    llm = torch.tensor([[0.8, 3.0], [0.4, 0.0], [0.4, 9.0], [0.3, 0.0]])
+    hinge = TwinHinge(weight=0.5, reduction="sum", scale=1.0, similarity="dot")
+    gaps = hinge.gaps(query, human, llm)
+    assert gaps.tolist() == pytest.approx([0.3, -0.2, 0.0, 0.1])
+    assert hinge.hinges(gaps).tolist() == pytest.approx([0.3, 0.0, 0.0, 0.1])
+    assert number(hinge.component(hinge.hinges(gaps))) == pytest.approx(0.5 * 0.4)
+    official = TwinHinge(weight=0.1, reduction="mean", scale=20.0, similarity="dot")
+    assert number(official.component(official.hinges(gaps))) == pytest.approx(0.1 * 20 * 0.4 / 4)
+    reference = torch.nn.MarginRankingLoss(margin=0.0)
+    scores = 20 * (query * human).sum(1), 20 * (query * llm).sum(1)
+    assert number(official.component(official.hinges(gaps))) == pytest.approx(
+        0.1 * number(reference(*scores, torch.ones(4)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "margin", "wanted"),
+    [
+        ("human", 0.1, [0.7, 0.0, 0.1, 0.3]),
+        ("llm", 0.0, [0.0, 0.4, 0.0, 0.0]),
+        ("llm", 0.1, [0.0, 0.5, 0.1, 0.0]),
+        ("parity", 0.0, [0.6, 0.4, 0.0, 0.2]),
+        ("parity", 0.3, [0.3, 0.1, 0.0, 0.0]),
+    ],
+)
+def test_targets_and_margins(target: str, margin: float, wanted: list[float]) -> None:
+    hinge = TwinHinge(weight=1, reduction="sum", scale=2.0, margin=margin, target=target)
+    gaps = torch.tensor([0.3, -0.2, 0.0, 0.1])
+    assert hinge.hinges(gaps).tolist() == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("target", ["human", "parity", "llm"])
+def test_gradient_of_the_hinge(similarity: str, reduction: str, target: str) -> None:
+    generator = torch.Generator().manual_seed(5)
+    vectors = [
+        torch.randn(6, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+        for _ in range(3)
+    ]
+    hinge = TwinHinge(
+        weight=0.7, reduction=reduction, scale=3.0, margin=0.2, target=target, similarity=similarity
+    )
+
+    def value(*given: torch.Tensor) -> torch.Tensor:
+        return hinge.component(hinge.hinges(hinge.gaps(*given)))
+
+    assert number(value(*vectors)) > 0
+    assert torch.autograd.gradcheck(value, vectors)
+
+
+def test_gaps_leave_half_precision() -> None:
+    generator = torch.Generator().manual_seed(6)
+    vectors = [torch.randn(9, 16, generator=generator).bfloat16() for _ in range(3)]
+    hinge = TwinHinge(weight=1, reduction="sum", scale=1)
+    assert hinge.gaps(*vectors).dtype == torch.float32
+    assert torch.equal(hinge.gaps(*vectors), hinge.gaps(*(v.number() for v in vectors)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"weight": -0.1}, r"debias_weight is -0.1; accepted is a finite number at least 0"),
+        ({"weight": math.nan}, "debias_weight is nan"),
+        ({"scale": 0.0}, r"scale is 0.0; accepted is a finite number above 0"),
+        ({"margin": math.inf}, "margin is inf"),
+        ({"reduction": "none"}, "reduction 'none' is not one of sum, mean"),
+        ({"target": "both"}, "target 'both' is not one of human, parity, llm"),
+        ({"similarity": "l2"}, "similarity 'l2' is not one of cosine, dot"),
+    ],
+)
+def test_bad_settings_of_the_hinge(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TwinHinge(**{"weight": 1.0, "reduction": "sum", "scale": 1.0, **settings})
+
+
+# -- the loss
+
+
+def test_components_against_numpy() -> None:
+    model = static_model()
+    query, human, llm = (model.encode(column) for column in (QUERIES, HUMAN, LLM))
+    gaps = [cosine(q, g) - cosine(q, h) for q, h, g in zip(query, human, llm, strict=True)]
+    assert min(gaps) < 0 < max(gaps)
+    scores = 20 * np.array([[cosine(q, h) for h in human] for q in query])
+    rank = float(np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores)))
+    loss = DebiasedRankingLoss(
+        losses.MultipleNegativesRankingLoss(model), 0.3, reduction="sum", scale=20.0
+    )
+    found = loss(batch(model, QUERIES, HUMAN, LLM), None)
+    assert list(found) == ["rank", "debias"]
+    assert number(found["rank"]) == pytest.approx(rank, rel=1e-5)
+    hinges = np.maximum(0, 20 * np.array(gaps))
+    assert number(found["debias"]) == pytest.approx(0.3 * hinges.sum(), rel=1e-5)
+    seen = loss.statistics
+    assert (seen.steps, seen.pairs) == (1, 4)
+    assert seen.hinge_share == np.mean(np.array(gaps) > 0)
+    assert seen.mean_gap == pytest.approx(np.mean(gaps), rel=1e-4)
+    assert seen.mean_hinge == pytest.approx(hinges.mean(), rel=1e-5)
+    assert seen.debias_to_rank == pytest.approx(0.3 * hinges.sum() / rank, rel=1e-5)
+
+
+def test_gradient_of_the_whole_loss_against_differences() -> None:
+    model = static_model().double()
+    loss = DebiasedRankingLoss(
+        losses.MultipleNegativesRankingLoss(model), 0.3, reduction="mean", scale=20.0
+    )
+    features = batch(model, QUERIES, HUMAN, LLM)
+    (found,) = gradients(model, total(loss(features, None)))
+    weight = next(model.parameters())
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        place = (int(rng.integers(weight.shape[0])), int(rng.integers(weight.shape[1])))
+        values = []
+        for step in (1e-6, -2e-6):
+            with torch.no_grad():
+                weight[place] += step
+                values.append(number(total(loss(features, None))))
+        with torch.no_grad():
+            weight[place] += 1e-6
+        assert number(found[place]) == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("rank_columns", ["human", "both", "all"])
+def test_what_the_base_loss_sees(rank_columns: str) -> None:
+    model = static_model()
+    base = losses.MultipleNegativesRankingLoss(model)
+    loss = DebiasedRankingLoss(base, 1.0, rank_columns=rank_columns, **NAMED)
+    human = base(batch(model, QUERIES, HUMAN, NEGATIVES), None)
+    llm = base(batch(model, QUERIES, LLM, NEGATIVES), None)
+    wanted = {
+        "human": human,
+        "both": human + llm,
+        "all": base(batch(model, QUERIES, HUMAN, LLM, NEGATIVES), None),
+    }
+    assert len({round(number(value), 4) for value in wanted.values()}) == 3
+    found = loss(batch(model, QUERIES, HUMAN, LLM, NEGATIVES), None)
+    assert number(found["rank"]) == pytest.approx(number(wanted[rank_columns]), rel=1e-5)
+
+
+def test_margin_mse_and_cosine_losses() -> None:
+    model = static_model()
+    labels = torch.tensor([0.1, 0.4, -0.2, 0.9])
+    margin = losses.MarginMSELoss(model)
+    features = batch(model, QUERIES, HUMAN, LLM, NEGATIVES)
+    for base, columns in (
+        (margin, (QUERIES, HUMAN, NEGATIVES)),
+        (losses.CosineSimilarityLoss(model), (QUERIES, HUMAN)),
+    ):
+        found = DebiasedRankingLoss(base, 2.0, **NAMED)(features, labels)
+        wanted = base(batch(model, *columns), labels)
+        assert number(found["rank"]) == pytest.approx(number(wanted), rel=1e-6)
+        assert number(found["debias"]) > 0
+    twins = DebiasedRankingLoss(margin, 2.0, rank_columns="all", **NAMED)
+    found = twins(batch(model, QUERIES, HUMAN, LLM), labels)
+    assert number(found["rank"]) == pytest.approx(
+        number(margin(batch(model, QUERIES, HUMAN, LLM), labels)), rel=1e-6
+    )
+
+
+def test_a_base_loss_that_takes_no_embeddings() -> None:
+    """Matryoshka calls the model itself; value and gradient are still the two parts' sum."""
+    model = static_model()
+    base = losses.MatryoshkaLoss(model, losses.MultipleNegativesRankingLoss(model), [8, 4])
+    assert not hasattr(base, "compute_loss_from_embeddings")
+    features = batch(model, QUERIES, HUMAN, LLM)
+    plain = DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 0.5, **NAMED)
+    hinge = gradients(model, plain(features, None)["debias"])[0]
+    rank = gradients(model, base(features[:2], None))[0]
+    loss = DebiasedRankingLoss(base, 0.5, **NAMED)
+    together = gradients(model, total(loss(features, None)))[0]
+    assert torch.allclose(together, hinge + rank, atol=1e-6)
+
+
+class TestOfBertSize:
+    """A tiny BERT, whose inputs can be cut into mini-batches."""
+
+    @pytest.fixture
+    def model(self, encoder_folder) -> SentenceTransformer:
+        return SentenceTransformer(str(encoder_folder), device="cpu")
+
+    @pytest.mark.parametrize("rank_columns", ["human", "both", "all"])
+    @pytest.mark.parametrize("reduction", ["sum", "mean"])
+    def test_cached_is_the_plain_loss(
+        self, model: SentenceTransformer, rank_columns: str, reduction: str
+    ) -> None:
+        model.eval()  # no dropout: otherwise the two draw different masks
+        settings = {"reduction": reduction, "scale": 20.0, "rank_columns": rank_columns}
+        columns = (QUERIES, HUMAN, LLM, NEGATIVES)
+        plain = DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 0.3, **settings)
+        wanted = plain(batch(model, *columns), None)
+        cached = DebiasedRankingLoss(
+            losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=3), 0.3, **settings
+        )
+        found = cached(batch(model, *columns), None)
+        for name in ("rank", "debias"):
+            assert number(found[name]) == pytest.approx(number(wanted[name]), rel=1e-4)
+        assert number(wanted["debias"]) > 0
+        wanted_gradients = gradients(model, total(wanted) * 0.25)
+        found_gradients = gradients(model, total(found) * 0.25)
+        assert len(found_gradients) == len(wanted_gradients) > 10
+        for one, other in zip(found_gradients, wanted_gradients, strict=True):
+            assert torch.allclose(one, other, atol=1e-4, rtol=1e-3)
+        assert cached.statistics.mean_gap == pytest.approx(plain.statistics.mean_gap, rel=1e-3)
+        assert "calculate_loss" not in vars(cached.loss)
+
+    def test_cached_without_gradients(self, model: SentenceTransformer) -> None:
+        model.eval()
+        base = losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=3)
+        loss = DebiasedRankingLoss(base, 0.3, **NAMED)
+        features = batch(model, QUERIES, HUMAN, LLM)
+        with torch.no_grad():
+            found = loss(features, None)
+            wanted = base(features[:2], None)
+        assert number(found["rank"]) == pytest.approx(number(wanted), rel=1e-4)
+        assert number(found["debias"]) > 0
+        assert (loss.step, loss.statistics.steps) == (0, 0)
+
+    @pytest.mark.parametrize(
+        "name", ["MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"]
+    )
+    def test_weight_0_is_the_base_loss_to_the_bit(
+        self, model: SentenceTransformer, name: str
+    ) -> None:
+        """With dropout: random numbers are drawn in the same order too."""
+        model.train()
+        base = getattr(losses, name)(model)
+        loss = DebiasedRankingLoss(base, 0.0, reduction="mean", scale=20.0)
+        torch.manual_seed(3)
+        value = base(batch(model, QUERIES, HUMAN, NEGATIVES), None)
+        wanted = gradients(model, value)
+        drawn = torch.rand(1)
+        torch.manual_seed(3)
+        components = loss(batch(model, QUERIES, HUMAN, LLM, NEGATIVES), None)
+        assert torch.equal(total(components), value)
+        found = gradients(model, total(components))
+        assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
+        assert torch.equal(torch.rand(1), drawn)
+        assert (loss.statistics.steps, loss.statistics.pairs) == (1, 0)
+        assert math.isnan(loss.statistics.hinge_share)
+
+    def test_columns_are_embedded_once(self, model: SentenceTransformer) -> None:
+        calls: list[int] = []
+        model.register_forward_hook(lambda *_: calls.append(1))
+        base = losses.MultipleNegativesRankingLoss(model)
+        base(batch(model, QUERIES, HUMAN, LLM, NEGATIVES), None)
+        wanted = len(calls)
+        loss = DebiasedRankingLoss(base, 1.0, **NAMED)
+        loss(batch(model, QUERIES, HUMAN, LLM, NEGATIVES), None)
+        assert len(calls) == 2 * wanted == 4  # the query, and all documents together
+
+    def test_gradient_caches_the_hinge_cannot_enter(self, model: SentenceTransformer) -> None:
+        for base in (
+            losses.CachedGISTEmbedLoss(model, guide=model),
+            losses.MatryoshkaLoss(model, losses.CachedMultipleNegativesRankingLoss(model), [32]),
+        ):
+            with pytest.raises(DataError, match=f"{type(base).__name__} caches gradients"):
+                DebiasedRankingLoss(base, 1.0, **NAMED)
+
+    def test_a_cross_encoder_loss_is_refused(self, cross_encoder_folder) -> None:
+        from sentence_transformers import CrossEncoder
+        from sentence_transformers.cross_encoder.losses import MarginMSELoss
+
+        base = MarginMSELoss(CrossEncoder(str(cross_encoder_folder), device="cpu"))
+        with pytest.raises(DataError, match="DebiasedCrossEncoderLoss is the one"):
+            DebiasedRankingLoss(base, 1.0, **NAMED)
+
+
+def test_bad_input_says_what_is_accepted() -> None:
+    model = static_model()
+    base = losses.MultipleNegativesRankingLoss(model)
+    with pytest.raises(DataError, match="Linear; accepted is a loss of sentence-transformers"):
+        DebiasedRankingLoss(torch.nn.Linear(1, 1), 1.0, **NAMED)
+    with pytest.raises(DataError, match="rank_columns 'llm' is not one of human, both, all"):
+        DebiasedRankingLoss(base, 1.0, rank_columns="llm", **NAMED)
+    loss = DebiasedRankingLoss(base, 1.0, **NAMED)
+    with pytest.raises(DataError, match="got 2 columns; accepted are query, human document, LLM"):
+        loss(batch(model, QUERIES, HUMAN), None)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_loss_that_is_not_finite_names_the_step(weight: float) -> None:
+    model = static_model()
+    loss = DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), weight, **NAMED)
+    features = batch(model, QUERIES, HUMAN, LLM)
+    loss(features, None)
+    with torch.no_grad():
+        loss(features, None)
+        next(model.parameters())[1] = math.nan
+    with pytest.raises(TrainingDivergedError, match=r"step 2 \(rank nan") as caught:
+        loss(features, None)
+    assert caught.value.step == 2
+    assert loss.statistics.steps == 1
+    with torch.no_grad(), pytest.raises(TrainingDivergedError, match="outside of training"):
+        loss(features, None)
+
+
+def test_statistics_start_anew() -> None:
+    model = static_model()
+    loss = DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 1.0, **NAMED)
+    for _ in range(2):
+        loss(batch(model, QUERIES, HUMAN, LLM), None)
+    before = loss.reset_statistics()
+    assert (before.steps, before.pairs) == (2, 8)
+    assert (loss.statistics.steps, loss.statistics.pairs, loss.step) == (0, 0, 2)
+
+
+# -- the trainer
+
+
+def train(loss_of, tmp_path, *, columns=TRIPLES, steps: int = 60) -> tuple:
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+
+    model = static_model()
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=steps,
+        per_device_train_batch_size=2,
+        learning_rate=0.02,
+        logging_steps=10,
+        save_strategy="no",
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        seed=4,
+        dataloader_pin_memory=False,
+    )
+    loss = loss_of(model)
+    trainer = SentenceTransformerTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_dict(dict(columns)), loss=loss
+    )
+    trainer.train()
+    return model, loss, trainer
+
+
+def human_first(model: SentenceTransformer) -> float:
+    query, human, llm = (model.encode(column) for column in (QUERIES, HUMAN, LLM))
+    return number(
+        np.mean([cosine(q, h) > cosine(q, g) for q, h, g in zip(query, human, llm, strict=True)])
+    )
+
+
+def test_training_prefers_human_texts_as_the_weight_says(tmp_path) -> None:
+    def of(weight: float):
+        return lambda model: DebiasedRankingLoss(
+            losses.MultipleNegativesRankingLoss(model), weight, reduction="sum", scale=20.0
+        )
+
+    model, loss, trainer = train(of(5.0), tmp_path)
+    assert human_first(static_model()) < 1
+    assert human_first(model) == 1
+    logs = [entry for entry in trainer.state.log_history if "debias" in entry]
+    assert logs[0]["debias"] > logs[-1]["debias"]
+    assert logs[0]["loss"] == pytest.approx(logs[0]["rank"] + logs[0]["debias"], rel=1e-2)
+    assert loss.statistics.steps == loss.step == 60
+    model.save_pretrained(str(tmp_path / "model"))
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "DebiasedRankingLoss" in card
+    assert '"debias_weight": 5.0' in card
+    assert "Biased Towards LLM-Generated Content" in card
+    again = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert np.allclose(again.encode(QUERIES), model.encode(QUERIES), atol=1e-6)
+
+    mirrored, _, _ = train(
+        lambda model: DebiasedRankingLoss(
+            losses.MultipleNegativesRankingLoss(model), 5.0, reduction="sum", scale=20, target="llm"
+        ),
+        tmp_path,
+    )
+    assert human_first(mirrored) == 0
+
+
+def test_training_at_weight_0_is_training_of_the_base_loss(tmp_path) -> None:
+    def weight_0(model: SentenceTransformer) -> DebiasedRankingLoss:
+        return DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 0.0, **NAMED)
+
+    pairs = {name: TRIPLES[name] for name in ("query", "human")}
+    base, _, _ = train(losses.MultipleNegativesRankingLoss, tmp_path, columns=pairs, steps=10)
+    start = copy.deepcopy(static_model().state_dict())
+    ours, _, _ = train(weight_0, tmp_path, steps=10)
+    for name, value in base.state_dict().items():
+        assert torch.equal(value, ours.state_dict()[name])
+        assert not torch.equal(value, start[name])
