@@ -1,7 +1,7 @@
 """Measure whether a retriever favours sources for reasons other than relevance.
 
 The data model (``Run``, ``Qrels``, ``TagTable``, …) and the verbs (``audit_source``,
-``measure_source_bias``) are here; the rest lives in the sub-packages. Importing this package
+``audit_style``, ``audit_answers``, …) are here; the rest lives in the sub-packages. Importing this package
 imports numpy and nothing else; names are loaded when first used.
 """
 
@@ -14,9 +14,13 @@ from rag_sourcebias._version import __version__
 
 if TYPE_CHECKING:
     from rag_sourcebias.audit import (
+        audit_answers,
         audit_source,
+        audit_style,
         judge_with_intervals,
+        measure_answer_bias,
         measure_source_bias,
+        measure_style_bias,
     )
     from rag_sourcebias.errors import SourceBiasError
     from rag_sourcebias.inference import relative_delta_interval
@@ -25,17 +29,22 @@ if TYPE_CHECKING:
         join_judged,
         load_dataset,
         load_sample,
+        read_answer_texts,
         read_beir,
         read_judged_items,
         read_label_distributions,
         read_qrels,
         read_report_json,
         read_run,
+        read_styled_texts,
         read_tags,
     )
     from rag_sourcebias.measures import relative_delta, source_scores
     from rag_sourcebias.report import write_report
     from rag_sourcebias.types import (
+        AnswerBiasReport,
+        AnswerConfig,
+        AnswerTexts,
         AuditConfig,
         Corpus,
         Dataset,
@@ -50,14 +59,21 @@ if TYPE_CHECKING:
         RankedList,
         Run,
         SkewReport,
+        StyleConfig,
+        StyledTexts,
+        StyleReport,
         TagTable,
     )
 
 _HOME = {
     "audit": (
+        "audit_answers",
         "audit_source",
+        "audit_style",
         "judge_with_intervals",
+        "measure_answer_bias",
         "measure_source_bias",
+        "measure_style_bias",
     ),
     "errors": ("SourceBiasError",),
     "inference": ("relative_delta_interval",),
@@ -66,17 +82,22 @@ _HOME = {
         "join_judged",
         "load_dataset",
         "load_sample",
+        "read_answer_texts",
         "read_beir",
         "read_judged_items",
         "read_label_distributions",
         "read_qrels",
         "read_report_json",
         "read_run",
+        "read_styled_texts",
         "read_tags",
     ),
     "measures": ("relative_delta", "source_scores"),
     "report": ("write_report",),
     "types": (
+        "AnswerBiasReport",
+        "AnswerConfig",
+        "AnswerTexts",
         "AuditConfig",
         "Corpus",
         "Dataset",
@@ -91,12 +112,18 @@ _HOME = {
         "RankedList",
         "Run",
         "SkewReport",
+        "StyleConfig",
+        "StyleReport",
+        "StyledTexts",
         "TagTable",
     ),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AnswerBiasReport",
+    "AnswerConfig",
+    "AnswerTexts",
     "AuditConfig",
     "Corpus",
     "Dataset",
@@ -112,21 +139,30 @@ __all__ = [
     "Run",
     "SkewReport",
     "SourceBiasError",
+    "StyleConfig",
+    "StyleReport",
+    "StyledTexts",
     "TagTable",
     "__version__",
+    "audit_answers",
     "audit_source",
+    "audit_style",
     "join_judged",
     "judge_with_intervals",
     "load_dataset",
     "load_sample",
     "mean_interval",
+    "measure_answer_bias",
     "measure_source_bias",
+    "measure_style_bias",
+    "read_answer_texts",
     "read_beir",
     "read_judged_items",
     "read_label_distributions",
     "read_qrels",
     "read_report_json",
     "read_run",
+    "read_styled_texts",
     "read_tags",
     "relative_delta",
     "relative_delta_interval",

@@ -25,6 +25,10 @@ HEAVY = (
     "pandas",
     "openai",
     "pyarrow",
+    "ragas",
+    "nltk",
+    "sacrebleu",
+    "rouge_score",
 )
 
 
@@ -50,7 +54,10 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.tagging",
         "rag_sourcebias.instrument",
         "rag_sourcebias.retrieval",
+        "rag_sourcebias.mitigate",
         "rag_sourcebias.report",
+        "rag_sourcebias.report.answers",
+        "rag_sourcebias.report.style",
         "rag_sourcebias.adapters",
         "rag_sourcebias.neural",
         "rag_sourcebias_integrations",

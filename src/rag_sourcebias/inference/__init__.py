@@ -9,6 +9,7 @@ from rag_sourcebias.inference.friedman import friedman_test, kendalls_w
 from rag_sourcebias.inference.logit import win_rate_at
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.noisy_tags import DetectorQuality, correct_relative_delta
+from rag_sourcebias.inference.noninferiority import CrossedMean, noninferiority_test
 from rag_sourcebias.inference.permutation import sign_flip_test
 from rag_sourcebias.inference.rank_pairs import compare_ranks
 from rag_sourcebias.inference.ratio import queries_needed, relative_delta_interval
@@ -16,6 +17,7 @@ from rag_sourcebias.inference.resampling import bootstrap_means, bootstrap_relat
 from rag_sourcebias.inference.spread import mean_differences, spread_interval
 
 __all__ = [
+    "CrossedMean",
     "DetectorQuality",
     "adjust_p_values",
     "bootstrap_means",
@@ -28,6 +30,7 @@ __all__ = [
     "friedman_test",
     "kendalls_w",
     "mean_differences",
+    "noninferiority_test",
     "queries_needed",
     "relative_delta_interval",
     "sign_flip_test",

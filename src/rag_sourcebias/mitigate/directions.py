@@ -183,7 +183,7 @@ def _check(
 def _mean_direction(differences: FloatArray) -> FloatArray:
     mean = differences.mean(axis=0)
     length = float(np.linalg.norm(mean))
-    return (mean / length if length > 0 else mean)[:, None]
+    return np.asarray(mean / length if length > 0 else mean)[:, None]
 
 
 def _leading(differences: FloatArray, count: int) -> FloatArray:
@@ -225,4 +225,4 @@ def _second_moment(vectors: FloatArray, shrinkage: float | None) -> FloatArray:
         fourth = float((np.einsum("ij,ij->i", vectors, vectors) ** 2).mean())
         spread = squared - dimension * scale**2
         shrinkage = min(1.0, (fourth - squared) / n / spread) if spread > 0 else 1.0
-    return (1 - shrinkage) * moment + shrinkage * scale * np.eye(dimension)
+    return np.asarray((1 - shrinkage) * moment + shrinkage * scale * np.eye(dimension))

@@ -4,6 +4,9 @@ The method is DetConstSort (Geyik, Ambler & Kenthapadi, "Fairness-aware ranking 
 recommendation systems", KDD 2019, Algorithm 3), which has a feasible answer for any number of
 sources. It is written here because no well-kept library offers one: fairsearchcore (FA*IR) was last
 released in 2019, FairRankTune in 2023, AIF360 in April 2024, and fairlearn has no re-ranking.
+
+It is for a source that is crowded out. Rounded down, a minimum share says nothing about the first
+place, and where twins already alternate in the ranking there is next to nothing to change.
 """
 
 from __future__ import annotations

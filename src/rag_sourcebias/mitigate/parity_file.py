@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 from rag_sourcebias.errors import CalibrationError, DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
-from rag_sourcebias.mitigate.parity import ParityCalibration
+from rag_sourcebias.mitigate.parity import ParityCalibration, ParityForm
 from rag_sourcebias.types.serial import from_plain, to_plain
 
 __all__ = ["read_parity", "write_parity"]
@@ -61,6 +62,8 @@ def read_parity(path: PathLike, *, encoder: str | None = None) -> ParityCalibrat
         found = from_plain(ParityCalibration, data)
     except (ValueError, TypeError) as error:  # DataError is a ValueError
         raise DataError(f"{path} is not a complete parity calibration: {error}") from error
+    if found.form not in get_args(ParityForm):
+        raise DataError(f"{path}: unknown form {found.form!r}; expected {get_args(ParityForm)}")
     if {len(found.maps), len(found.gaps), len(found.n_pairs)} != {len(found.sources)}:
         raise DataError(f"{path}: expected one map, gap and number of pairs for each source")
     if encoder is not None and encoder != found.encoder:

@@ -87,7 +87,7 @@ class SourceProjection:
     @property
     def dimension(self) -> int:
         """Length of the vectors."""
-        return self.directions.shape[0]
+        return int(self.directions.shape[0])
 
     @property
     def matrix(self) -> FloatArray:
@@ -170,11 +170,17 @@ def write_projection(projection: SourceProjection, path: PathLike) -> None:
         If the folder is missing or not writable.
     """
     content = io.BytesIO()
-    names = (*_ARRAYS, *_SCALARS)
     np.savez(
         content,
-        schema_version=np.array(_SCHEMA_VERSION),
-        **{name: np.asarray(getattr(projection, name)) for name in names},
+        schema_version=_SCHEMA_VERSION,
+        readout=projection.readout,
+        directions=projection.directions,
+        strength=projection.strength,
+        sides=projection.sides,
+        method=projection.method,
+        n_pairs=projection.n_pairs,
+        reliability=projection.reliability,
+        encoder=projection.encoder,
     )
     write_atomic(path, content.getvalue())
 

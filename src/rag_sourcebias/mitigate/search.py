@@ -263,7 +263,7 @@ def _nothing_admitted(tried: Sequence[DebiasPoint], margin: float) -> str:
     ]
     n = tried[0].tests[0].n_queries
     hint = (
-        f"; a weight that costs nothing needs about {min(needed)} queries to show it"
+        f"; about {min(needed)} queries may show it for one of them"
         if needed and min(needed) > n
         else ""
     )

@@ -14,6 +14,12 @@ from rag_sourcebias.types.answer_report import (
 from rag_sourcebias.types.answer_texts import AnswerTexts
 from rag_sourcebias.types.answers import AnswerScores
 from rag_sourcebias.types.dataset import Dataset
+from rag_sourcebias.types.debias import (
+    DebiasCandidate,
+    DebiasPoint,
+    DebiasSearch,
+    NoninferiorityTest,
+)
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
@@ -72,6 +78,9 @@ __all__ = [
     "CoveragePoint",
     "DataSummary",
     "Dataset",
+    "DebiasCandidate",
+    "DebiasPoint",
+    "DebiasSearch",
     "DocTags",
     "DriftCheck",
     "ExposureShare",
@@ -87,6 +96,7 @@ __all__ = [
     "Judgments",
     "LabelCalibration",
     "LabelDistributions",
+    "NoninferiorityTest",
     "Qrels",
     "Query",
     "QueryIntervals",

@@ -139,8 +139,9 @@ class NoninferiorityTest:
         Of the hypothesis that the loss is the margin or more.
     n_queries, n_seeds : int
     n_needed : int or None
-        Queries with which a method that costs nothing would pass (with probability .8 where
-        scores vary); None where more queries would not help, or none are needed.
+        Queries with which a change of 0 would pass with probability .8, or where few queries
+        changed those with which the share that lost would do; None where more queries would not
+        help.
     note : str or None
         Why it was not a t test.
     """

@@ -49,7 +49,7 @@ def problems(draw: st.DrawFn) -> tuple[list[int], list[Fraction]]:
     return groups, [Fraction(part, total) for part in parts]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems())
 def test_minima_hold_at_every_depth_and_groups_keep_their_order(
     problem: tuple[list[int], list[Fraction]],
@@ -63,7 +63,7 @@ def test_minima_hold_at_every_depth_and_groups_keep_their_order(
         assert members == sorted(members)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems())
 def test_a_ranking_that_meets_the_minima_is_left_alone(
     problem: tuple[list[int], list[Fraction]],

@@ -127,7 +127,7 @@ def test_gaps_leave_half_precision() -> None:
     vectors = [torch.randn(9, 16, generator=generator).bfloat16() for _ in range(3)]
     hinge = TwinHinge(weight=1, reduction="sum", scale=1)
     assert hinge.gaps(*vectors).dtype == torch.float32
-    assert torch.equal(hinge.gaps(*vectors), hinge.gaps(*(v.number() for v in vectors)))
+    assert torch.equal(hinge.gaps(*vectors), hinge.gaps(*(v.float() for v in vectors)))
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def train(loss_of, tmp_path, *, columns=TRIPLES, steps: int = 60) -> tuple:
 
 def human_first(model: SentenceTransformer) -> float:
     query, human, llm = (model.encode(column) for column in (QUERIES, HUMAN, LLM))
-    return number(
+    return float(
         np.mean([cosine(q, h) > cosine(q, g) for q, h, g in zip(query, human, llm, strict=True)])
     )
 

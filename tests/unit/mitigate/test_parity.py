@@ -1,0 +1,325 @@
+"""Parity calibration: twins score alike, order within a source stays, everything can be undone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import (
+    CalibrationError,
+    DataError,
+    InsufficientDataError,
+    UnsupportedVersionError,
+)
+from rag_sourcebias.mitigate.parity import ParityCalibration, ParityForm, ScoreMap
+from rag_sourcebias.mitigate.parity_file import read_parity, write_parity
+from rag_sourcebias.mitigate.parity_fit import ScoredTwins, fit_parity, scored_twins
+from rag_sourcebias.types.documents import DocTags, TagTable
+from rag_sourcebias.types.rankings import RankedList, Run
+from rag_sourcebias.types.relevance import Qrels
+
+LLM = "llm:x"
+
+
+def twins(
+    n: int = 600, *, source: str = LLM, slope: float = 1.0, shift: float = 0.05, seed: int = 0
+) -> ScoredTwins:
+    """Twins of a common worth w: the baseline scores w, the other w · slope + shift, with noise."""
+    rng = np.random.default_rng(seed)
+    worth = rng.normal(0.5, 0.1, n)
+    return ScoredTwins(
+        source=source,
+        baseline_scores=worth + rng.normal(0, 0.03, n),
+        source_scores=worth * slope + shift + rng.normal(0, 0.03, n),
+        queries=np.arange(n) // 3,
+    )
+
+
+def call(
+    calibration: ParityCalibration, sources: list[str | None], scores: list[float] | None
+) -> list[float] | None:
+    ids = [str(i) for i in range(len(sources))]
+    tags = [DocTags(source=s) for s in sources]
+    return calibration("q", doc_ids=ids, texts=ids, tags=tags, scores=scores)
+
+
+@pytest.fixture
+def offset() -> ParityCalibration:
+    return fit_parity([twins()], encoder="e1")
+
+
+def test_the_offset_is_the_mean_gap_of_the_twins() -> None:
+    given_twins = twins()
+    gap = float(np.mean(given_twins.baseline_scores - given_twins.source_scores))
+    found = fit_parity([given_twins], encoder="e1")
+    moved = call(found, [LLM, "human", None, "llm:other"], [0.3, 0.3, 0.3, 0.3])
+    assert moved == pytest.approx([0.3 + gap, 0.3, 0.3, 0.3], abs=1e-15)
+    assert found.gaps[0].estimate == pytest.approx(gap)
+    assert found.gaps[0].lower < -0.05 < found.gaps[0].upper
+    assert (found.n_pairs, found.encoder, found.gaps[0].n_labeled) == ((600,), "e1", 200)
+
+
+@pytest.mark.parametrize("form", ["offset", "quantiles"])
+def test_twins_score_alike_afterwards_on_fresh_pairs(form: ParityForm) -> None:
+    found = fit_parity([twins(3000)], encoder="e1", form=form)
+    fresh = twins(3000, seed=1)
+    moved = found.apply(fresh.source_scores, [LLM] * 3000)
+    assert np.mean(fresh.baseline_scores - moved) == pytest.approx(0, abs=0.004)
+    assert np.mean(moved > fresh.baseline_scores) == pytest.approx(0.5, abs=0.03)
+
+
+def test_quantiles_remove_a_gap_that_grows_with_the_score_where_an_offset_cannot() -> None:
+    steep = twins(3000, slope=1.5, shift=-0.25)
+    wins = {}
+    for form in ("offset", "quantiles"):
+        found = fit_parity([steep], encoder="e1", form=form)
+        moved = found.apply(steep.source_scores, [LLM] * 3000)
+        top = steep.baseline_scores + moved > np.quantile(steep.baseline_scores + moved, 0.9)
+        wins[form] = float(np.mean(moved[top] > steep.baseline_scores[top]))
+    assert wins["offset"] > 0.75
+    assert wins["quantiles"] == pytest.approx(0.5, abs=0.07)
+
+
+def test_quantiles_match_the_means_of_equally_filled_bins() -> None:
+    pairs = twins(400)
+    found = fit_parity([pairs], encoder="e1", form="quantiles").maps[0]
+    for j in range(8):  # 50 pairs each, by definition
+        part = slice(50 * j, 50 * (j + 1))
+        assert found.knots[j] == pytest.approx(np.sort(pairs.source_scores)[part].mean())
+        assert found.values[j] == pytest.approx(np.sort(pairs.baseline_scores)[part].mean())
+
+
+def test_repeated_scores_make_no_step() -> None:
+    rng = np.random.default_rng(0)
+    pairs = ScoredTwins(
+        source=LLM,
+        baseline_scores=rng.integers(0, 3, 400) / 10,
+        source_scores=rng.integers(0, 4, 400) / 10,
+        queries=np.arange(400),
+    )
+    found = fit_parity([pairs], encoder="e1", form="quantiles").maps[0]
+    assert (np.diff(found.values) > 0).all()
+    assert (np.diff(found.knots) > 0).all()
+
+
+numbers = st.floats(-1e3, 1e3).map(lambda x: round(x, 3))
+columns = st.lists(numbers, min_size=1, max_size=8, unique=True).map(sorted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(columns, columns, st.lists(numbers, min_size=1, max_size=20))
+def test_a_map_keeps_the_order_and_its_inverse_takes_it_back(
+    knots: list[float], values: list[float], scores: list[float]
+) -> None:
+    k = min(len(knots), len(values))
+    found = ScoreMap(knots=np.array(knots[:k]), values=np.array(values[:k]))
+    x = np.unique(scores)
+    assert (np.diff(found(x)) > 0).all()
+    assert found(found.knots) == pytest.approx(found.values)
+    steepest = max([1.0, *(np.diff(found.knots) / np.diff(found.values))])
+    np.testing.assert_allclose(found.inverse()(found(x)), x, atol=1e-11 * steepest)
+
+
+@pytest.mark.parametrize("form", ["offset", "quantiles"])
+def test_undo_gives_the_scores_back(form: ParityForm) -> None:
+    found = fit_parity(
+        [twins(), twins(source="llm:y", shift=-0.2, seed=2)], encoder="e1", form=form
+    )
+    scores = np.random.default_rng(0).normal(0.5, 0.4, 90)
+    sources: list[str | None] = ["human", LLM, "llm:y", None, "llm:z"] * 18
+    moved = found.apply(scores, sources)
+    np.testing.assert_allclose(found.undo(moved, sources), scores, atol=1e-12)
+    for source in set(sources):
+        rows = [i for i, s in enumerate(sources) if s == source]
+        assert (np.argsort(moved[rows]) == np.argsort(scores[rows])).all()
+        assert (moved[rows] == scores[rows]).all() == (source in ("human", None, "llm:z"))
+
+
+def test_a_run_comes_out_in_the_order_of_its_new_scores(offset: ParityCalibration) -> None:
+    tags = TagTable.from_tags(
+        [("h", DocTags(source="human")), ("l", DocTags(source=LLM)), ("u", DocTags())]
+    )
+    ranked = RankedList(
+        query_id="q", doc_ids=("l", "h", "u", "?"), scores=np.float32([0.53, 0.52, 0.5, 0.47])
+    )
+    moved = offset.apply_to(Run.from_lists([ranked]), tags)
+    assert [moved.doc_ids[c] for c in moved.doc_codes] == ["h", "u", "l", "?"]
+    assert moved.scores is not None
+    gap = offset.gaps[0].estimate
+    np.testing.assert_allclose(moved.scores, np.float32([0.52, 0.5, 0.53 + gap, 0.47]))
+    with pytest.raises(DataError, match="has no scores"):
+        offset.apply_to(Run.from_lists([RankedList(query_id="q", doc_ids=("l",))]), tags)
+
+
+def test_documents_of_no_fitted_source_need_no_scores(offset: ParityCalibration) -> None:
+    assert call(offset, ["human", None], None) is None
+    assert call(offset, [], []) is None
+    with pytest.raises(DataError, match="needs the retriever's scores of the 2 documents"):
+        call(offset, ["human", LLM], None)
+    with pytest.raises(DataError, match="1 scores but 2 sources"):
+        call(offset, ["human", LLM], [0.2])
+
+
+@pytest.mark.parametrize(
+    ("n", "form", "needed"), [(248, "offset", 249), (27, "offset", 249), (249, "quantiles", 250)]
+)
+def test_too_few_pairs_are_refused_with_the_number_needed(
+    n: int, form: ParityForm, needed: int
+) -> None:
+    with pytest.raises(InsufficientDataError, match=f"at least {needed}") as caught:
+        fit_parity([replace(twins(n), queries=np.arange(n))], encoder="e1", form=form)
+    assert (caught.value.n, caught.value.n_needed) == (n, needed)
+    enough = replace(twins(needed), queries=np.arange(needed))
+    assert fit_parity([enough], encoder="e1", form=form).n_pairs == (needed,)
+
+
+def test_dependent_pairs_count_for_less() -> None:
+    rng = np.random.default_rng(0)
+    per_query = np.repeat(rng.normal(0, 1, 12), 25)
+    pairs = ScoredTwins(
+        source=LLM,
+        baseline_scores=per_query + rng.normal(0, 0.1, 300),
+        source_scores=np.zeros(300),
+        queries=np.repeat(np.arange(12), 25),
+    )
+    with pytest.raises(InsufficientDataError, match=r"uncertain by ±.*about .* of more") as caught:
+        fit_parity([pairs], encoder="e1")
+    assert caught.value.n_needed is not None
+    assert caught.value.n_needed > 3000
+    fit_parity([replace(pairs, queries=np.arange(300))], encoder="e1")
+
+
+def test_few_queries_are_refused() -> None:
+    with pytest.raises(InsufficientDataError, match="300 pairs of 'llm:x' for 9 queries"):
+        fit_parity([replace(twins(300), queries=np.arange(300) % 9)], encoder="e1")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseline_scores": np.zeros(5)}, "three columns of the same length"),
+        ({"source_scores": np.full(600, np.nan)}, "score nan in pair 0"),
+        ({"source": " "}, "need the source"),
+    ],
+)
+def test_unusable_twins_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        replace(twins(), **change)  # type: ignore[arg-type]
+
+
+def test_unusable_options_are_refused() -> None:
+    with pytest.raises(DataError, match="baseline 'human'; expected one item"):
+        fit_parity([twins(source="human")], encoder="e1")
+    with pytest.raises(DataError, match="expected one item for each source"):
+        fit_parity([twins(), twins()], encoder="e1")
+    with pytest.raises(DataError, match="expected one item for each source"):
+        fit_parity([], encoder="e1")
+    with pytest.raises(DataError, match="fingerprint of the encoder is empty"):
+        fit_parity([twins()], encoder="")
+    with pytest.raises(DataError, match=r"unknown form 'line'; use one of \['offset'"):
+        fit_parity([twins()], encoder="e1", form="line")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="must rise strictly"):
+        ScoreMap(knots=np.array([0.0, 1.0]), values=np.array([1.0, 1.0]))
+    with pytest.raises(DataError, match="expected finite numbers"):
+        ScoreMap(knots=np.array([]), values=np.array([]))
+
+
+def test_twins_are_read_from_a_run_that_holds_them_all() -> None:
+    tags = TagTable.from_tags(
+        (f"{s}{i}", DocTags(source=s, pair_id=str(i))) for i in range(2) for s in ("human", LLM)
+    )
+    judged = [("q", f"{s}{i}", i) for i in range(2) for s in ("human", LLM)]
+    qrels = Qrels.from_rows(judged)
+    ids = ("human1", "llm:x1", "human0", "llm:x0")
+    scores = np.float32([0.9, 0.8, 0.3, 0.2])
+    run = Run.from_lists([RankedList(query_id="q", doc_ids=ids, scores=scores)])
+    found = scored_twins(run, qrels, tags, source=LLM)
+    assert found.baseline_scores == pytest.approx([0.9])  # pair 0 is not relevant
+    assert found.source_scores == pytest.approx([0.8])
+    cut = Run.from_lists([RankedList(query_id="q", doc_ids=ids[:1], scores=scores[:1])])
+    with pytest.raises(DataError, match="misses one version of 1 pairs and both of 0"):
+        scored_twins(cut, qrels, tags, source=LLM)
+    bare = Run.from_lists([RankedList(query_id="q", doc_ids=ids)])
+    with pytest.raises(DataError, match="has no scores"):
+        scored_twins(bare, qrels, tags, source=LLM)
+
+
+@pytest.mark.parametrize("form", ["offset", "quantiles"])
+def test_a_file_gives_the_same_scores(form: ParityForm, tmp_path: Path) -> None:
+    found = fit_parity([twins(), twins(source="llm:y")], encoder="e1", form=form)
+    write_parity(found, tmp_path / "parity.json")
+    again = read_parity(tmp_path / "parity.json", encoder="e1")
+    scores = np.linspace(-1, 2, 50)
+    for source in (LLM, "llm:y", "human"):
+        assert (again.apply(scores, [source] * 50) == found.apply(scores, [source] * 50)).all()
+    assert (again.encoder, again.gaps, again.n_pairs) == ("e1", found.gaps, found.n_pairs)
+
+
+def test_a_file_of_another_encoder_is_refused(offset: ParityCalibration, tmp_path: Path) -> None:
+    write_parity(offset, tmp_path / "p.json")
+    with pytest.raises(CalibrationError, match="encoder 'e1'; the one in use is 'e2'"):
+        read_parity(tmp_path / "p.json", encoder="e2")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"kind": "other"}, DataError, "is no parity calibration"),
+        ({"schema_version": 9}, UnsupportedVersionError, "schema version 9"),
+        ({"maps": []}, DataError, "one map, gap and number of pairs for each source"),
+        ({"maps": [{"knots": [0.0, None], "values": [0.0, 1.0]}]}, DataError, "not a complete"),
+        ({"maps": None}, DataError, "not a complete"),
+        ({"form": "line"}, DataError, "unknown form 'line'"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    change: dict[str, object],
+    error: type[Exception],
+    message: str,
+    offset: ParityCalibration,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "p.json"
+    write_parity(offset, file)
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(error, match=message):
+        read_parity(file)
+    file.write_text("{")
+    with pytest.raises(DataError, match="is not JSON"):
+        read_parity(file)
+
+
+@pytest.mark.data
+def test_an_offset_fitted_on_half_of_the_ance_scores_levels_the_other() -> None:
+    folder = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not folder:
+        pytest.skip("RAG_SOURCEBIAS_DATA names no folder with the real data")
+    with gzip.open(Path(folder) / "perplexity_trap/pos_rel_ance.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    human, llm = (np.array([row[key] for row in rows], dtype=float) for key in ("human", "llm"))
+    queries = np.unique([row["query_id"] for row in rows], return_inverse=True)[1]
+    half = queries % 2 == 0
+    found = fit_parity(
+        [
+            ScoredTwins(
+                source=LLM,
+                baseline_scores=human[half],
+                source_scores=llm[half],
+                queries=queries[half],
+            )
+        ],
+        encoder="ance",
+    )
+    moved = found.apply(llm[~half], [LLM] * int(np.sum(~half)))
+    before, after = np.mean(llm[~half] > human[~half]), np.mean(moved > human[~half])
+    assert before > 0.55
+    # The gaps are skewed: their mean overshoots the median, and the win rate falls below one half
+    assert abs(after - 0.5) < before - 0.5

@@ -1,0 +1,175 @@
+"""Perplexity correction: the two-stage slope, its interval, and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.quantiles import t_quantile
+from rag_sourcebias.mitigate.perplexity_correction import (
+    PerplexityCorrection,
+    PerplexityRescorer,
+    fit_perplexity_correction,
+)
+from rag_sourcebias.types.documents import DocTags
+
+
+def columns(n: int = 300, *, gap: float = -0.4, slope: float = -0.1, seed: int = 0) -> Any:
+    """Scores fall by ``slope`` per unit of perplexity; worth confounds both."""
+    rng = np.random.default_rng(seed)
+    worth = rng.normal(0, 1, n)
+    human = 3 + 0.5 * worth + rng.normal(0, 0.3, n)
+    llm = human + gap + rng.normal(0, 0.3, n)
+    return {
+        "baseline_perplexities": human,
+        "source_perplexities": llm,
+        "baseline_scores": 0.5 + 0.3 * worth + slope * human + rng.normal(0, 0.05, n),
+        "source_scores": 0.5 + 0.3 * worth + slope * llm + rng.normal(0, 0.05, n),
+        "queries": np.arange(n) // 2,
+    }
+
+
+def fitted(data: dict[str, Any], **options: Any) -> PerplexityCorrection:
+    return fit_perplexity_correction(**data, encoder="e1", perplexity_model="m1", **options)
+
+
+def two_stages(data: dict[str, Any]) -> float:
+    """The definition: perplexity on source, then score on the perplexity predicted from it."""
+    source = np.repeat([0.0, 1.0], len(data["queries"]))
+    perplexity = np.concatenate([data["baseline_perplexities"], data["source_perplexities"]])
+    score = np.concatenate([data["baseline_scores"], data["source_scores"]])
+    first = np.polyfit(source, perplexity, 1)
+    return float(np.polyfit(np.polyval(first, source), score, 1)[0])
+
+
+def test_the_slope_is_that_of_two_regressions_and_finds_the_cause() -> None:
+    data = columns(3000)
+    found = fitted(data)
+    assert found.slope.estimate == pytest.approx(two_stages(data))
+    assert found.slope.lower < -0.1 < found.slope.upper
+    assert found.slope.upper - found.slope.lower < 0.03
+    naive = np.polyfit(data["baseline_perplexities"], data["baseline_scores"], 1)[0]
+    assert naive > 0.2  # one regression takes worth for an effect of perplexity
+    assert found.reference == pytest.approx(data["baseline_perplexities"].mean())
+    assert (found.n_pairs, found.slope.n_labeled, found.encoder) == (3000, 1500, "e1")
+
+
+def test_the_interval_holds_the_slopes_that_a_t_test_does_not_reject() -> None:
+    data = columns(60, gap=-0.2)
+    found = fitted(data)
+    scores = data["source_scores"] - data["baseline_scores"]
+    perplexities = data["source_perplexities"] - data["baseline_perplexities"]
+
+    def t_statistic(slope: float) -> float:  # clustered by query, written out
+        rest = scores - slope * perplexities
+        sums = [np.sum(rest[data["queries"] == q] - rest.mean()) for q in range(30)]
+        return rest.mean() / (math.sqrt(30 / 29 * np.sum(np.square(sums))) / 60)
+
+    for end in (found.slope.lower, found.slope.upper):
+        assert abs(t_statistic(end)) == pytest.approx(t_quantile(0.975, 29), rel=1e-9)
+    assert abs(t_statistic(found.slope.estimate)) < 1e-9
+
+
+def test_f_is_the_squared_t_of_the_first_stage() -> None:
+    data = columns(60)
+    data["queries"] = np.arange(60)
+    gaps = data["source_perplexities"] - data["baseline_perplexities"]
+    t = gaps.mean() / (gaps.std(ddof=1) / math.sqrt(60))
+    assert fitted(data).first_stage_f == pytest.approx(t**2)
+
+
+def test_the_interval_covers_the_slope_as_often_as_it_says() -> None:
+    covered = 0
+    for seed in range(400):
+        found = fitted(columns(60, gap=-0.35, seed=seed), confidence_level=0.9).slope
+        covered += found.lower <= -0.1 <= found.upper
+    assert 0.86 <= covered / 400 <= 0.94  # .9 ± 2.7 binomial standard errors
+
+
+def test_corrected_versions_score_alike_on_average() -> None:
+    fit, fresh = fitted(columns(2000)), columns(2000, seed=1)
+    human, llm = (
+        fit.apply(fresh[f"{side}_scores"], fresh[f"{side}_perplexities"])
+        for side in ("baseline", "source")
+    )
+    assert np.mean(fresh["source_scores"] - fresh["baseline_scores"]) > 0.03
+    assert np.mean(llm - human) == pytest.approx(0, abs=0.006)
+
+
+def test_the_order_is_that_of_score_minus_slope_times_perplexity() -> None:
+    found = fitted(columns())
+    rng = np.random.default_rng(0)
+    scores, perplexities = rng.normal(size=50), rng.normal(3, 1, 50)
+    corrected = found.apply(scores, perplexities)
+    papers = scores - found.slope.estimate * perplexities
+    np.testing.assert_allclose(corrected - papers, (corrected - papers)[0])
+    assert found.apply(np.array([0.3]), np.array([found.reference]))[0] == 0.3
+
+
+def call(
+    rescorer: PerplexityRescorer, texts: Sequence[str], scores: list[float] | None
+) -> list[float]:
+    return rescorer("q", doc_ids=texts, texts=texts, tags=[DocTags()] * len(texts), scores=scores)
+
+
+def test_the_rescorer_asks_for_perplexities_of_the_texts() -> None:
+    found = fitted(columns())
+    known = {"a": 2.0, "b": 4.0}
+    rescorer = PerplexityRescorer(found, lambda texts: [known.get(t, math.nan) for t in texts])
+    wanted = [0.5 - found.slope.estimate * (known[t] - found.reference) for t in "ab"]
+    assert call(rescorer, ["a", "b", "?"], [0.5, 0.5, 0.5]) == pytest.approx([*wanted, 0.5])
+    assert call(rescorer, [], []) == []
+    with pytest.raises(DataError, match="needs the retriever's scores of the 1 documents"):
+        call(rescorer, ["a"], None)
+    with pytest.raises(DataError, match="2 scores but 1 perplexities"):
+        call(PerplexityRescorer(found, lambda texts: [1.0]), ["a", "b"], [0.1, 0.2])
+
+
+def test_a_weak_instrument_is_refused_with_the_number_of_pairs_needed() -> None:
+    for seed in itertools.count():
+        data = columns(80, gap=-0.07, seed=seed)
+        gaps = data["source_perplexities"] - data["baseline_perplexities"]
+        f = (gaps.mean() / (gaps.std(ddof=1) / math.sqrt(80))) ** 2
+        if 3 < f < 6:
+            break
+    with pytest.raises(InsufficientDataError, match="weak instrument: it shifts") as caught:
+        fitted(data)
+    needed = caught.value.n_needed
+    assert needed is not None
+    assert 80 < needed < 600
+    fitted(columns(4 * needed, gap=-0.07))
+
+
+def test_an_instrument_without_effect_gets_no_promise() -> None:
+    data = columns()
+    data["source_perplexities"] = data["baseline_perplexities"].copy()
+    with pytest.raises(InsufficientDataError, match=r"F = 0 .* use a parity calibration") as caught:
+        fitted(data)
+    assert caught.value.n_needed is None
+
+
+def test_a_constant_shift_of_perplexity_is_a_perfect_instrument() -> None:
+    data = columns()
+    data["source_perplexities"] = data["baseline_perplexities"] - 0.5
+    # rounding leaves a spread of 1e-16, which still is no weakness
+    assert fitted(data).first_stage_f > 1e20
+
+
+def test_few_queries_and_unusable_columns_are_refused() -> None:
+    data = columns()
+    with pytest.raises(InsufficientDataError, match="300 pairs for 9 queries"):
+        fitted(data | {"queries": np.arange(300) % 9})
+    bad = data["source_perplexities"].copy()
+    bad[7] = np.inf
+    with pytest.raises(DataError, match="source perplexity inf in pair 7"):
+        fitted(data | {"source_perplexities": bad})
+    with pytest.raises(DataError, match="expected five of the same length"):
+        fitted(data | {"baseline_scores": np.zeros(3)})
+    with pytest.raises(DataError):
+        fitted(data, confidence_level=1.0)
