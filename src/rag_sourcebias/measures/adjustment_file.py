@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.fitted import read_fitted, write_fitted
 from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
-from rag_sourcebias.types.serial import from_plain, to_plain
 
 __all__ = ["read_adjustment", "write_adjustment"]
 
-_KIND = "style_adjustment"
+_KIND = "style adjustment"
 _SCHEMA_VERSION = 1
 
 
@@ -24,8 +23,7 @@ def write_adjustment(adjustment: StyleAdjustment, path: PathLike) -> None:
     DataError
         If the folder is missing.
     """
-    data = {"kind": _KIND, "schema_version": _SCHEMA_VERSION, **to_plain(adjustment)}
-    write_atomic(path, json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    write_fitted(adjustment, path, kind=_KIND, version=_SCHEMA_VERSION)
 
 
 def read_adjustment(path: PathLike) -> StyleAdjustment:
@@ -38,23 +36,7 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
     UnsupportedVersionError
         If it was written by a release with another schema.
     """
-    try:
-        data = json.loads("\n".join(line for _, line in read_lines(path)))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not JSON ({error}); expected a style adjustment") from error
-    if not isinstance(data, dict) or data.get("kind") != _KIND:
-        raise DataError(f"{path} is no style adjustment; expected a file of write_adjustment")
-    if data.get("schema_version") != _SCHEMA_VERSION:
-        raise UnsupportedVersionError(
-            f"{path}: style adjustment of schema version {data.get('schema_version')!r}; this "
-            f"release reads version {_SCHEMA_VERSION}"
-        )
-    try:
-        found = from_plain(StyleAdjustment, data)
-    except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise DataError(f"{path} is not a complete style adjustment: {error}") from error
+    found = read_fitted(StyleAdjustment, path, kind=_KIND, version=_SCHEMA_VERSION)
     wanted = 1 + len(found.knots) + len(found.covariates)
     if found.coefficients.shape != (wanted,):
         raise DataError(

@@ -1,19 +1,18 @@
-"""Ranking losses with a debiasing hinge, for the trainers of sentence-transformers."""
+"""A ranking loss with a debiasing hinge, for the trainer of sentence-transformers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from collections.abc import Iterable
+from typing import Any
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.neural.debias_hinge import (
-    HingeStatistics,
     Reduction,
     Similarity,
     Target,
     TwinHinge,
 )
+from rag_sourcebias.neural.debiased import Debiased, RankColumns, shadowed, total
 from rag_sourcebias.neural.loading import require_torch
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
@@ -28,100 +27,10 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 from torch import Tensor, nn
 
-__all__ = ["DebiasedCrossEncoderLoss", "DebiasedRankingLoss", "RankColumns"]
-
-RankColumns = Literal["human", "both", "all"]
-
-_CITATION = """
-@inproceedings{dai2024neural,
-    title={Neural Retrievers are Biased Towards LLM-Generated Content},
-    author={Sunhao Dai and Yuqi Zhou and Liang Pang and Weihao Liu and Xiaolin Hu and Yong Liu
-        and Xiao Zhang and Gang Wang and Jun Xu},
-    booktitle={Proceedings of the 30th ACM SIGKDD Conference on Knowledge Discovery and Data
-        Mining},
-    year={2024}
-}
-"""
+__all__ = ["DebiasedRankingLoss"]
 
 
-class _Debiased(nn.Module):  # type: ignore[misc] # torch is not typed here
-    """What the losses for encoders and for cross-encoders have in common."""
-
-    def __init__(self, base_loss: nn.Module, hinge: TwinHinge, rank_columns: RankColumns) -> None:
-        super().__init__()
-        if not isinstance(getattr(base_loss, "model", None), nn.Module):
-            raise DataError(
-                f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
-                "sentence-transformers that holds its model as .model"
-            )
-        if rank_columns not in get_args(RankColumns):
-            raise DataError(
-                f"rank_columns {rank_columns!r} is not one of {', '.join(get_args(RankColumns))}"
-            )
-        # The trainer exchanges `model` for a wrapped one, and model cards cite `loss`.
-        self.model = base_loss.model
-        self.loss = base_loss
-        self.hinge = hinge
-        self.rank_columns = rank_columns
-        self.step = 0
-        self.statistics = HingeStatistics()
-
-    def reset_statistics(self) -> HingeStatistics:
-        """Return the statistics so far and start new ones."""
-        before, self.statistics = self.statistics, HingeStatistics()
-        return before
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return what model cards state of the loss."""
-        inner: dict[str, Any] = getattr(self.loss, "get_config_dict", dict)()
-        return {
-            "loss": type(self.loss).__name__,
-            **{f"loss_{name}": value for name, value in inner.items()},
-            "rank_columns": self.rank_columns,
-            "debias_weight": self.hinge.weight,
-            "reduction": self.hinge.reduction,
-            "scale": self.hinge.scale,
-            "margin": self.hinge.margin,
-            "target": self.hinge.target,
-        }
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of the paper."""
-        return _CITATION
-
-    def _selections(self, n_columns: int) -> list[list[int]]:
-        """Return the columns of each call of the base loss."""
-        if n_columns < 3:
-            raise DataError(
-                f"{type(self).__name__} got {n_columns} columns; accepted are query, human "
-                "document, LLM document and any further negatives, in this order"
-            )
-        if self.rank_columns == "all":
-            return [list(range(n_columns))]
-        negatives = list(range(3, n_columns))
-        human, llm = [0, 1, *negatives], [0, 2, *negatives]
-        return [human] if self.rank_columns == "human" else [human, llm]
-
-    def _counted_step(self) -> int:
-        """Number this forward pass if it trains; 0 in an evaluation."""
-        if not torch.is_grad_enabled():
-            return 0
-        self.step += 1
-        return self.step
-
-    def _only_rank(self, rank: Tensor) -> dict[str, Tensor]:
-        self.statistics.add_without_hinge(rank, step=self._counted_step())
-        return {"rank": rank}
-
-    def _components(
-        self, rank: Tensor, debias: Tensor, gaps: Tensor, hinges: Tensor
-    ) -> dict[str, Tensor]:
-        self.statistics.add(rank, debias, gaps, hinges, step=self._counted_step())
-        return {"rank": rank, "debias": debias}
-
-
-class DebiasedRankingLoss(_Debiased):
+class DebiasedRankingLoss(Debiased):
     """L_rank + α·L_debias for encoders ([K] Eq. 1–2; PAPERS K4).
 
     Columns of the data set are (query, human document, LLM document[, further negatives]), in this
@@ -214,17 +123,17 @@ class DebiasedRankingLoss(_Debiased):
         selections = self._selections(len(features))
         if self.hinge.weight == 0:
             calls = [self.loss([features[i] for i in chosen], labels) for chosen in selections]
-            return self._only_rank(_total(calls))
+            return self._only_rank(total(calls))
         if self._cached:
             return self._forward_cached(features, labels, selections)
         if hasattr(self.loss, "compute_loss_from_embeddings"):
             columns = embed_columns(self.model, features)
-            rank = _total(
+            rank = total(
                 self.loss.compute_loss_from_embeddings([columns[i] for i in chosen], labels)
                 for chosen in selections
             )
         else:
-            rank = _total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
+            rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
             columns = embed_columns(self.model, features[:3])
         gaps = self.hinge.gaps(*columns[:3])
         hinges = self.hinge.hinges(gaps)
@@ -240,7 +149,7 @@ class DebiasedRankingLoss(_Debiased):
             reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
         ) -> Tensor:
             # `reps` are leaves: what is added to their gradients here is replayed with the cache.
-            rank = _total(
+            rank = total(
                 calculate([reps[i] for i in chosen], labels, with_backward=with_backward)
                 for chosen in selections
             )
@@ -252,149 +161,6 @@ class DebiasedRankingLoss(_Debiased):
             seen.extend(value.detach() for value in (debias, gaps, hinges))
             return rank
 
-        with _attribute(self.loss, "calculate_loss", with_hinge):
+        with shadowed(self.loss, "calculate_loss", with_hinge):
             rank = self.loss(features, labels)
         return self._components(rank, *seen)
-
-
-class DebiasedCrossEncoderLoss(_Debiased):
-    """L_rank + α·L_debias for cross-encoders ([K] Eq. 1–2).
-
-    As :class:`DebiasedRankingLoss`, with the raw scores of the model (before any activation) in
-    the hinge. Pairs that the base loss has scored in the same step are not scored again.
-
-    Parameters
-    ----------
-    base_loss : torch.nn.Module
-        L_rank: a loss of ``sentence_transformers.cross_encoder`` over columns of texts, such as
-        ``MultipleNegativesRankingLoss``, ``MarginMSELoss`` or ``BinaryCrossEntropyLoss``.
-    debias_weight, reduction, scale, margin, target, rank_columns
-        As there.
-
-    Raises
-    ------
-    DataError
-        As there; also if the model has more than one output.
-    TrainingDivergedError
-        In use, if a component is not finite; names the step.
-
-    Notes
-    -----
-    With a base loss that caches gradients, the twins are scored again in a batch with a graph.
-    """
-
-    def __init__(
-        self,
-        base_loss: nn.Module,
-        debias_weight: float,
-        *,
-        reduction: Reduction,
-        scale: float,
-        margin: float = 0.0,
-        target: Target = "human",
-        rank_columns: RankColumns = "human",
-    ) -> None:
-        hinge = TwinHinge(
-            weight=debias_weight, reduction=reduction, scale=scale, margin=margin, target=target
-        )
-        super().__init__(base_loss, hinge, rank_columns)
-        if not isinstance(self.model, CrossEncoder) or self.model.num_labels != 1:
-            raise DataError(
-                f"{type(base_loss).__name__} has a {type(self.model).__name__} as its model; "
-                "accepted is a CrossEncoder with one output"
-            )
-
-    def forward(
-        self,
-        inputs: Sequence[Sequence[str]],
-        labels: Tensor | None = None,
-        prompt: str | None = None,
-        task: str | None = None,
-    ) -> dict[str, Tensor]:
-        """Return ``rank`` and ``debias``, scalars; at weight 0 only ``rank``."""
-        columns = list(inputs)
-        selections = self._selections(len(columns))
-        settings = {k: v for k, v in (("prompt", prompt), ("task", task)) if v is not None}
-        chosen = [[columns[i] for i in selection] for selection in selections]
-        if self.hinge.weight == 0:
-            return self._only_rank(_total(self.loss(texts, labels, **settings) for texts in chosen))
-        with _Scores(self.model) as scores:
-            rank = _total(self.loss(texts, labels, **settings) for texts in chosen)
-            query, human, llm = columns[:3]
-            pairs = [*zip(query, human, strict=True), *zip(query, llm, strict=True)]
-            both = scores.of(pairs, settings)
-        gaps = both[len(query) :] - both[: len(query)]
-        hinges = self.hinge.hinges(gaps)
-        return self._components(rank, self.hinge.component(hinges), gaps, hinges)
-
-
-class _Scores:
-    """The scores a cross-encoder gives while this context is open, by pair of texts."""
-
-    def __init__(self, model: Any) -> None:  # noqa: ANN401 - a CrossEncoder or its wrapper
-        self._model = model
-        self._rows: dict[tuple[str, str], int] = {}
-        self._kept: list[Tensor] = []
-        self._size = 0
-        self._pairs: list[tuple[str, str]] = []
-        self._with_grad = torch.is_grad_enabled()
-
-    def __enter__(self) -> _Scores:
-        preprocess = self._model.preprocess
-
-        def noted(pairs: Sequence[Sequence[str]], **settings: Any) -> Any:  # noqa: ANN401
-            self._pairs = [(query, text) for query, text in pairs]
-            return preprocess(pairs, **settings)
-
-        self._patch = _attribute(self._model, "preprocess", noted)
-        self._patch.__enter__()
-        self._hook = self._model.register_forward_hook(self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._hook.remove()
-        self._patch.__exit__(None, None, None)
-
-    def of(self, pairs: list[tuple[str, str]], settings: dict[str, str]) -> Tensor:
-        """Return raw scores, shape (pairs,); those not seen yet are computed in one batch."""
-        if missing := [pair for pair in dict.fromkeys(pairs) if pair not in self._rows]:
-            features = self._model.preprocess(missing, **settings)
-            device = next(self._model.parameters()).device
-            self._model(
-                {k: v.to(device) if isinstance(v, Tensor) else v for k, v in features.items()}
-            )
-        scores = torch.cat(self._kept)
-        return scores[torch.tensor([self._rows[pair] for pair in pairs], device=scores.device)]
-
-    def _note(self, _module: nn.Module, _inputs: object, output: dict[str, Tensor]) -> None:
-        # Scores without a graph (the first pass of a gradient cache) cannot train the hinge.
-        scores = output["scores"].reshape(-1)
-        if torch.is_grad_enabled() != self._with_grad or len(scores) != len(self._pairs):
-            return
-        for row, pair in enumerate(self._pairs, self._size):
-            self._rows[pair] = row
-        self._size += len(scores)
-        self._kept.append(scores.float() if scores.dtype != torch.float64 else scores)
-
-
-def _total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
-    """Add up losses, each a scalar or named scalars, as the trainer does."""
-    scalars = [
-        torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
-        for value in values
-    ]
-    return scalars[0] if len(scalars) == 1 else torch.stack(scalars).sum()
-
-
-@contextmanager
-def _attribute(owner: nn.Module, name: str, value: object) -> Iterator[None]:
-    """Shadow a method of one object for a while."""
-    before = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)

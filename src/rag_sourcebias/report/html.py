@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count as counter
 from typing import Any
 
 from rag_sourcebias.report import facts, plots, tables, text_plots, text_tables, twin_plots
+from rag_sourcebias.report.bars import Bar
 from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
@@ -27,17 +27,6 @@ from rag_sourcebias.report.view import (
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 __all__ = ["to_html"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bar:
-    """An interval on a common scale; positions in percent of the width."""
-
-    left: float
-    width: float
-    dot: float
-    side: str
-    solid: bool
 
 
 def to_html(report: SkewReport) -> str:
@@ -99,14 +88,14 @@ def _scale(report: SkewReport) -> float:
     return min(200.0, 10 * (max(ends) // 10 + 1))
 
 
-def _bar(report: SkewReport, cell: SkewCell, scale: float) -> _Bar | None:
+def _bar(report: SkewReport, cell: SkewCell, scale: float) -> Bar | None:
     if cell.interval is None or cell.relative_delta is None:
         return None
     low, high, dot = (
         round(50 + 50 * max(-1.0, min(1.0, value / scale)), 2)
         for value in (cell.interval.lower, cell.interval.upper, cell.relative_delta)
     )
-    return _Bar(
+    return Bar(
         left=low,
         width=round(high - low, 2),
         dot=dot,

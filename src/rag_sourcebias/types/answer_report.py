@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.answer_parts import AnswerSpread, RankInversions, ThresholdVerdicts
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
@@ -261,10 +261,4 @@ class AnswerBiasReport:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        version = data.get("schema_version")
-        if version != ANSWER_SCHEMA_VERSION:
-            raise UnsupportedVersionError(
-                f"answer report schema version {version!r} cannot be read; "
-                f"this release reads version {ANSWER_SCHEMA_VERSION}"
-            )
-        return from_plain(cls, data)
+        return from_versioned(cls, data, version=ANSWER_SCHEMA_VERSION, what="answer report")

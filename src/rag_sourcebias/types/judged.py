@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged_parts import (
     CoveragePoint,
@@ -14,7 +14,7 @@ from rag_sourcebias.types.judged_parts import (
     JudgedMean,
     QueryIntervals,
 )
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.serial import from_versioned, to_plain
 
 __all__ = ["JUDGED_SCHEMA_VERSION", "JudgedConfig", "JudgedReport"]
 
@@ -113,10 +113,4 @@ class JudgedReport:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        version = data.get("schema_version")
-        if version != JUDGED_SCHEMA_VERSION:
-            raise UnsupportedVersionError(
-                f"judged report schema version {version!r} cannot be read; "
-                f"this release reads version {JUDGED_SCHEMA_VERSION}"
-            )
-        return from_plain(cls, data)
+        return from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")

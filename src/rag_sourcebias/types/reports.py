@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.skew import (
     ExposureShare,
     SkewCell,
@@ -164,13 +164,7 @@ class SkewReport:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise UnsupportedVersionError(
-                f"report schema version {version!r} cannot be read; "
-                f"this release reads version {SCHEMA_VERSION}"
-            )
-        report = from_plain(cls, data)
+        report = from_versioned(cls, data, version=SCHEMA_VERSION, what="report")
         for system in report.systems:
             scores = system.scores
             shape = (len(scores.measures), len(scores.sources), len(scores.query_ids))

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["from_plain", "from_versioned", "to_plain"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,22 @@ def from_plain(cls: type[T], data: Any, *, where: str = "") -> T:  # noqa: ANN40
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise DataError(f"field {path!r} is missing")
     return cls(**values)
+
+
+def from_versioned(cls: type[T], data: Mapping[str, Any], *, version: int, what: str) -> T:
+    """Read a report that :func:`to_plain` wrote.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If its ``schema_version`` is another one.
+    """
+    found = data.get("schema_version")
+    if found != version:
+        raise UnsupportedVersionError(
+            f"{what} schema version {found!r} cannot be read; this release reads version {version}"
+        )
+    return from_plain(cls, data)
 
 
 def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401

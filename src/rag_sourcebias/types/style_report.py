@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, Unfairness
 from rag_sourcebias.types.text_stats import TextStatistic
 
@@ -295,10 +295,4 @@ class StyleReport:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        version = data.get("schema_version")
-        if version != STYLE_SCHEMA_VERSION:
-            raise UnsupportedVersionError(
-                f"style report schema version {version!r} cannot be read; "
-                f"this release reads version {STYLE_SCHEMA_VERSION}"
-            )
-        return from_plain(cls, data)
+        return from_versioned(cls, data, version=STYLE_SCHEMA_VERSION, what="style report")

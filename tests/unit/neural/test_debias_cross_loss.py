@@ -14,8 +14,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder import losses
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.neural.debias_cross_loss import DebiasedCrossEncoderLoss
 from rag_sourcebias.neural.debias_hinge import TrainingDivergedError
-from rag_sourcebias.neural.debias_loss import DebiasedCrossEncoderLoss
 
 pytestmark = pytest.mark.frameworks
 

@@ -18,32 +18,12 @@ from rag_sourcebias.report.answers.wording import (
     short,
     style_sentence,
 )
+from rag_sourcebias.report.bars import Bar, CardRow
 from rag_sourcebias.report.format import MISSING, interval
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerBiasReport
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["Bar", "Card", "CardRow", "cards", "lowest_auc"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """An interval on a common scale; positions in percent of the width."""
-
-    left: float
-    width: float
-    dot: float
-    side: str
-    solid: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardRow:
-    """One number with its interval."""
-
-    name: str
-    estimate: str
-    ends: str
-    bar: Bar | None
+__all__ = ["Card", "cards", "lowest_auc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

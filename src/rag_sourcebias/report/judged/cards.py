@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_sourcebias.report.bars import Bar, CardRow
 from rag_sourcebias.report.judged.numbers import ends, value
 from rag_sourcebias.report.judged.view import measures_of, other_scale
 from rag_sourcebias.report.judged.wording import (
@@ -17,28 +18,7 @@ from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean
 
-__all__ = ["Card", "CardRow", "cards"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """An interval on the scale of its measure; positions in percent of the width."""
-
-    left: float
-    width: float
-    dot: float
-    side: str
-    solid: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardRow:
-    """One of the three ways to estimate a mean."""
-
-    name: str
-    estimate: str
-    ends: str
-    bar: Bar | None
+__all__ = ["Card", "cards"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,62 @@
+"""Something fitted, as a JSON file that says what it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+__all__ = ["read_fitted", "write_fitted"]
+
+T = TypeVar("T")
+
+
+def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> None:  # noqa: ANN401
+    """Write a dataclass; numbers are read back exactly.
+
+    Parameters
+    ----------
+    kind : str
+        What it is, such as ``"style adjustment"``.
+    version : int
+        Of its fields.
+
+    Raises
+    ------
+    DataError
+        If the folder is missing.
+    """
+    data = {"kind": kind.replace(" ", "_"), "schema_version": version, **to_plain(fitted)}
+    write_atomic(path, json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
+    """Read what :func:`write_fitted` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or holds nothing of that kind or not all of it.
+    UnsupportedVersionError
+        If it was written by a release with other fields.
+    """
+    try:
+        data = json.loads("\n".join(line for _, line in read_lines(path)))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is not JSON ({error}); expected a {kind}") from error
+    if not isinstance(data, dict) or data.get("kind") != kind.replace(" ", "_"):
+        raise DataError(f"{path} is no {kind}; expected a file that this library wrote")
+    if data.get("schema_version") != version:
+        raise UnsupportedVersionError(
+            f"{path}: {kind} of schema version {data.get('schema_version')!r}; this release reads "
+            f"version {version}"
+        )
+    try:
+        return from_plain(cls, data)
+    except (ValueError, TypeError) as error:  # DataError is a ValueError
+        raise DataError(f"{path} is not a complete {kind}: {error}") from error

@@ -1,0 +1,36 @@
+"""Intervals as bars, and the rows of cards that show them; positions in percent of the width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Bar", "CardRow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """An interval on a common scale.
+
+    Parameters
+    ----------
+    side : str
+        Which colour it takes.
+    solid : bool
+        Whether the dot is filled.
+    """
+
+    left: float
+    width: float
+    dot: float
+    side: str
+    solid: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRow:
+    """One number with its interval."""
+
+    name: str
+    estimate: str
+    ends: str
+    bar: Bar | None
