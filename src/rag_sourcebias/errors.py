@@ -8,6 +8,7 @@
     ├── InsufficientDataError            too little data for an honest interval
     ├── CalibrationError                 a calibration set cannot support the request
     ├── MissingExtraError (also ImportError)
+    ├── TrainingDivergedError            a loss is not a finite number any more
     └── UnsupportedVersionError
 
 A message says what was wrong, names the offending value (file, line, id) and says what would be
@@ -23,6 +24,7 @@ __all__ = [
     "MissingExtraError",
     "MissingTagsError",
     "SourceBiasError",
+    "TrainingDivergedError",
     "UnsupportedVersionError",
 ]
 
@@ -85,3 +87,18 @@ class MissingExtraError(SourceBiasError, ImportError):
 
 class UnsupportedVersionError(SourceBiasError):
     """An installed package or a stored file has a version this release cannot read."""
+
+
+class TrainingDivergedError(SourceBiasError):
+    """The loss is not a finite number any more; weights of the step before are still good.
+
+    Parameters
+    ----------
+    message : str
+    step : int
+        Forward pass of training, from 1, in which it happened.
+    """
+
+    def __init__(self, message: str, *, step: int) -> None:
+        super().__init__(message)
+        self.step = step

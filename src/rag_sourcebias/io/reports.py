@@ -7,16 +7,23 @@ from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
-from rag_sourcebias.types import AnswerBiasReport, JudgedReport, SkewReport, StyleReport
+from rag_sourcebias.types import (
+    AnswerBiasReport,
+    DebiasReport,
+    JudgedReport,
+    SkewReport,
+    StyleReport,
+)
 
 __all__ = ["Report", "read_report_json", "write_report_json"]
 
-Report: TypeAlias = SkewReport | StyleReport | AnswerBiasReport | JudgedReport
+Report: TypeAlias = SkewReport | StyleReport | AnswerBiasReport | DebiasReport | JudgedReport
 
 _KINDS: dict[str | None, tuple[str, type[Report]]] = {
     None: ("skew", SkewReport),  # the first kind there was: it does not say so
     "style": ("style", StyleReport),
     "answers": ("answer", AnswerBiasReport),
+    "debias": ("debias", DebiasReport),
     "items": ("judged", JudgedReport),
     "ranking": ("judged", JudgedReport),
 }

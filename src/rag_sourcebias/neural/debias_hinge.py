@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rag_sourcebias.errors import DataError, SourceBiasError
+from rag_sourcebias.errors import DataError, TrainingDivergedError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,28 +16,12 @@ __all__ = [
     "Reduction",
     "Similarity",
     "Target",
-    "TrainingDivergedError",
     "TwinHinge",
 ]
 
 Reduction = Literal["sum", "mean"]
 Similarity = Literal["cosine", "dot"]
 Target = Literal["human", "parity", "llm"]
-
-
-class TrainingDivergedError(SourceBiasError):
-    """The loss is not a finite number any more; weights of the step before are still good.
-
-    Parameters
-    ----------
-    message : str
-    step : int
-        Forward pass of training, from 1, in which it happened.
-    """
-
-    def __init__(self, message: str, *, step: int) -> None:
-        super().__init__(message)
-        self.step = step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,13 @@ from importlib import import_module
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import AnswerBiasReport, JudgedReport, SkewReport, StyleReport
+from rag_sourcebias.types import (
+    AnswerBiasReport,
+    DebiasReport,
+    JudgedReport,
+    SkewReport,
+    StyleReport,
+)
 
 __all__ = ["renderer"]
 
@@ -14,6 +20,7 @@ _PACKAGES = {
     SkewReport: "rag_sourcebias.report",
     StyleReport: "rag_sourcebias.report.style",
     AnswerBiasReport: "rag_sourcebias.report.answers",
+    DebiasReport: "rag_sourcebias.report.debias",
     JudgedReport: "rag_sourcebias.report.judged",
 }
 

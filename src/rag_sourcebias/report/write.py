@@ -31,7 +31,7 @@ def write_report(
 
     Parameters
     ----------
-    report : SkewReport, StyleReport, AnswerBiasReport or JudgedReport
+    report : SkewReport, StyleReport, AnswerBiasReport, DebiasReport or JudgedReport
     folder : path
         Created, with its parents, if missing.
     formats : sequence of {"json", "md", "html"}

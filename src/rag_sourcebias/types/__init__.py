@@ -20,6 +20,17 @@ from rag_sourcebias.types.debias import (
     DebiasSearch,
     NoninferiorityTest,
 )
+from rag_sourcebias.types.debias_report import (
+    DebiasConfig,
+    DebiasDataset,
+    DebiasMethod,
+    DebiasOutcome,
+    DebiasReport,
+    QualityChange,
+    SkewChange,
+)
+from rag_sourcebias.types.debias_scores import DebiasScores
+from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
@@ -79,7 +90,13 @@ __all__ = [
     "DataSummary",
     "Dataset",
     "DebiasCandidate",
+    "DebiasConfig",
+    "DebiasDataset",
+    "DebiasMethod",
+    "DebiasOutcome",
     "DebiasPoint",
+    "DebiasReport",
+    "DebiasScores",
     "DebiasSearch",
     "DocTags",
     "DriftCheck",
@@ -98,6 +115,7 @@ __all__ = [
     "LabelDistributions",
     "NoninferiorityTest",
     "Qrels",
+    "QualityChange",
     "Query",
     "QueryIntervals",
     "RankInversions",
@@ -105,6 +123,7 @@ __all__ = [
     "RankedList",
     "Run",
     "SkewCell",
+    "SkewChange",
     "SkewReport",
     "SoleCorpusCheck",
     "SourceScores",
@@ -123,6 +142,8 @@ __all__ = [
     "TagTable",
     "TextStatistic",
     "ThresholdVerdicts",
+    "TrainingHistory",
+    "TrainingPoint",
     "TwinSkew",
     "Unfairness",
 ]

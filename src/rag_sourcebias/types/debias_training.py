@@ -1,0 +1,70 @@
+"""How a debiased training went, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TrainingHistory", "TrainingPoint"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPoint:
+    """One evaluation during training.
+
+    Parameters
+    ----------
+    step : int
+        Optimiser steps done; 0 before training.
+    rank_loss, debias_loss : float or None
+        Means since the last point, the weight included; None before training.
+    hinge_share : float or None
+        Share of training pairs whose hinge was positive since the last point, in [0, 1].
+    relative_delta : float or None
+        Of NDCG at the skew cutoff on the judged data, percent; None where nothing was judged, or
+        neither source scored.
+    baseline, other : float or None
+        Mean NDCG at the skew cutoff of both sources on the mixed corpus of the judged data.
+    """
+
+    step: int
+    rank_loss: float | None = None
+    debias_loss: float | None = None
+    hinge_share: float | None = None
+    relative_delta: float | None = None
+    baseline: float | None = None
+    other: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingHistory:
+    """One training run.
+
+    Parameters
+    ----------
+    name : str
+        Of the trained system, as in the report.
+    debias_weight : float
+    seed : int
+    n_pairs : int
+        (query, human document, LLM document) triples.
+    n_steps : int
+        Optimiser steps done.
+    seconds : float
+        Training time, evaluations left out.
+    settings : mapping of str to str
+        Base loss, reduction, scale, margin, target, batch size, learning rate, precision, ….
+    points : tuple of TrainingPoint
+    stopped : str or None
+        Why training ended early; None where it ran to its end.
+    """
+
+    name: str
+    debias_weight: float
+    seed: int
+    n_pairs: int
+    n_steps: int
+    seconds: float
+    settings: Mapping[str, str]
+    points: tuple[TrainingPoint, ...] = ()
+    stopped: str | None = None
