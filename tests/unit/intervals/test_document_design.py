@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,10 @@ def test_chances_follow_weight_and_doubt():
     labels = pool()
     sample = design_document_sample(labels, 60, rng=1)
     sd = np.sqrt(labels.probs @ GAINS**2 - (labels.probs @ GAINS) ** 2)
-    size = labels.weights * (2 * sd[labels.weights > 0].mean() + sd)
+    used = labels.weights > 0
+    gain, doubt = labels.probs @ GAINS, sd[used].mean()
+    spread = (2 * doubt + sd) / (3 * doubt) + np.sqrt(gain / gain[used].mean())
+    size = labels.weights * spread
     np.testing.assert_allclose(sample.inclusion, 60 * size / size.sum())
     assert sample.n_labels == 60
     assert sample.inclusion.sum() == pytest.approx(60)
@@ -38,13 +42,24 @@ def test_chances_follow_weight_and_doubt():
     assert (labels.weights[sample.rows] > 0).all()
 
 
-def test_a_judge_without_doubt_counts_all_documents_alike():
+def test_a_judge_without_doubt_leaves_what_it_expects():
     labels = pool(one_hot=True)
-    np.testing.assert_array_equal(residual_spread(labels), 1.0)
+    gain = labels.probs @ GAINS
+    expected = 1 + np.sqrt(gain / gain[labels.weights > 0].mean())
+    np.testing.assert_allclose(residual_spread(labels), expected)
+
+
+def test_a_judge_that_tells_nothing_apart_leaves_equal_chances():
+    labels = pool()
+    alike = replace(labels, probs=np.broadcast_to(labels.probs[0], labels.probs.shape).copy())
+    np.testing.assert_allclose(residual_spread(alike), residual_spread(alike)[0])
     np.testing.assert_allclose(
-        design_document_sample(labels, 60, rng=1).inclusion,
+        design_document_sample(alike, 60, rng=1).inclusion,
         60 * labels.weights / labels.weights.sum(),
     )
+    lowest = np.zeros_like(labels.probs)
+    lowest[:, 0] = 1.0
+    np.testing.assert_array_equal(residual_spread(replace(labels, probs=lowest)), 1.0)
 
 
 @pytest.mark.parametrize("n", [1, 5, 9, 10])

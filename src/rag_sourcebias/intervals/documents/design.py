@@ -35,8 +35,8 @@ def design_document_sample(
 ) -> DocumentSample:
     """Choose the documents to label.
 
-    The chance of a document is proportional to ω × (2 · mean sd + sd), sd being that of its gain
-    under the judge's distribution, capped at 1. The number of labels is fixed. The draw is
+    The chance of a document is proportional to ω × the spread expected of its human gain
+    (:func:`residual_spread`), capped at 1. The number of labels is fixed. The draw is
     pivotal sampling (Deville & Tillé 1998) in random order, first within every query and then
     among what the queries have left over: a query gets its expected number of labels rounded up
     or down, so that none that expects a label or more is left out.
@@ -92,15 +92,22 @@ def design_document_sample(
 
 
 def residual_spread(labels: RankedLabels) -> FloatArray:
-    """Relative spread expected of the human gain around the judge's, 2 · mean sd + sd.
+    """Relative spread expected of the human gain around the fitted one; shape (m,).
 
-    A judge that gives every document a single grade says nothing of its own doubt: then all
-    documents count alike. Shape (m,).
+    (2 · mean sd + sd) / (3 · mean sd) + √(gain / mean gain), with sd and gain the judge's: where
+    the judge doubts, and where it expects much, people scatter more. Either part alone misleads.
+    The sd of an over-confident judge says little of its errors (alone, it made intervals 9 % wider
+    than equal chances did), and the gains of documents that are probably not relevant are not all
+    0. A judge that tells no documents apart leaves equal chances.
     """
     mean = labels.probs @ labels.gains
     sd = np.sqrt(np.maximum(labels.probs @ labels.gains**2 - mean**2, 0.0))
+    above = mean - float(labels.gains.min())
     used = labels.weights > 0
-    average = float(sd[used].mean()) if used.any() else 0.0
-    if average <= 1e-9 * float(np.ptp(labels.gains)):
-        return np.ones(len(sd))
-    return 2 * average + sd
+    smallest = 1e-9 * float(np.ptp(labels.gains))
+    found = np.ones(len(sd))
+    if used.any() and (doubt := float(sd[used].mean())) > smallest:
+        found = (2 * doubt + sd) / (3 * doubt)
+    if used.any() and (expected := float(above[used].mean())) > smallest:
+        found = found + np.sqrt(above / expected)
+    return found

@@ -168,7 +168,9 @@ def _from_pilot(
     x = judge_features(labels)
     coefficients = np.linalg.lstsq(x[rows], y, rcond=1e-10)[0]
     standard = (y - x[rows] @ coefficients) / spread[rows]
-    variance = float(standard @ standard) / (len(rows) - 3)
+    # averaged as documents will be drawn: what is drawn rarely matters little to the width
+    drawn = labels.weights[rows] * spread[rows]
+    variance = float(drawn @ standard**2) / float(drawn.sum()) * len(rows) / (len(rows) - 3)
     query = labels.query[rows]
     total = np.bincount(query, weights=standard)
     count = np.bincount(query)
