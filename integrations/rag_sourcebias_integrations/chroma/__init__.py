@@ -10,7 +10,9 @@ from rag_sourcebias_integrations.chroma.instrumented import (
 )
 from rag_sourcebias_integrations.chroma.migrate import migrate_encoder, restore_collection
 from rag_sourcebias_integrations.chroma.migration import Migration
+from rag_sourcebias_integrations.chroma.project import migrate_projection
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
+from rag_sourcebias_integrations.chroma.shadowed import ShadowedCollection
 from rag_sourcebias_integrations.chroma.store import ChromaStore, open_store
 from rag_sourcebias_integrations.chroma.tagging import atag_collection, tag_collection
 
@@ -20,10 +22,12 @@ __all__ = [
     "EncoderEmbeddingFunction",
     "InstrumentedCollection",
     "Migration",
+    "ShadowedCollection",
     "atag_collection",
     "chroma_spec",
     "instrument_chroma",
     "migrate_encoder",
+    "migrate_projection",
     "open_store",
     "restore_collection",
     "tag_collection",

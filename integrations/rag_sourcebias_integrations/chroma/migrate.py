@@ -13,8 +13,9 @@ from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFuncti
 from rag_sourcebias_integrations.chroma.limits import request_size
 from rag_sourcebias_integrations.chroma.migration import BEFORE, Migration
 from rag_sourcebias_integrations.chroma.shadow import fill_shadow, open_shadow, verify_shadow
+from rag_sourcebias_integrations.chroma.vectors import EncodedVectors, VectorSource
 
-__all__ = ["migrate_encoder", "restore_collection"]
+__all__ = ["as_function", "copy_collection", "migrate_encoder", "restore_collection"]
 
 _BATCH = 256  # encoding takes most of the time, so a small batch loses little when it is killed
 
@@ -57,22 +58,48 @@ def migrate_encoder(
         If documents have no stored text (their ids are listed), the collection is written to
         meanwhile, or the encoder does not give the same vector twice.
     """
-    function = (
-        encoder
-        if isinstance(encoder, EncoderEmbeddingFunction)
-        else EncoderEmbeddingFunction(encoder)
-    )
+    source = EncodedVectors(as_function(encoder))
     most = request_size(collection, None)
-    size = min(_BATCH, most) if batch_size is None else request_size(collection, batch_size)
-    mark = blake2b(function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
-    shadow = open_shadow(client, collection, f"{collection.name}--rsb-{mark}", function)
-    fill_shadow(collection, shadow, function, size=size, on_progress=on_progress)
+    return copy_collection(
+        collection,
+        source,
+        client=client,
+        size=min(_BATCH, most) if batch_size is None else request_size(collection, batch_size),
+        verify_size=most,
+        keep_old=keep_old,
+        on_progress=on_progress,
+    )
+
+
+def as_function(
+    encoder: str | Path | Encoder | EncoderEmbeddingFunction,
+) -> EncoderEmbeddingFunction:
+    """Return the encoder as Chroma takes it."""
+    if isinstance(encoder, EncoderEmbeddingFunction):
+        return encoder
+    return EncoderEmbeddingFunction(encoder)
+
+
+def copy_collection(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    source: VectorSource,
+    *,
+    client: Any,  # noqa: ANN401 - a chromadb client
+    size: int,
+    verify_size: int,
+    keep_old: bool,
+    on_progress: Callable[[int], None] | None,
+) -> Migration:
+    """Fill a copy beside a collection, or go on with one, and verify it."""
+    mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
+    shadow = open_shadow(client, collection, f"{collection.name}--rsb-{mark}", source.function)
+    fill_shadow(collection, shadow, source, size=size, on_progress=on_progress)
     return Migration(
         client=client,
         name=collection.name,
         old=collection,
         new=shadow,
-        n_documents=verify_shadow(collection, shadow, function, size=most),
+        n_documents=verify_shadow(collection, shadow, source, size=verify_size),
         keep_old=keep_old,
     )
 

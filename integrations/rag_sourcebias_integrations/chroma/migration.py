@@ -60,7 +60,7 @@ class Migration:
         if counts[0] != counts[1]:
             raise DataError(
                 f"collection {self.name!r} holds {counts[0]} documents, its copy {counts[1]}: it "
-                "changed since; run migrate_encoder again, it goes on where it was"
+                "changed since; run the migration again, it goes on where it was"
             )
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self._exchange(

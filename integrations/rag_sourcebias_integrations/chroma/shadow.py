@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.layout import embedded_text
+from rag_sourcebias_integrations.chroma.vectors import (
+    CLOSE,
+    VectorSource,
+    far_apart,
+    texts_of,
+)
 
-__all__ = ["fill_shadow", "open_shadow", "verify_shadow"]
+__all__ = ["fill_shadow", "open_shadow", "pages", "sample_of", "verify_shadow"]
 
 _CONTENT = ["documents", "metadatas", "uris"]
 _SAMPLE = 16
-_CLOSE = 1e-2  # distance of unit vectors; another batch rounds differently, most at bfloat16
 
 
 def open_shadow(
@@ -41,36 +45,39 @@ def open_shadow(
 def fill_shadow(
     collection: Any,  # noqa: ANN401 - a chromadb collection
     shadow: Any,  # noqa: ANN401 - a chromadb collection
-    function: EncoderEmbeddingFunction,
+    source: VectorSource,
     *,
     size: int,
     on_progress: Callable[[int], None] | None,
 ) -> None:
-    """Embed what the shadow lacks, and take out what the original does not hold any more.
+    """Add what the shadow lacks, and take out what the original does not hold any more.
 
     Raises
     ------
     DataError
-        If documents have no stored text; lists their ids.
+        If documents have no text, or vector, to make the new vector of; lists their ids.
     """
     done = 0
-    for page in _pages(collection, size):
-        _require_texts(page)
-        there = _by_id(shadow.get(ids=page["ids"], include=_CONTENT))
-        rows = _by_id(page)
-        stale = [doc_id for doc_id, row in rows.items() if there.get(doc_id, row) != row]
+    fields = [*_CONTENT, *source.reads]
+    for page in pages(collection, size, include=fields):
+        source.require(page)
+        copied = shadow.get(ids=page["ids"], include=fields)
+        rows, there = _by_id(page), _by_id(copied)
+        stale = {doc_id for doc_id, row in rows.items() if there.get(doc_id, row) != row}
+        stale.update(source.differ(page, copied))
         if stale:  # changed since an interrupted run; an upsert would merge the metadata
-            shadow.delete(ids=stale)
-        todo = [doc_id for doc_id in rows if doc_id not in there or doc_id in set(stale)]
-        if todo:
-            texts = [embedded_text(i, str(rows[i][0]), rows[i][1] or {}) for i in todo]
-            uris = [rows[i][2] for i in todo]
+            shadow.delete(ids=[*stale])
+        todo = [doc_id for doc_id in rows if doc_id not in there or doc_id in stale]
+        for part in _alike(rows, todo):
+            texts, metadata, uris = (
+                list(column) for column in zip(*(rows[i] for i in part), strict=True)
+            )
             shadow.add(
-                ids=todo,
-                embeddings=np.stack(function(texts)),
-                documents=[rows[i][0] for i in todo],
-                metadatas=[rows[i][1] for i in todo],
-                uris=uris if all(uris) else None,
+                ids=part,
+                embeddings=source.vectors(page, part),
+                documents=texts if texts[0] is not None else None,
+                metadatas=metadata,
+                uris=uris if uris[0] is not None else None,
             )
         done += len(rows)
         if on_progress is not None:
@@ -79,10 +86,22 @@ def fill_shadow(
         _delete_strays(collection, shadow, size=size)
 
 
+def _alike(rows: Mapping[str, tuple[Any, ...]], ids: Sequence[str]) -> list[list[str]]:
+    """Documents in groups of which all or none have a text, and all or none a URI.
+
+    Chroma takes no list with gaps.
+    """
+    groups: dict[tuple[bool, bool], list[str]] = {}
+    for doc_id in ids:
+        text, _, uri = rows[doc_id]
+        groups.setdefault((text is None, uri is None), []).append(doc_id)
+    return list(groups.values())
+
+
 def verify_shadow(
     collection: Any,  # noqa: ANN401 - a chromadb collection
     shadow: Any,  # noqa: ANN401 - a chromadb collection
-    function: EncoderEmbeddingFunction,
+    source: VectorSource,
     *,
     size: int,
 ) -> int:
@@ -94,17 +113,46 @@ def verify_shadow(
         Naming what differs.
     """
     n = 0
-    for page in _pages(collection, size):
-        rows, others = _by_id(page), _by_id(shadow.get(ids=page["ids"], include=_CONTENT))
+    fields = [*_CONTENT, *source.reads]
+    for page in pages(collection, size, include=fields):
+        copied = shadow.get(ids=page["ids"], include=fields)
+        rows, others = _by_id(page), _by_id(copied)
         differ = [doc_id for doc_id, row in rows.items() if others.get(doc_id) != row]
+        differ = differ or source.differ(page, copied)
         if differ:
             raise _changed(collection, f"{len(differ)} documents differ, among them {differ[:5]}")
-        if n == 0:
-            _verify_vectors(shadow, function, rows)
+        _verify_sample(shadow, source.function, page)
         n += len(rows)
     if shadow.count() != n:
         raise _changed(collection, f"the copy holds {shadow.count()} documents, expected {n}")
     return n
+
+
+def sample_of(page: Mapping[str, Any]) -> list[str]:
+    """Ids of a few documents that have a text, spread over a page."""
+    texts = page["documents"] or [None] * len(page["ids"])
+    ids = [i for i, text in zip(page["ids"], texts, strict=True) if text is not None]
+    return ids[:: max(len(ids) // _SAMPLE, 1)][:_SAMPLE]
+
+
+def _verify_sample(
+    shadow: Any,  # noqa: ANN401 - a chromadb collection
+    function: EncoderEmbeddingFunction,
+    page: Mapping[str, Any],
+) -> None:
+    ids = sample_of(page)
+    if not ids:
+        return
+    found = shadow.get(ids=ids, include=["embeddings"])
+    stored = dict(zip(found["ids"], found["embeddings"], strict=True))
+    again = np.stack(function(texts_of(page, ids)))
+    wrong = far_apart(again, np.asarray([stored[i] for i in ids]), CLOSE)
+    if wrong.any():
+        raise DataError(
+            f"document {ids[int(wrong.argmax())]!r} is encoded to another vector than the copy "
+            f"holds; does the encoder {function.encoder.name!r} give the same vector twice? Delete "
+            f"the collection {shadow.name!r} to start again"
+        )
 
 
 def _delete_strays(
@@ -114,44 +162,23 @@ def _delete_strays(
     size: int,
 ) -> None:
     gone: list[str] = []
-    for page in _pages(shadow, size, include=[]):
+    for page in pages(shadow, size, include=[]):
         kept = set(collection.get(ids=page["ids"], include=[])["ids"])
         gone += [doc_id for doc_id in page["ids"] if doc_id not in kept]
     for start in range(0, len(gone), size):
         shadow.delete(ids=gone[start : start + size])
 
 
-def _verify_vectors(
-    shadow: Any,  # noqa: ANN401 - a chromadb collection
-    function: EncoderEmbeddingFunction,
-    rows: Mapping[str, tuple[Any, ...]],
-) -> None:
-    ids = list(rows)[:: max(len(rows) // _SAMPLE, 1)][:_SAMPLE]
-    found = shadow.get(ids=ids, include=["embeddings"])
-    stored = dict(zip(found["ids"], found["embeddings"], strict=True))
-    again = function([embedded_text(i, str(rows[i][0]), rows[i][1] or {}) for i in ids])
-    for doc_id, vector in zip(ids, again, strict=True):
-        other = np.asarray(stored[doc_id], dtype=np.float64)
-        scale = max(float(np.linalg.norm(vector)), float(np.linalg.norm(other)))
-        if float(np.linalg.norm(vector - other)) > _CLOSE * scale:
-            raise DataError(
-                f"document {doc_id!r} is encoded to another vector than the copy holds; does the "
-                f"encoder {function.encoder.name!r} give the same vector twice? Delete the "
-                f"collection {shadow.name!r} to start again"
-            )
-
-
-def _pages(
+def pages(
     collection: Any,  # noqa: ANN401 - a chromadb collection
     size: int,
     *,
-    include: list[str] | None = None,
+    include: list[str],
 ) -> Iterator[Mapping[str, Any]]:
+    """Read a collection page by page."""
     offset = 0
     while True:
-        page = collection.get(
-            limit=size, offset=offset, include=_CONTENT if include is None else include
-        )
+        page = collection.get(limit=size, offset=offset, include=include)
         if not page["ids"]:
             return
         offset += len(page["ids"])
@@ -161,22 +188,12 @@ def _pages(
 def _by_id(page: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     blank = [None] * len(page["ids"])
     columns = [page.get(name) or blank for name in _CONTENT]
+    columns[1] = [metadata or None for metadata in columns[1]]  # Chroma takes no empty ones
     return dict(zip(page["ids"], zip(*columns, strict=True), strict=True))
-
-
-def _require_texts(page: Mapping[str, Any]) -> None:
-    without = [
-        doc_id for doc_id, text in zip(page["ids"], page["documents"], strict=True) if text is None
-    ]
-    if without:
-        raise DataError(
-            f"{len(without)} documents have no stored text to encode, among them {without[:10]}; "
-            "add their texts, or delete them, first"
-        )
 
 
 def _changed(collection: Any, what: str) -> DataError:  # noqa: ANN401
     return DataError(
         f"collection {collection.name!r} changed while it was copied ({what}); run "
-        "migrate_encoder again, it goes on where it was"
+        "the migration again, it goes on where it was"
     )

@@ -10,6 +10,7 @@ from rag_sourcebias_integrations.langchain.callback import SourceBiasCallbackHan
 from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.langchain.shadow import ShadowedRetriever
 from rag_sourcebias_integrations.langchain.tagging import SourceTagger
 from rag_sourcebias_integrations.langchain.vectorstore import TaggedVectorStore
 
@@ -20,6 +21,7 @@ __all__ = [
     "DebiasCompressor",
     "EncoderEmbeddings",
     "InstrumentedRetriever",
+    "ShadowedRetriever",
     "SourceBiasCallbackHandler",
     "SourceTagger",
     "StyleAdjustedDistance",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import DroppedEvents, TagLookup, guarded
 from rag_sourcebias.tagging import from_metadata
 from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.langchain.convert import id_of
 
 __all__ = ["DebiasCompressor"]
@@ -24,9 +23,9 @@ _UNKNOWN = DocTags()
 class DebiasCompressor(BaseDocumentCompressor):
     """Reorder documents by new scores; for ``ContextualCompressionRetriever`` and pipelines.
 
-    The very documents come back, all of them. Equal scores keep their order. If the rescorer
-    raises or returns something unusable, the documents come back unchanged and the failure is
-    counted.
+    The very documents come back. Equal scores keep their order. If the rescorer raises or returns
+    something unusable, such as because there are no scores, the documents come back in their order
+    and the failure is counted.
 
     Parameters
     ----------
@@ -35,11 +34,32 @@ class DebiasCompressor(BaseDocumentCompressor):
         Where tags are looked up; what it does not know comes from the metadata.
     score_key : str
         Key of the metadata under which :class:`InstrumentedRetriever` left the scores.
+    score_of : callable, optional
+        From such a score to what the rescorer was fitted on. A calibration is in units of the
+        cosine; what LangChain calls relevance is the cosine for Chroma with ``space: cosine``, and
+        1 − √2·(1 − cosine) for squared distances of unit vectors (Chroma's default, FAISS), which
+        ``lambda r: 1 - (1 - r) / 2**0.5`` takes back.
+    top_n : int, optional
+        Documents to return, at least 1; all by default. Retrieve more than are shown.
+    encoder : Encoder or Embeddings or str, optional
+        Where the scores come from; a rescorer that was fitted on another encoder is refused.
 
     Raises
     ------
     DataError
-        If the rescorer cannot be called.
+        If the rescorer cannot be called or was fitted on another encoder, or ``top_n`` is below 1.
+
+    Examples
+    --------
+    ::
+
+        scored = InstrumentedRetriever(
+            store.as_retriever(search_kwargs={"k": 40}), observer, score_key="rsb_score"
+        )
+        retriever = ContextualCompressionRetriever(
+            base_compressor=DebiasCompressor(calibration, encoder=encoder, top_n=10),
+            base_retriever=scored,
+        )
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -47,13 +67,14 @@ class DebiasCompressor(BaseDocumentCompressor):
     rescorer: Any
     tag_store: Any = None
     score_key: str = "rsb_score"
+    score_of: Callable[[float], float] | None = None
+    top_n: int | None = None
 
     _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
 
-    def __init__(self, rescorer: Any, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, rescorer: Any, *, encoder: Any = None, **options: Any) -> None:  # noqa: ANN401
+        check_rescorer(rescorer, encoder=encoder, top_n=options.get("top_n"))
         super().__init__(rescorer=rescorer, **options)
-        if not callable(rescorer):
-            raise DataError(f"{rescorer!r:.80} is not a rescorer; expected a function")
 
     @property
     def dropped(self) -> DroppedEvents:
@@ -75,11 +96,10 @@ class DebiasCompressor(BaseDocumentCompressor):
                 tags=self._tags(documents),
                 scores=self._scores(documents),
             )
-            if scores is None:
-                return documents
-            ranked = sorted(range(len(documents)), key=_usable(scores, documents).__getitem__)
-            return [documents[index] for index in ranked]
-        return documents
+            if scores is not None:
+                ranked, _ = order_by(scores, len(documents))
+                return [documents[index] for index in ranked[: self.top_n]]
+        return documents if self.top_n is None else documents[: self.top_n]
 
     def as_runnable(self) -> Any:  # noqa: ANN401 - a RunnableLambda
         """Return a runnable from ``{"documents": …, "query": …}`` to documents.
@@ -101,16 +121,4 @@ class DebiasCompressor(BaseDocumentCompressor):
 
     def _scores(self, documents: Sequence[Any]) -> list[float] | None:
         found = [document.metadata.get(self.score_key) for document in documents]
-        numbers = [float(score) for score in found if isinstance(score, float | int)]
-        return numbers if len(numbers) == len(documents) else None
-
-
-def _usable(scores: Sequence[float], documents: Sequence[Any]) -> list[float]:
-    """Return what to sort by; a stable sort keeps the order of equal scores."""
-    keys = [-float(score) for score in scores]
-    if len(keys) != len(documents) or not all(map(math.isfinite, keys)):
-        raise DataError(
-            f"the rescorer returned {len(keys)} scores for {len(documents)} documents; expected "
-            "one finite number for each"
-        )
-    return keys
+        return scores_from(found, self.score_of)

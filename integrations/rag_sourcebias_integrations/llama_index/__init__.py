@@ -6,6 +6,7 @@ from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 from rag_sourcebias_integrations.llama_index.handler import SourceBiasEventHandler
 from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
 from rag_sourcebias_integrations.llama_index.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
 from rag_sourcebias_integrations.llama_index.similarity import (
     AdjustedResult,
     StyleAdjustedSimilarity,
@@ -20,6 +21,7 @@ __all__ = [
     "InstrumentedRetriever",
     "IntervalEvaluator",
     "IntervalResult",
+    "ShadowedRetriever",
     "SourceBiasEventHandler",
     "SourceBiasSpanHandler",
     "SourceTagger",

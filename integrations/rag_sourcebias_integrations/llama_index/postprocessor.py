@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llama_index.core.instrumentation import get_dispatcher
@@ -12,11 +11,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import DroppedEvents, guarded
 from rag_sourcebias.protocols import Rescorer
 from rag_sourcebias.tagging import TagStore, from_metadata
 from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.llama_index.convert import query_text
 
 __all__ = ["DebiasPostprocessor"]
@@ -30,8 +29,8 @@ class DebiasPostprocessor(BaseNodePostprocessor):
 
     Returns new ``NodeWithScore`` objects with the new scores around the same nodes, best first;
     equal scores keep their order. Emits ``ReRankStartEvent`` and ``ReRankEndEvent``. When the
-    rescorer fails, the nodes are returned as they came and the failure is counted in
-    :attr:`dropped`.
+    rescorer fails, such as because there are no scores, the nodes are returned in their order, as
+    they came, and the failure is counted in :attr:`dropped`.
 
     Parameters
     ----------
@@ -39,20 +38,36 @@ class DebiasPostprocessor(BaseNodePostprocessor):
     tag_store : TagStore, optional
         Where tags are looked up; what it does not know comes from the nodes' metadata.
     top_n : int, optional
-        Nodes to return, at least 1; all by default.
+        Nodes to return, at least 1; all by default. Retrieve more than are shown.
     name : str
         Shown in the events as the model's name.
+    score_of : callable, optional
+        From the score of a node to what the rescorer was fitted on. A calibration is in units of
+        the cosine, as LlamaIndex's own store gives it; ``ChromaVectorStore`` gives exp(−distance),
+        which for ``space: cosine`` ``lambda s: 1 + math.log(s)`` takes back.
+    encoder : Encoder or BaseEmbedding or str, optional
+        Where the scores come from; a rescorer that was fitted on another encoder is refused.
 
     Raises
     ------
     DataError
-        If the rescorer cannot be called, or ``top_n`` is below 1.
+        If the rescorer cannot be called or was fitted on another encoder, or ``top_n`` is below 1.
+
+    Examples
+    --------
+    ::
+
+        engine = index.as_query_engine(
+            similarity_top_k=40,
+            node_postprocessors=[DebiasPostprocessor(calibration, encoder=encoder, top_n=10)],
+        )
     """
 
     top_n: int | None = None
     name: str = "rag-sourcebias"
     _rescorer: Rescorer = PrivateAttr()
     _tag_store: TagStore | None = PrivateAttr()
+    _score_of: Callable[[float], float] | None = PrivateAttr()
     _dropped: DroppedEvents = PrivateAttr()
 
     def __init__(
@@ -62,13 +77,12 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         tag_store: TagStore | None = None,
         top_n: int | None = None,
         name: str = "rag-sourcebias",
+        score_of: Callable[[float], float] | None = None,
+        encoder: Any = None,  # noqa: ANN401
     ) -> None:
-        if not callable(rescorer):
-            raise DataError(f"{rescorer!r:.80} is not a rescorer; expected a function")
-        if top_n is not None and top_n < 1:
-            raise DataError(f"top_n must be at least 1, got {top_n}")
+        check_rescorer(rescorer, encoder=encoder, top_n=top_n)
         super().__init__(top_n=top_n, name=name)
-        self._rescorer, self._tag_store = rescorer, tag_store
+        self._rescorer, self._tag_store, self._score_of = rescorer, tag_store, score_of
         self._dropped = DroppedEvents()
 
     @classmethod
@@ -88,37 +102,27 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         _dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=wanted, model_name=self.name)
         )
-        found = nodes
+        found = nodes if wanted >= len(nodes) else nodes[:wanted]
         with guarded(self._dropped, "rescorer failed"):
-            scores = self._new_scores(nodes, query_text(query_bundle))
-            if scores is not None:
-                ranked = sorted(range(len(nodes)), key=scores.__getitem__, reverse=True)
+            given = self._new_scores(nodes, query_text(query_bundle))
+            if given is not None:
+                ranked, scores = order_by(given, len(nodes))
                 found = [
                     NodeWithScore(node=nodes[i].node, score=scores[i]) for i in ranked[:wanted]
                 ]
         _dispatcher.event(ReRankEndEvent(nodes=found))
         return found
 
-    def _new_scores(self, nodes: Sequence[Any], query: str) -> list[float] | None:
+    def _new_scores(self, nodes: Sequence[Any], query: str) -> Sequence[float] | None:
         plain = [found.node for found in nodes]
         doc_ids = [node.node_id for node in plain]
-        known = [found.score for found in nodes]
-        scores = self._rescorer(
+        return self._rescorer(
             query,
             doc_ids=doc_ids,
             texts=[node.get_content(metadata_mode=MetadataMode.NONE) for node in plain],
             tags=self._tags(doc_ids, plain),
-            scores=None if None in known else known,
+            scores=scores_from([found.score for found in nodes], self._score_of),
         )
-        if scores is None:
-            return None
-        numbers = [float(score) for score in scores]
-        if len(numbers) != len(nodes) or not all(map(math.isfinite, numbers)):
-            raise DataError(
-                f"the rescorer returned {len(numbers)} scores for {len(nodes)} nodes; expected "
-                "one finite number for each"
-            )
-        return numbers
 
     def _tags(self, doc_ids: Sequence[str], nodes: Sequence[Any]) -> list[DocTags]:
         inside = [from_metadata(node.metadata) for node in nodes]

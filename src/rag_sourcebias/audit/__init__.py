@@ -15,6 +15,9 @@ from rag_sourcebias.audit.source import measure_source_bias
 if TYPE_CHECKING:
     from rag_sourcebias.audit.answers import measure_answer_bias
     from rag_sourcebias.audit.answers_encoders import audit_answers
+    from rag_sourcebias.audit.debias import measure_debias
+    from rag_sourcebias.audit.debias_scores import score_debias
+    from rag_sourcebias.audit.debias_search import search_debias
     from rag_sourcebias.audit.judged import (
         judge_items_with_intervals,
         judge_ranking_with_intervals,
@@ -33,8 +36,11 @@ __all__ = [
     "judge_ranking_with_intervals",
     "judge_with_intervals",
     "measure_answer_bias",
+    "measure_debias",
     "measure_source_bias",
     "measure_style_bias",
+    "score_debias",
+    "search_debias",
     "source_text_statistics",
     "text_statistics",
 ]
@@ -43,7 +49,10 @@ _HOMES = {
     "audit_answers": "answers_encoders",
     "audit_style": "style_texts",
     "measure_answer_bias": "answers",
+    "measure_debias": "debias",
     "measure_style_bias": "style",
+    "score_debias": "debias_scores",
+    "search_debias": "debias_search",
     "source_text_statistics": "source_texts",
     "text_statistics": "text_summaries",
 }  # all others: judged

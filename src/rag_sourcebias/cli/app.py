@@ -11,7 +11,7 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli import audit, datasets, interval, judge, labels, report, tag
+from rag_sourcebias.cli import audit, datasets, debias, interval, judge, labels, report, tag
 from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
@@ -37,9 +37,14 @@ app = typer.Typer(
     How far can you trust a score that an LLM judge gave?
 
         rag-sourcebias interval --sample
+
+    A model that does not care who wrote a text:
+
+        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
     """,
 )
 app.add_typer(audit.app, name="audit")
+app.add_typer(debias.app, name="debias")
 app.command("interval")(interval.interval)
 app.add_typer(judge.app, name="judge")
 app.add_typer(labels.app, name="labels")

@@ -5,6 +5,7 @@ from rag_sourcebias.inference.clusters import (
     clustered_mean,
     clustered_standardised_mean,
 )
+from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
 from rag_sourcebias.inference.friedman import friedman_test, kendalls_w
 from rag_sourcebias.inference.logit import win_rate_at
 from rag_sourcebias.inference.multiplicity import adjust_p_values
@@ -27,6 +28,8 @@ __all__ = [
     "clustered_standardised_mean",
     "compare_ranks",
     "correct_relative_delta",
+    "delta_change_interval",
+    "delta_change_test",
     "friedman_test",
     "kendalls_w",
     "mean_differences",

@@ -15,6 +15,7 @@ from rag_sourcebias.instrument.observers import CollectingObserver, CountingObse
 from rag_sourcebias.instrument.queue import EventQueue
 from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.instrument.scope import outermost
+from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowRanking, ShadowSummary
 from rag_sourcebias.instrument.suppression import is_suppressed, suppress
 from rag_sourcebias.instrument.tag_lookup import TagLookup, text_id
 
@@ -31,6 +32,9 @@ __all__ = [
     "Instrumentation",
     "Recorder",
     "RetrievalEvent",
+    "ShadowComparison",
+    "ShadowRanking",
+    "ShadowSummary",
     "TagLookup",
     "guarded",
     "hash_query",

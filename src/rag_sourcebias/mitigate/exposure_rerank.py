@@ -1,9 +1,11 @@
 """Exposure-aware re-ranking: every source keeps a minimum share at every depth.
 
 The method is DetConstSort (Geyik, Ambler & Kenthapadi, "Fairness-aware ranking in search &
-recommendation systems", KDD 2019, Algorithm 3), which has a feasible answer for any number of
-sources. It is written here because no well-kept library offers one: fairsearchcore (FA*IR) was last
-released in 2019, FairRankTune in 2023, AIF360 in April 2024, and fairlearn has no re-ranking.
+recommendation systems with application to LinkedIn Talent Search", KDD 2019, Algorithm 3), which
+has a feasible answer for any number of sources, with the changes named in
+:func:`constrained_order`. It is written here because no well-kept library offers one:
+fairsearchcore (FA*IR, two groups) was last released in 2019, FairRankTune in 2023, AIF360 in April
+2024, and fairlearn has no re-ranking.
 
 It is for a source that is crowded out. Rounded down, a minimum share says nothing about the first
 place, and where twins already alternate in the ranking there is next to nothing to change.
@@ -51,8 +53,17 @@ def constrained_order(groups: Sequence[int], shares: Sequence[Fraction]) -> list
 
     Notes
     -----
-    A place's deadline counts from 1 here. Read with places from 0, the printed condition
-    (``maxIndices[start − 1] ≥ start``) lets a candidate slip one place below its minimum.
+    DetConstSort places the next best of a group in the first prefix that needs it, and moves it up
+    past worse ones that can still wait. Two things differ from the printed algorithm. Its condition
+    for waiting (``maxIndices[start − 1] ≥ start``, places counted from 0 and prefixes from 1) lets
+    a candidate slip one place below its minimum; here it must be in the prefix. And it takes groups
+    that never run out and shares that add up to 1; here a group may run out, and who is in no
+    minimum is merged in by rank, as far up as the others can wait.
+
+    Among all orders that keep the minima, the one for two groups reverses the fewest pairs of
+    candidates and is the first in lexical order of ranks (tested against all orders of up to 6).
+    With three groups or more it need not be, as in the paper: 5 % of random small cases had a
+    better one.
     """
     if sum(shares) > 1:
         raise DataError(f"minimum shares {[float(s) for s in shares]} add up to more than 1")

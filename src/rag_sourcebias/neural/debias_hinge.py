@@ -147,6 +147,16 @@ class HingeStatistics:
         return _ratio(self._hinge, self.pairs)
 
     @property
+    def mean_rank_loss(self) -> float:
+        """E[L_rank] of a forward pass; NaN without steps."""
+        return _ratio(self._rank, self.steps)
+
+    @property
+    def mean_debias_loss(self) -> float:
+        """w·E[L_debias] of a forward pass; NaN without twins."""
+        return _ratio(self._debias, self.steps) if self.pairs else math.nan
+
+    @property
     def debias_to_rank(self) -> float:
         """w·E[L_debias] / E[L_rank], reduced as in training; NaN without steps."""
         return _ratio(self._debias, self._rank)

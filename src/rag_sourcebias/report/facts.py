@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from rag_sourcebias.report.explain import CORRECTIONS
 from rag_sourcebias.report.format import MISSING, count, level, number, source_name
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.report.view import label
-from rag_sourcebias.types.reports import SkewReport
+from rag_sourcebias.types.reports import DataSummary, SkewReport
 
-__all__ = ["config_table", "data_table", "environment_table", "settings_table"]
+__all__ = [
+    "config_table",
+    "data_table",
+    "environment_table",
+    "settings_table",
+    "summary_table",
+]
+
+
+class Measured(Protocol):
+    """A report of any kind: it says what it was made with and when."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Versions and machine."""
+        ...
+
+    @property
+    def created(self) -> str:
+        """ISO 8601 time."""
+        ...
 
 
 def data_table(report: SkewReport) -> Table:
     """Return what the data are, with licence and attribution."""
-    data = report.data
+    return summary_table(report.data)
+
+
+def summary_table(data: DataSummary) -> Table:
+    """Return the facts about one set of data."""
     words = {
         "rewrites": "rewrites (documents of different sources say the same thing)",
         "independent": "independent (documents answer the same queries, content differs)",
@@ -69,7 +96,7 @@ def settings_table(report: SkewReport) -> Table:
     )
 
 
-def environment_table(report: SkewReport) -> Table:
+def environment_table(report: Measured) -> Table:
     """Return versions, machine and time."""
     rows = (*report.environment.items(), ("created", report.created))
     return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -89,16 +90,73 @@ def test_neighbours_are_out_of_order_only_where_a_minimum_demands_it() -> None:
                 assert not holds(swapped, groups, shares)
 
 
+def every_feasible(groups: list[int], shares: list[Fraction]) -> list[tuple[int, ...]]:
+    orders = itertools.permutations(range(len(groups)))
+    return [order for order in orders if holds(list(order), groups, shares)]
+
+
+def n_reversed(order: Sequence[int]) -> int:
+    return sum(a > b for a, b in itertools.combinations(order, 2))
+
+
 def test_with_two_groups_the_order_is_the_first_feasible_one() -> None:
     """Best candidate first, then second: the smallest feasible order, found by trying all."""
     for groups in itertools.product((0, 1), repeat=6):
-        found = constrained_order(list(groups), [HALF, HALF])
-        feasible = (
-            list(order)
-            for order in itertools.permutations(range(6))
-            if holds(list(order), list(groups), [HALF, HALF])
-        )
-        assert found == next(feasible)
+        feasible = every_feasible(list(groups), [HALF, HALF])
+        assert constrained_order(list(groups), [HALF, HALF]) == list(min(feasible))
+
+
+def test_with_two_groups_and_any_shares_no_feasible_order_reverses_fewer_pairs() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        groups = rng.integers(0, 2, size=rng.integers(3, 7)).tolist()
+        first, second, slack = (int(part) for part in rng.integers(0, 4, size=3))
+        total = max(first + second + slack, 1)
+        shares = [Fraction(first, total), Fraction(second, total)]
+        feasible = every_feasible(groups, shares)
+        found = constrained_order(groups, shares)
+        assert found == list(min(feasible))
+        assert n_reversed(found) == min(map(n_reversed, feasible))
+
+
+def published(groups: list[int], shares: list[Fraction], *, slips: bool) -> list[int]:
+    """Algorithm 3 as it is printed, on groups that do not run out; its condition may be mended."""
+    members = [[i for i, g in enumerate(groups) if g == group] for group in range(len(shares))]
+    counts, minima = [0] * len(shares), [0] * len(shares)
+    ranked: list[int] = []
+    deadlines: list[int] = []
+    k = 0
+    while len(ranked) < len(groups):
+        k += 1
+        wanted = [math.floor(share * k) for share in shares]
+        changed = [g for g in range(len(shares)) if minima[g] < wanted[g]]
+        for g in sorted(changed, key=lambda g: members[g][counts[g]]):
+            ranked.append(members[g][counts[g]])
+            deadlines.append(k)
+            start = len(ranked) - 1
+            while (
+                start > 0
+                and deadlines[start - 1] >= start + (not slips)
+                and ranked[start - 1] > ranked[start]
+            ):
+                for column in (ranked, deadlines):
+                    column[start - 1], column[start] = column[start], column[start - 1]
+                start -= 1
+            counts[g] += 1
+        minima = wanted
+    return ranked
+
+
+def test_it_is_the_published_algorithm_but_for_a_condition_that_breaks_minima() -> None:
+    rng, broken = np.random.default_rng(5), 0
+    for _ in range(300):
+        parts = rng.integers(1, 4, size=rng.integers(2, 5)).tolist()
+        shares = [Fraction(part, sum(parts)) for part in parts]
+        times = int(rng.integers(1, 4))  # so that all groups run out at once
+        groups = rng.permutation(np.repeat(np.arange(len(parts)), np.array(parts) * times)).tolist()
+        assert constrained_order(groups, shares) == published(groups, shares, slips=False)
+        broken += not holds(published(groups, shares, slips=True), groups, shares)
+    assert broken > 30  # printed, one place below a minimum; else there were nothing to change
 
 
 def test_half_and_half_by_hand() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rag_sourcebias.report.answers.numbers import value
+from rag_sourcebias.report.facts import environment_table
 from rag_sourcebias.report.format import count, level
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.answer_report import AnswerBiasReport
@@ -55,9 +56,3 @@ def settings_table(report: AnswerBiasReport) -> Table:
             parts.append(f"adjustment = {s.adjustment}")
         rows.append((s.name, "; ".join(parts)))
     return Table(columns=("score", "settings"), rows=tuple(rows))
-
-
-def environment_table(report: AnswerBiasReport) -> Table:
-    """Return versions, machine and time."""
-    rows = (*report.environment.items(), ("created", report.created))
-    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_sourcebias.report.facts import environment_table
 from rag_sourcebias.report.format import count, interval, level, number
 from rag_sourcebias.report.judged.numbers import method_name
 from rag_sourcebias.report.tables import Table
@@ -93,9 +94,3 @@ def config_table(report: JudgedReport) -> Table:
         ]
     rows += [("simulated evaluations per size", count(c.coverage_runs)), ("seed", str(c.seed))]
     return Table(columns=("setting", ""), rows=tuple(rows))
-
-
-def environment_table(report: JudgedReport) -> Table:
-    """Return versions, machine and time."""
-    rows = (*report.environment.items(), ("created", report.created))
-    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_sourcebias.report.explain import CORRECTIONS
+from rag_sourcebias.report.facts import environment_table
 from rag_sourcebias.report.format import MISSING, count, level
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.style_report import StyleReport
@@ -67,9 +68,3 @@ def settings_table(report: StyleReport) -> Table:
             for s in report.systems
         ),
     )
-
-
-def environment_table(report: StyleReport) -> Table:
-    """Return versions, machine and time."""
-    rows = (*report.environment.items(), ("created", report.created))
-    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

@@ -69,6 +69,8 @@ class Picture:
     xlabel : str
     line : float or None
         Where to draw the dashed line of reference.
+    limit : float or None
+        Where to draw a dotted line, such as the largest loss that is accepted.
     keys : tuple of (text, side, solid)
         Explained above the rows.
     from_zero : bool
@@ -81,6 +83,7 @@ class Picture:
     description: str
     xlabel: str
     line: float | None = None
+    limit: float | None = None
     keys: tuple[tuple[str, str, bool], ...] = ()
     from_zero: bool = False
 
@@ -103,8 +106,7 @@ def draw_pictures(pictures: Sequence[Picture], uid: Iterator[str]) -> list[tuple
 
 
 def _values(picture: Picture) -> Iterator[float]:
-    if picture.line is not None:
-        yield picture.line
+    yield from (v for v in (picture.line, picture.limit) if v is not None)
     for row in (r for g in picture.groups for r in g.rows):
         yield from (row.estimate, *(row.ends or ()), *row.ticks)
 
@@ -131,6 +133,8 @@ def _rows_plot(picture: Picture, limits: tuple[float, float], uid: str) -> str:
                 y += 1.0
         if picture.line is not None:
             axes.axvline(picture.line, color=COLOURS["ink"], linewidth=1.1, dashes=(4, 3), zorder=1)
+        if picture.limit is not None:
+            axes.axvline(picture.limit, color=COLOURS["other"], linewidth=1.4, ls=":", zorder=1)
         axes.set_yticks([t for t, _ in ticks], [t for _, t in ticks])
         axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
         axes.set_xlim(*limits)

@@ -1,0 +1,166 @@
+"""The curves of [K] Fig. 8 and 9 over the debias weight, from runs that are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from figures import LOSS, NEAR_ZERO, QUALITY_AT, SKEW_AT
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.mitigate.search import search_debias_weight
+from rag_sourcebias.types import DebiasCandidate, DebiasScores, DebiasSearch
+
+CUTOFFS = (1, 3, 5, 10)
+MIN_WEIGHTS = 3  # fewer draw no curve
+Runs = Mapping[float, Mapping[int, DebiasScores]]  # by weight and seed
+
+
+def complete(runs: Runs) -> tuple[list[float], list[int]]:
+    """Weights with at least one run, and the seeds that all of them have."""
+    weights = sorted(weight for weight, found in runs.items() if found)
+    if not weights:
+        return [], []
+    return weights, sorted(set.intersection(*(set(runs[w]) for w in weights)))
+
+
+def candidate(
+    weight: float, runs: Mapping[int, DebiasScores], seeds: Sequence[int], skew: int, quality: int
+) -> DebiasCandidate:
+    def stacked(row: str, cutoff: int) -> np.ndarray:
+        return np.stack([runs[seed].of(row, cutoff) for seed in seeds])
+
+    return DebiasCandidate(
+        weight=weight,
+        baseline=stacked("baseline", skew),
+        other=stacked("other", skew),
+        human_only=stacked("human-only", quality),
+        llm_only=stacked("llm-only", quality),
+        mixed=stacked("mixed", quality),
+        seeds=tuple(seeds),
+        query_ids=runs[seeds[0]].query_ids,
+    )
+
+
+def search(
+    runs: Runs, *, skew: int, quality: int, margin: float, deterministic: bool = False
+) -> DebiasSearch | str:
+    """Search the weight; why not, where runs are missing."""
+    weights, seeds = complete(runs)
+    if len(weights) < 2 or 0 not in weights:
+        return f"runs of weights {weights} so far; 0 and at least one more are needed"
+    try:
+        return search_debias_weight(
+            [candidate(w, runs[w], seeds, skew, quality) for w in weights],
+            relative_margin=margin,
+            deterministic=deterministic,
+        )
+    except InsufficientDataError as error:
+        return str(error)
+
+
+def series(
+    runs: Runs, cutoff: int, margin: float, *, deterministic: bool = False
+) -> dict[str, dict]:
+    """Relative Δ and human-only quality over the weight, with intervals where seeds allow them.
+
+    Without enough seeds only means over the finished ones are given.
+    """
+    weights, seeds = complete(runs)
+    if not seeds or len(weights) < MIN_WEIGHTS:
+        return {}
+    found = search(runs, skew=cutoff, quality=cutoff, margin=margin, deterministic=deterministic)
+    seeded = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+    columns = {}
+    for name in ("relative_delta", "human-only", "llm-only", "mixed"):
+        if isinstance(found, str):
+            values = [plain(runs[w], seeds, name, cutoff) for w in weights]
+            column = {"x": weights, "y": values}
+        else:
+            intervals = [getattr(p, name.replace("-", "_")) for p in found.points]
+            column = {
+                "x": [p.weight for p in found.points],
+                "y": [i.estimate for i in intervals],
+                "lower": [i.lower for i in intervals],
+                "upper": [i.upper for i in intervals],
+            }
+        factor = 1 if name == "relative_delta" else 100
+        columns[f"{name}@{cutoff}"] = {
+            key: [round(v if key == "x" else factor * v, 4) for v in values]
+            for key, values in column.items()
+        } | {
+            "note": "" if deterministic else seeded,
+            "seeds": seeds,
+            "by_seed": [
+                [round(factor * plain(runs[w], [s], name, cutoff), 2) for w in weights]
+                for s in seeds
+            ],
+        }
+    return columns
+
+
+def by_weight(columns: Mapping[str, dict], untrained: Mapping) -> list[dict]:
+    """What the runs of each weight say together, held to the bar against the untrained encoder.
+
+    Parameters
+    ----------
+    columns : mapping
+        What :func:`series` returned for the two cutoffs of the bar.
+    untrained : mapping
+        Row of the unchanged encoder.
+    """
+    delta = columns.get(f"relative_delta@{SKEW_AT}")
+    if delta is None:
+        return []
+    rows = []
+    for i, weight in enumerate(delta["x"]):
+        percent = {}
+        for name in ("human-only", "llm-only", "mixed"):
+            after = columns[f"{name}@{QUALITY_AT}"]["y"][i]
+            percent[name] = round(100 * (after / untrained["quality"][name] - 1), 2)
+        known = "lower" in delta
+        ends = [delta[key][i] for key in ("y", "lower", "upper")] if known else [delta["y"][i]]
+        parts = {
+            "near zero": abs(ends[0]) < NEAR_ZERO,
+            "interval holds 0": known and ends[1] <= 0 <= ends[2],
+            "human-only kept": percent["human-only"] >= -LOSS,
+            "mixed not down": percent["mixed"] >= 0,
+        }
+        rows.append({
+            "weight": weight,
+            "seeds": delta["seeds"],
+            "relative_delta": [round(v, 2) for v in ends],
+            "by_seed": [values[i] for values in delta["by_seed"]],
+            "percent": percent,
+            "met": parts | {"all": all(parts.values())},
+        })  # fmt: skip
+    return rows
+
+
+def told(data: str, rows: Sequence[dict]) -> list[str]:
+    """The same in words."""
+    words = []
+    for row in rows:
+        delta, change = row["relative_delta"], row["percent"]
+        interval = f" [{delta[1]:+.1f}, {delta[2]:+.1f}]" if len(delta) > 1 else ", no interval yet"
+        missed = [part for part, ok in row["met"].items() if not ok and part != "all"]
+        verdict = f"misses: {', '.join(missed)}" if missed else "meets the bar"
+        seeds = ", ".join(f"{v:+.1f}" for v in row["by_seed"])
+        words.append(
+            f"{data}: training with weight {row['weight']:g}: Relative Δ {delta[0]:+.1f}{interval} "
+            f"(seeds {seeds}), human-only {change['human-only']:+.1f} %, mixed "
+            f"{change['mixed']:+.1f} %; {verdict}"
+        )
+    return words
+
+
+def plain(runs: Mapping[int, DebiasScores], seeds: Sequence[int], name: str, cutoff: int) -> float:
+    """Mean over seeds; Relative Δ of the means, percent."""
+
+    def mean(row: str) -> float:
+        return float(np.mean([runs[seed].of(row, cutoff).mean() for seed in seeds]))
+
+    if name != "relative_delta":
+        return mean(name)
+    human, llm = mean("baseline"), mean("other")
+    return 200 * (human - llm) / (human + llm)

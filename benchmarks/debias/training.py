@@ -1,0 +1,108 @@
+"""Encoders trained with the debiasing hinge, one run per weight and seed, kept when finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from methods import System
+
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.neural.train import read_history, train_debiased
+from rag_sourcebias.neural.train_settings import TrainingSettings
+from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.retrieval import CachedEncoder, DenseSpec, VectorCache
+from rag_sourcebias.types import Dataset, DebiasMethod, TrainingHistory
+
+MODEL = "all-MiniLM-L6-v2"
+WEIGHTS = (0.0, 0.01, 0.1, 1.0)
+SEEDS = (0, 1, 2)
+Stage = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training."""
+
+    weight: float
+    seed: int
+    place: Path
+    history: TrainingHistory
+
+    def system(self, vectors: Path, fitted_on: str, stage: Stage) -> System:
+        name = f"training, weight {self.weight:g}, seed {self.seed}"
+
+        def told(done: int, total: int) -> None:
+            if done == total or not done % 2048:
+                stage(f"  {name}: encoded {done:,} of {total:,}")
+
+        def spec_for(_: Dataset) -> DenseSpec:
+            model = CachedEncoder(SentenceEncoder(self.place), VectorCache(vectors), progress=told)
+            return DenseSpec(model, name=name)
+
+        described = DebiasMethod(
+            name=name,
+            kind="training",
+            settings=self.history.settings,
+            fitted_on=fitted_on,
+            n_pairs=self.history.n_pairs,
+        )
+        return System(described, spec_for)
+
+
+def settings_of(weight: float, seed: int, *, steps: int, precision: str) -> TrainingSettings:
+    """What METHODS measured one seed of: triples as they are, no further negatives."""
+    return TrainingSettings(
+        debias_weight=weight,
+        reduction="sum",
+        scale=20.0,
+        loss="mnrl",
+        rank_columns="human",
+        batch_size=16,
+        max_steps=steps,
+        max_length=128,
+        hard_negatives=0,
+        seed=seed,
+        precision=precision,
+        checkpoint_every=50,
+    )
+
+
+def runs(
+    train: Dataset,
+    encoder: Encoder,
+    work: Path,
+    *,
+    weights: Sequence[float],
+    seeds: Sequence[int],
+    steps: int,
+    precision: str,
+    only_finished: bool,
+    stage: Stage,
+) -> Iterator[Run]:
+    """Every run, seed by seed, so that an interrupted study has whole seeds.
+
+    A run that is there is read; one that was interrupted goes on from its last checkpoint.
+    """
+    folder = work / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        for weight in weights:
+            place = folder / f"weight-{weight:g}-seed-{seed}-steps-{steps}-{precision}"
+            if place.is_dir():
+                yield Run(weight, seed, place, read_history(place))
+            elif not only_finished:
+                stage(f"training: weight {weight:g}, seed {seed}")
+                trained = train_debiased(
+                    MODEL,
+                    train,
+                    place,
+                    settings=settings_of(weight, seed, steps=steps, precision=precision),
+                    untrained=encoder,
+                    on_stage=stage,
+                    on_progress=lambda done, total: (
+                        None if done % 25 else stage(f"  step {done} of {total}")
+                    ),
+                )
+                yield Run(weight, seed, trained.path, trained.history)

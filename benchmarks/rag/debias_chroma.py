@@ -1,0 +1,150 @@
+"""From pairs to another encoder in a running application (LangChain, Chroma), with proof; offline.
+
+    python benchmarks/rag/debias_chroma.py [--pairs 160] [--report FOLDER]
+    python benchmarks/rag/debias_chroma.py --data FOLDER --fit train --judge dev
+
+An application answers from passages by people and their rewrites by an LLM. A projection is fitted
+on some of the pairs, written as a model folder, and judged on queries whose pairs it has not seen.
+The stored vectors are projected, not encoded again, into a copy of the collection; both are asked
+while only the old one answers; then the application is switched, and back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from operator import ne
+from pathlib import Path
+
+sys.path.append(sys.path.pop(0))  # this file is called like a package it imports
+
+import numpy as np
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from skew_table import print_skew
+
+from rag_sourcebias import load_sample
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.audit.debias import measure_debias
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.instrument import ExposureObserver
+from rag_sourcebias.instrument.shadow import ShadowComparison
+from rag_sourcebias.io import read_beir
+from rag_sourcebias.mitigate.fit import fit_source_projection
+from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
+from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.neural.projected import write_projected_model
+from rag_sourcebias.report import write_report
+from rag_sourcebias.report.debias.headline import headline
+from rag_sourcebias.retrieval import CachedEncoder, DenseSpec, VectorCache
+from rag_sourcebias.tagging.keys import to_metadata
+from rag_sourcebias.types import DebiasMethod, Qrels
+from rag_sourcebias_integrations.chroma import migrate_projection
+from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.langchain import EncoderEmbeddings, ShadowedRetriever
+
+MODEL = "all-MiniLM-L6-v2"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--pairs", type=int, default=160, help="pairs of the sample to use")
+    parser.add_argument("--data", help="BEIR folder with corpus/<source>.jsonl, not the sample")
+    parser.add_argument("--fit", default="train", help="its split whose pairs are fitted on")
+    parser.add_argument("--judge", default="dev", help="its split that is judged on")
+    parser.add_argument("--report", help="folder for the before/after report")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        run(Path(folder), parser.parse_args())
+
+
+def run(folder, options):
+    if options.data:
+        fit, judge = (read_beir(options.data, split=s) for s in (options.fit, options.judge))
+    else:
+        fit, judge = halves(load_sample(), options.pairs)
+    encoder = CachedEncoder(SentenceEncoder(MODEL), VectorCache(folder / "vectors.sqlite"))
+    client = open_client(folder / "chroma")
+    questions = [query.text for query in judge.queries]
+
+    store = open_app(client, encoder)
+    add_documents(store, judge.corpus)
+    print(f"The application with {MODEL}:")
+    first = observe(store, questions, judge.corpus)
+
+    # Pairs that a judged query asks for are left out of the fit.
+    twins = twin_texts(fit.corpus, qrels=fit.qrels, exclude=training_pairs(judge).twins.pair_ids)
+    try:
+        projection = fit_source_projection(twins, encoder)
+    except InsufficientDataError as error:
+        print(f"\nFour directions: {error}. The mean direction is taken instead.")
+        projection = fit_source_projection(twins, encoder, method="mean")
+    model = write_projected_model(MODEL, projection, folder / "debiased")
+    specs = DenseSpec(encoder), DenseSpec(ProjectedEncoder(encoder, projection, name="debiased"))
+    made = DebiasMethod(name="debiased", kind="projection", settings={}, fitted_on=fit.name)
+    texts = twins.baseline_texts
+    report = measure_debias(specs[0], specs[1:], [judge], methods=[made], fitted_texts=texts)
+    print(f"\nFitted on {len(twins)} pairs ({projection.method}). {headline(report)}")
+    if options.report:
+        print(f"Report: {write_report(report, options.report)['html']}")
+
+    started = time.perf_counter()
+    collection = client.get_collection("passages", embedding_function=None)
+    migration = migrate_projection(collection, projection, client=client, encoder=model)
+    print(f"\n{migration.n_documents} stored vectors projected, none encoded again: ", end="")
+    print(f"{time.perf_counter() - started:.1f} s.")
+
+    after = SentenceEncoder(model)
+    candidate = open_app(client, after, migration.shadow_name)
+    both = (one.as_retriever(search_kwargs={"k": 5}) for one in (store, candidate))
+    comparison = ShadowComparison(depth=5)
+    shadowed = ShadowedRetriever(*both, comparison=comparison, capacity=len(questions))
+    answers = [[d.id for d in shadowed.invoke(text)] for text in questions]
+    shadowed.close(timeout=None)
+    print(f"Only the old one answered: {answers == first}. {comparison.summary()}")
+
+    migration.switch()
+    print("\nThe application after the switch:")
+    second = observe(open_app(client, after), questions, judge.corpus)
+    migration.roll_back()
+    retriever = open_app(client, encoder).as_retriever(search_kwargs={"k": 5})
+    again = [[d.id for d in retriever.invoke(text)] for text in questions]
+    changed = sum(map(ne, first, second))
+    print(f"\nThe switch changed the passages of {changed} of {len(questions)} questions.")
+    print(f"After the roll-back they are as before: {again == first}.")
+
+
+def halves(sample, n):
+    """Every other query with both versions of its passage, and the rest; the corpus is shared."""
+    corpus = sample.corpus.take(np.arange(2 * min(n, len(sample.queries))))
+    for queries in (sample.queries[:n:2], sample.queries[1:n:2]):
+        rows = ((q.query_id, f"{q.query_id}@{s}", 1) for q in queries for s in corpus.tags.counts())
+        yield replace(sample, corpus=corpus, queries=queries, qrels=Qrels.from_rows(rows))
+
+
+def open_app(client, encoder, name="passages"):
+    space = {"hnsw:space": "cosine"}
+    return Chroma(name, EncoderEmbeddings(encoder), client=client, collection_metadata=space)
+
+
+def add_documents(store, corpus):
+    tags = corpus.tags
+    documents = [Document(t, id=i, metadata=to_metadata(tags.get(i))) for i, t in corpus]
+    for start in range(0, len(documents), 1_000):
+        store.add_documents(documents[start : start + 1_000])
+
+
+def observe(store, questions, corpus):
+    observer = ExposureObserver()
+    retriever = store.as_retriever(search_kwargs={"k": 5})
+    with instrument(retriever, observer) as handle:
+        found = [[d.id for d in retriever.invoke(text)] for text in questions]
+    print_skew(observer.counts(), corpus, handle.dropped.total)
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Entries of the reproduction: one YAML file per table or figure of a paper.
+
+An entry states what was published and under which conditions, where our figures come from, and
+which checks decide. ``id``, ``paper``, ``what``, ``conditions`` and ``published`` (series by name)
+are for the reader and the checks; ``ours`` names series of ours, each with
+
+- ``file`` and ``at``: a file of benchmarks/results and the path of keys inside it, or
+- ``call`` and ``with``: a function as ``module:function`` and its keyword arguments; modules lie in
+  this folder or are installed;
+- ``command``: what makes the file, as arguments for Python in benchmarks/ (for ``--run``);
+
+``checks`` are lists of ``check`` (a name in checks.py), ``series`` (names of ours),
+``says`` (in words) and the parameters of that check; with ``skip``, why it cannot be done.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+__all__ = ["Check", "Entry", "NotMadeError", "Series", "Source", "load", "read_entry"]
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+REQUIRED = ("id", "paper", "what", "conditions", "published", "ours", "checks")
+
+
+class NotMadeError(Exception):
+    """Our figures are not there; says why."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values over something, with interval ends where there are any."""
+
+    x: tuple[Any, ...]
+    y: tuple[float, ...]
+    lower: tuple[float, ...] | None = None
+    upper: tuple[float, ...] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        sizes = {len(c) for c in (self.x, self.y, self.lower, self.upper) if c is not None}
+        if len(sizes) != 1 or not self.y:
+            raise ValueError(f"columns of a series differ in length or are empty: {self}")
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], note: str = "") -> Series:
+        ends = {k: tuple(data[k]) for k in ("lower", "upper") if data.get(k) is not None}
+        return cls(tuple(data["x"]), tuple(data["y"]), **ends, note=data.get("note", note))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a series of ours comes from."""
+
+    file: str = ""
+    at: tuple[str, ...] = ()
+    call: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    kind: str
+    series: tuple[str, ...]
+    says: str
+    parameters: Mapping[str, Any]
+    skip: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    id: str
+    paper: str
+    what: str
+    conditions: Mapping[str, Any]
+    published: Mapping[str, Series]
+    ours: Mapping[str, Source]
+    checks: tuple[Check, ...]
+
+
+def read_entry(path: Path) -> Entry:
+    """Read and check one file; errors name the file."""
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    missing = [key for key in REQUIRED if not (isinstance(data, dict) and key in data)]
+    if missing:
+        raise SystemExit(f"{path.name}: {', '.join(missing)} missing")
+    if data["id"] != path.stem:
+        raise SystemExit(f"{path.name}: id {data['id']!r} is not the name of the file")
+    ours = {name: _source(found) for name, found in data["ours"].items()}
+    checks = tuple(_check(found) for found in data["checks"])
+    for check in checks:
+        unknown = [name for name in check.series if name not in ours]
+        if unknown and not check.skip:
+            raise SystemExit(f"{path.name}: checks name {unknown}; ours are {list(ours)}")
+    published = {name: Series.of(found) for name, found in data["published"].items()}
+    return Entry(
+        id=data["id"],
+        paper=data["paper"],
+        what=data["what"],
+        conditions=data["conditions"],
+        published=published,
+        ours=ours,
+        checks=checks,
+    )
+
+
+def _source(found: Mapping[str, Any]) -> Source:
+    return Source(
+        file=found.get("file", ""),
+        at=tuple(map(str, found.get("at", ()))),
+        call=found.get("call", ""),
+        arguments=found.get("with", {}),
+        command=tuple(map(str, found.get("command", ()))),
+    )
+
+
+def _check(found: Mapping[str, Any]) -> Check:
+    fixed = ("check", "series", "says", "skip")
+    return Check(
+        kind=found["check"],
+        series=tuple(found.get("series", ())),
+        says=found["says"],
+        parameters={key: value for key, value in found.items() if key not in fixed},
+        skip=found.get("skip", ""),
+    )
+
+
+def load(source: Source, *, results: Path = RESULTS) -> Series:
+    """Our series; :class:`NotMadeError` where it is not there."""
+    if source.call:
+        module, _, function = source.call.partition(":")
+        found = getattr(importlib.import_module(module), function)(**source.arguments)
+        return found if isinstance(found, Series) else Series.of(found)
+    path = results / source.file
+    if not path.is_file():
+        raise NotMadeError(f"results/{source.file} is not there{_how(source)}")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for depth, key in enumerate(source.at):
+        if not isinstance(found, dict) or key not in found:
+            where = " / ".join(source.at[: depth + 1])
+            raise NotMadeError(f"results/{source.file} has no {where}{_how(source)}")
+        found = found[key]
+    return Series.of(found)
+
+
+def _how(source: Source) -> str:
+    return f"; made by python benchmarks/{' '.join(source.command)}" if source.command else ""

@@ -1,0 +1,288 @@
+r"""By how much Relative Δ differs between two systems judged on the same queries.
+
+With d = h − l and s = h + l of a query, and D, S their means, Relative Δ is 200·D/S. The change is
+200·(D₂/S₂ − D₁/S₁), a smooth function of four means that share queries, in [−400, 400].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.clusters import clustered_difference
+from rag_sourcebias.inference.noninferiority import MIN_CHANGED, MIN_QUERIES
+from rag_sourcebias.inference.pairs import SAMPLED, ScorePair
+from rag_sourcebias.inference.quantiles import as_generator, check_level, t_quantile
+from rag_sourcebias.inference.ratio import MIN_Z, relative_delta_interval
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = ["delta_change_interval", "delta_change_test"]
+
+FloatArray = npt.NDArray[np.float64]
+_SAME = 1e-9
+_BLOCK = 250_000  # random numbers held at once
+_EXACT_LIMIT = 14  # 2^14 swap patterns are enumerated rather than drawn
+
+
+def delta_change_interval(
+    h_before: FloatArray,
+    l_before: FloatArray,
+    h_after: FloatArray,
+    l_after: FloatArray,
+    *,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """Confidence interval for Relative Δ after minus Relative Δ before.
+
+    The method is chosen by how much the data say, never by width:
+
+    - at least 15 queries changed and all four means are at least 4 standard errors from 0:
+      ``"delta"``, the influence values of both Relative Δ subtracted query by query, t(n − 1);
+    - a mean is nearer to 0: ``"two intervals"``, the intervals of the two Relative Δ combined with
+      the correlation of their influence values (Zou & Donner 2008, Statistics in Medicine 27:1693);
+    - fewer than 15 queries changed: ``"rare changes"``. Their variance would be too uncertain, so
+      gains and losses are bounded one by one (Clopper–Pearson), and systems that agree on every
+      query give a narrow interval, not a point; where a mean is near 0 too, the hull of this and
+      the two intervals.
+
+    Parameters
+    ----------
+    h_before, l_before, h_after, l_after : float64 arrays of shape (n,)
+        Scores of the baseline and of the other source in [0, 1], of the same queries.
+    confidence_level : float
+
+    Returns
+    -------
+    Interval
+        In points of Relative Δ, within [−400, 400].
+
+    Raises
+    ------
+    DataError
+        If the columns do not align or hold a value outside [0, 1].
+    InsufficientDataError
+        With fewer than 20 queries, or where neither source scores before or after.
+
+    Examples
+    --------
+    >>> h = np.tile([1.0, 0.0, 0.5], 20)
+    >>> print(delta_change_interval(h, h, h, h))
+    0 [-28.17, 28.17] (95%, rare changes, n = 60, only 0 of 60 queries changed)
+    """
+    check_level(confidence_level)
+    data = _Change.of(h_before, l_before, h_after, l_after)
+    if data.n < MIN_QUERIES:
+        raise InsufficientDataError(
+            f"an interval for a change in Relative Δ needs at least {MIN_QUERIES} queries, there "
+            f"are {data.n}",
+            n=data.n,
+            n_needed=MIN_QUERIES,
+        )
+    near_zero = min(data.before.z_min, data.after.z_min) < MIN_Z
+    changed = np.count_nonzero(np.abs(data.moved) > _SAME)
+    rare = changed < MIN_CHANGED
+    found = []
+    if rare:
+        found.append(_rare_changes(data, confidence_level))
+    if near_zero:
+        found.append(_two_intervals(data, confidence_level))
+    if not found:
+        found.append(_delta(data, confidence_level))
+    lower, upper = min(low for low, _ in found), max(high for _, high in found)
+    method = "rare changes" if rare else "two intervals" if near_zero else "delta"
+    return Interval(
+        estimate=data.estimate,
+        lower=max(min(lower, data.estimate), -400.0),
+        upper=min(max(upper, data.estimate), 400.0),
+        confidence_level=confidence_level,
+        method=method,
+        n_labeled=data.n,
+        assumptions=(SAMPLED, *_ASSUMPTIONS[method]),
+        notes=(f"only {changed} of {data.n} queries changed",) if rare else (),
+    )
+
+
+_ASSUMPTIONS = {
+    "delta": ("enough queries that the change in Relative Δ is nearly normal",),
+    "two intervals": (),
+    "rare changes": ("Relative Δ before and the mean of all scores after are known well",),
+}
+
+
+def delta_change_test(
+    h_before: FloatArray,
+    l_before: FloatArray,
+    h_after: FloatArray,
+    l_after: FloatArray,
+    *,
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> float:
+    """Two-sided paired permutation test that both systems have the same Relative Δ.
+
+    Before and after are swapped query by query, for both sources together, and the change is
+    compared in units of its standard error: exact where the two systems are interchangeable, and
+    right for many queries where only their Relative Δ agree (Janssen 1997 for studentised
+    permutation tests).
+
+    Returns
+    -------
+    float
+        p-value in (0, 1]; over all swaps when at most 14 queries changed, otherwise
+        (1 + more extreme) / (1 + resamples).
+
+    Raises
+    ------
+    DataError
+        If the columns do not align or hold a value outside [0, 1].
+    InsufficientDataError
+        With one query, or where neither source scores before or after.
+    """
+    data = _Change.of(h_before, l_before, h_after, l_after)
+    moments = _Moments.of(data)
+    m = moments.swaps.shape[1]
+    if m == 0:
+        return 1.0
+    observed = float(moments.statistic(np.zeros((1, m)))[0]) * (1 - _SAME)
+    if m <= _EXACT_LIMIT:
+        swapped = ((np.arange(2**m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
+        return float(np.mean(moments.statistic(swapped) >= observed))
+    generator = as_generator(rng)
+    extreme, block = 0, max(1, _BLOCK // m)
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        bits = np.unpackbits(
+            np.frombuffer(generator.bytes(-(-size * m // 8)), dtype=np.uint8), count=size * m
+        )
+        swapped = bits.reshape(size, m).astype(np.float64)
+        extreme += int(np.count_nonzero(moments.statistic(swapped) >= observed))
+    return (1 + extreme) / (1 + resamples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """Scores before and after; build it with :meth:`of`."""
+
+    before: ScorePair
+    after: ScorePair
+
+    @classmethod
+    def of(
+        cls, h_before: FloatArray, l_before: FloatArray, h_after: FloatArray, l_after: FloatArray
+    ) -> _Change:
+        pairs = ScorePair.of(h_before, l_before), ScorePair.of(h_after, l_after)
+        if pairs[0].n != pairs[1].n:
+            raise DataError(
+                f"there are {pairs[0].n} queries before and {pairs[1].n} after; a change is paired "
+                "by query"
+            )
+        for name, pair in zip(("before", "after"), pairs, strict=True):
+            if pair.largest > 1 + _SAME:
+                raise DataError(f"a score {name} is {pair.largest:g}; scores must lie in [0, 1]")
+            try:
+                pair.require_scores()
+            except InsufficientDataError as error:
+                raise InsufficientDataError(f"{name}: {error}", n=pair.n) from error
+        return cls(before=pairs[0], after=pairs[1])
+
+    @property
+    def n(self) -> int:
+        return self.before.n
+
+    @property
+    def estimate(self) -> float:
+        return self.after.estimate - self.before.estimate
+
+    @cached_property
+    def moved(self) -> FloatArray:
+        """What each query adds, 0 where it did not change: the change is 200·mean(moved)/S₂."""
+        ratio = self.before.estimate / 200
+        return (self.after.baseline - self.before.baseline) * (1 - ratio) - (
+            self.after.other - self.before.other
+        ) * (1 + ratio)
+
+
+def _delta(data: _Change, level: float) -> tuple[float, float]:
+    influence = _influence(data.after) - _influence(data.before)
+    error = float(influence.std(ddof=1)) / math.sqrt(data.n)
+    width = t_quantile(0.5 + level / 2, data.n - 1) * error
+    return data.estimate - width, data.estimate + width
+
+
+def _influence(pair: ScorePair) -> FloatArray:
+    """Influence of each query on Relative Δ in percent; shape (n,), mean 0."""
+    ratio = pair.estimate / 200
+    return 200 * (pair.baseline * (1 - ratio) - pair.other * (1 + ratio)) / (pair.h + pair.l)
+
+
+def _two_intervals(data: _Change, level: float) -> tuple[float, float]:
+    first, second = (
+        relative_delta_interval(pair.baseline, pair.other, confidence_level=level)
+        for pair in (data.before, data.after)
+    )
+    values = _influence(data.before), _influence(data.after)
+    spread = float(values[0].std() * values[1].std())
+    r = min(max(float(np.mean(values[0] * values[1])) / spread, -1.0), 1.0) if spread else 0.0
+
+    def distance(one: float, two: float) -> float:
+        return math.sqrt(max(one**2 + two**2 - 2 * r * one * two, 0.0))
+
+    below = distance(second.estimate - second.lower, first.upper - first.estimate)
+    above = distance(second.upper - second.estimate, first.estimate - first.lower)
+    return data.estimate - below, data.estimate + above
+
+
+def _rare_changes(data: _Change, level: float) -> tuple[float, float]:
+    # moved lies in [−2, 2]: a query may go from (0, 1) to (1, 0)
+    found = clustered_difference(data.moved / 2, np.arange(data.n), confidence_level=level)
+    scale = 400 / (data.after.h + data.after.l)
+    return scale * found.lower, scale * found.upper
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moments:
+    """Sums from which the change and its standard error follow, and what swaps add to them.
+
+    Rows are d, s, d², ds, s² of the first system, the same of the second, and the products d₁d₂,
+    s₁s₂, d₁s₂ and d₂s₁.
+    """
+
+    totals: FloatArray
+    swaps: FloatArray
+
+    @classmethod
+    def of(cls, data: _Change) -> _Moments:
+        before, after = data.before, data.after
+        d1, s1 = before.baseline - before.other, before.baseline + before.other
+        d2, s2 = after.baseline - after.other, after.baseline + after.other
+        first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
+        second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
+        added = second - first
+        crossed = d2 * s1 - d1 * s2
+        none = np.zeros_like(crossed)
+        changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME
+        rows = np.stack((*added, *-added, none, none, crossed, -crossed))
+        products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
+        return cls(
+            totals=np.concatenate((first, second, products)).sum(axis=1), swaps=rows[:, changed]
+        )
+
+    def statistic(self, swapped: FloatArray) -> FloatArray:
+        """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
+        sums = self.totals[:, None] + self.swaps @ swapped.T
+        d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = sums
+        # A permutation may leave one system without any score: its Relative Δ counts as 0.
+        s1, s2 = np.maximum(s1, _SAME), np.maximum(s2, _SAME)
+        r1, r2 = d1 / s1, d2 / s2
+        variance = (
+            (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
+            + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
+            - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
+        )
+        found: FloatArray = np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME**2))
+        return found

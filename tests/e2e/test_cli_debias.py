@@ -1,0 +1,370 @@
+"""``debias`` as a user runs it: a tiny model with a known bias, real folders, real reports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import inside, refused, run, succeed
+from debias_folder import LLM, N_TRAIN, PER_QUERY, write_folder, write_model
+
+from rag_sourcebias.audit.debias import measure_debias
+from rag_sourcebias.cli.console import Stages
+from rag_sourcebias.io import read_beir, read_report_json
+from rag_sourcebias.mitigate.parity_file import read_parity
+from rag_sourcebias.mitigate.projection import read_projection
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.retrieval import DenseSpec
+from rag_sourcebias.types import DebiasReport
+
+pytestmark = pytest.mark.frameworks
+pytest.importorskip("sentence_transformers")
+
+TINY = ("--encoder", "tiny", "--cache", "cache", "--margin", "0.1")
+STEPS = ("--steps", "4", "--batch-size", "32", "--learning-rate", "0.01", "--weight", "0.3")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("debias")
+    write_folder(root / "data")
+    write_model(root / "tiny")
+    succeed("debias", "project", "data", *TINY, "--method", "mean", "--output", "projected",
+            "--report", "report", cwd=root)  # fmt: skip
+    return root
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    for name in ("data", "tiny", "projected", "cache"):
+        (tmp_path / name).symlink_to(prepared / name)
+    return tmp_path
+
+
+def report_of(folder: Path) -> DebiasReport:
+    found = read_report_json(folder / "report.json")
+    assert isinstance(found, DebiasReport)
+    return found
+
+
+def test_a_projection_is_a_model_folder_with_its_report(prepared: Path) -> None:
+    report = report_of(prepared / "report")
+    (method,) = report.methods
+    assert (method.kind, method.fitted_on, method.n_pairs) == (
+        "projection", "data/train", N_TRAIN * PER_QUERY,
+    )  # fmt: skip
+    assert method.settings["method"] == "mean"
+    assert 0.2 < method.encode_cost < 5
+    (data,) = report.datasets
+    assert data.data.name == "data/dev"
+    before, after = data.outcomes
+    assert (before.name, after.name) == ("tiny", "projected")
+    assert before.skew_at(5).after.upper < 0  # the tiny model prefers rewrites
+    assert abs(after.skew_at(5).after.estimate) < abs(before.skew_at(5).after.estimate) / 2
+    for name in ("report.html", "report.md"):
+        assert "projected" in (prepared / "report" / name).read_text(encoding="utf-8")
+    assert read_projection(prepared / "projected" / "source_projection.npz").method == "mean"
+
+
+def test_the_report_is_that_of_the_written_folder(prepared: Path) -> None:
+    shown = report_of(prepared / "report")
+    specs = [DenseSpec(SentenceEncoder(prepared / name)) for name in ("tiny", "projected")]
+    data = read_beir(prepared / "data", split="dev", name="data/dev")
+    direct = measure_debias(specs[0], specs[1:], [data], config=shown.config)
+    for found, expected in zip(
+        shown.datasets[0].outcomes, direct.datasets[0].outcomes, strict=True
+    ):
+        assert found.scores.query_ids == expected.scores.query_ids
+        np.testing.assert_allclose(found.scores.values, expected.scores.values, atol=1e-6)
+        for skew, other in zip(found.skew, expected.skew, strict=True):
+            assert skew.after.estimate == pytest.approx(other.after.estimate, abs=1e-4)
+            assert skew.p_value == other.p_value
+
+
+def test_all_pairs_without_those_that_are_judged(folder: Path) -> None:
+    arguments = ("debias", "project", "data", *TINY, "--method", "mean", "--all-pairs")
+    told = succeed(
+        *arguments, "--judge", "data:dev", "--unseen", "--output", "out", "--report", "r",
+        cwd=folder,
+    )  # fmt: skip
+    report = report_of(folder / "r")
+    assert report.methods[0].n_pairs == N_TRAIN * PER_QUERY  # the pairs of dev are left out
+    assert report.datasets[0].outcomes[1].n_seen == 0
+    assert "caution" not in told
+
+
+def test_judging_on_the_fitting_data_is_cautioned(folder: Path) -> None:
+    code, shown, told = inside(
+        "debias", "project", "data", *TINY, "--method", "mean", "--judge", "data:train",
+        "--output", "out", cwd=folder,
+    )  # fmt: skip
+    assert code == 0, told
+    assert "caution: data/train is judged on what the method is fitted on" in told
+    assert "data/train is judged on what" in " ".join(shown.split())
+
+
+def test_calibrate_then_compare(folder: Path) -> None:
+    succeed("debias", "calibrate", "data", *TINY, "--output", "parity.json", cwd=folder)
+    found = read_parity(folder / "parity.json")
+    assert found.sources == (LLM,)
+    assert found.gaps[0].upper < 0  # rewrites score higher, and are moved down
+    succeed(
+        "debias", "compare", "tiny", "projected", "--calibration", "parity.json", "--judge",
+        "data:dev", "--judge", "data:train", "--fitted-on", "data:train", "--cache", "cache",
+        "--report", "r", cwd=folder,
+    )  # fmt: skip
+    report = report_of(folder / "r")
+    assert [method.kind for method in report.methods] == ["projection", "calibration"]
+    assert [data.data.name for data in report.datasets] == ["data/dev", "data/train"]
+    dev, train = report.datasets
+    assert [outcome.name for outcome in dev.outcomes] == ["tiny", "projected", "tiny+parity"]
+    assert [data.outcomes[1].n_seen for data in (dev, train)] == [0, N_TRAIN * PER_QUERY]
+    kept = dev.outcomes[2].quality_at("human-only", 10)
+    assert kept.before == kept.after  # the order within a source stays
+
+
+def test_training_goes_on_after_an_interruption(folder: Path, monkeypatch) -> None:
+    def interrupt(self: Stages, done: int, total: int | None) -> None:
+        if total == 4 and done == 3:
+            raise KeyboardInterrupt
+
+    arguments = (
+        "debias", "train", "data", *TINY, *STEPS, "--checkpoint-every", "1", "--eval-every", "2",
+        "--output", "trained", "--report", "r",
+    )  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "advance", interrupt)
+        code, _, told = inside(*arguments, cwd=folder)
+    assert code == 130
+    assert "checkpoints are kept in trained.training" in told
+    assert not (folder / "trained").exists()
+    succeed(*arguments, cwd=folder)
+    assert (folder / "trained" / "modules.json").is_file()
+    report = report_of(folder / "r")
+    (history,) = report.training
+    assert history.n_steps == 4
+    assert [point.step for point in history.points] == [0, 2, 4]
+    assert report.methods[0].kind == "training"
+    before, after = (outcome.skew_at(5).after for outcome in report.datasets[0].outcomes)
+    assert history.points[0].relative_delta == pytest.approx(before.estimate, abs=1e-3)
+    assert history.points[-1].relative_delta == pytest.approx(after.estimate, abs=1e-3)
+    assert after.estimate > before.estimate
+    assert "exists" in refused(*arguments, cwd=folder)
+
+
+@pytest.mark.parametrize("over", ["strength", "offset"])
+def test_search_writes_what_it_chose(folder: Path, over: str) -> None:
+    output = "best" if over == "strength" else "best.json"
+    succeed(
+        "debias", "search", "data", *TINY, "--over", over, "--values", "0.5,1", "--method", "mean",
+        "--output", output, "--report", "r", cwd=folder,
+    )  # fmt: skip
+    report = report_of(folder / "r")
+    search = report.search
+    assert search is not None
+    assert [point.weight for point in search.points] == [0, 0.5, 1]
+    assert search.chosen in (0.5, 1)
+    assert report.search_data == "data/dev"
+    if over == "strength":
+        written = read_projection(folder / output / "source_projection.npz")
+        assert written.strength == search.chosen
+    else:
+        full = report.methods[0]
+        assert full.settings["share"] == f"{search.chosen:g}"
+        assert read_parity(folder / output).sources == (LLM,)
+    assert f"chosen on {report.search_data}" in " ".join(report.warnings)
+
+
+def test_search_that_admits_nothing_writes_nothing(folder: Path) -> None:
+    code, shown, told = inside(
+        "debias", "search", "data", *TINY[:4], "--margin", "0.001", "--values", "1", "--method",
+        "mean", "--output", "best", "--report", "r", cwd=folder,
+    )  # fmt: skip
+    assert code == 1
+    assert "nothing was written" in told
+    assert not (folder / "best").exists()
+    assert "not admitted and not written" in " ".join(shown.split())
+    assert report_of(folder / "r").search.chosen is None
+
+
+def test_search_over_weights_trains_each_model_once(folder: Path) -> None:
+    arguments = (
+        "debias", "search", "data", *TINY, "--over", "weight", "--values", "0.3",
+        "--training", "max_steps=3,batch_size=32,learning_rate=0.01", "--margin", "0.2",
+    )  # fmt: skip
+    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
+    models = sorted(path.name for path in (folder / "best.search").iterdir())
+    assert models == [f"weight-0.3-seed-{seed}" for seed in range(3)]
+    report = report_of(folder / "r")
+    assert report.search is not None
+    assert report.search.n_seeds == 3
+    assert len(report.training) == 3
+    chosen = folder / "best.search" / f"weight-{report.search.chosen:g}-seed-0"
+    assert_same_file(chosen, folder / "best", "model.safetensors")
+    times = {path: path.stat().st_mtime_ns for path in (folder / "best.search").iterdir()}
+    shutil.rmtree(folder / "best")
+    shutil.rmtree(folder / "best.search" / models[-1])
+    code, _, told = inside(*arguments, "--output", "best", cwd=folder)
+    assert code == 0, told
+    assert told.count("is trained already") == 2
+    assert {p for p, t in times.items() if p.stat().st_mtime_ns != t} == {
+        folder / "best.search" / models[-1]
+    }
+    shutil.rmtree(folder / "best")
+    other = ["max_steps=4" if a.startswith("max_steps") else a for a in arguments]
+    told = refused(*other, "--output", "best", cwd=folder)
+    assert "max_steps 3, not 4" in told
+
+
+def assert_same_file(first: Path, second: Path, name: str) -> None:
+    found = [next(root.rglob(name)).read_bytes() for root in (first, second)]
+    assert found[0] == found[1]
+
+
+PROJECT = ("project", "data")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("project", "nowhere", "--output", "o"), ("nowhere", "does not exist")),
+        (("project", "--output", "o"), ("one data set", "--sample")),
+        (("project", "data", "--sample", "--output", "o"), ("one data set",)),
+        ((*PROJECT, "--split", "tset", "--output", "o"), ("'tset'", "'dev', 'train'")),
+        ((*PROJECT, "--output", "tiny"), ("--output tiny", "exists")),
+        ((*PROJECT, "--output", "no/such/o"), ("no/such/o", "does not exist")),
+        ((*PROJECT, "--output", "o", "--judge", "data:tset"), ("'tset'", "'dev', 'train'")),
+        ((*PROJECT, "--output", "o", "--judge", "nowhere"), ("nowhere", "does not exist")),
+        ((*PROJECT, "--output", "o", "--judge", "data:dev", "--judge", "data:dev"), ("twice",)),
+        ((*PROJECT, "--output", "o", "--source", "llm:x"), ("'llm:x'", LLM)),
+        ((*PROJECT, "--output", "o", "--baseline-source", "hum"), ("'hum'", "human")),
+        ((*PROJECT, "--output", "o", "--method", "pcs"), ("pcs", "pca, mean, leace")),
+        ((*PROJECT, "--output", "o", "--method", "mean", "--directions", "3"), ("--directions 3",)),
+        ((*PROJECT, "--output", "o", "--sides", "queries"), ("queries", "both, documents")),
+        ((*PROJECT, "--output", "o", "--strength", "2"), ("--strength 2", "[0, 1]")),
+        ((*PROJECT, "--output", "o", "--margin", "1"), ("--margin 1", "(0, 1)")),
+        ((*PROJECT, "--output", "o", "--target", "300"), ("--target 300", "(-200, 200)")),
+        ((*PROJECT, "--output", "o", "--tolerance", "0"), ("tolerance", "above 0")),
+        ((*PROJECT, "--output", "o", "--confidence-level", "95"), ("--confidence-level 95",)),
+        ((*PROJECT, "--output", "o", "--cutoffs", "1,x"), ("1,x", "whole numbers")),
+        ((*PROJECT, "--output", "o", "--report", "file"), ("--report file is a file",)),
+        ((*PROJECT, "--output", "o", "--encoder", "./none"), ("./none", "no model folder")),
+        ((*PROJECT, "--output", "o", "--encoder", "tiny,max_length=9"), ("max_length", "cannot")),
+        ((*PROJECT, "--output", "o", "--judge", "data:train", "--unseen"), ("--unseen left out",)),
+        (("calibrate", "data", "--output", "o", "--form", "line"), ("line", "offset, quantiles")),
+        (("calibrate", "data", "--output", "file"), ("--output file", "exists")),
+        (("train", "data", "--output", "o", "--reduction", "max"), ("reduction 'max'",)),
+        (("train", "data", "--output", "o", "--learning-rate", "0"), ("learning_rate", "above 0")),
+        (
+            ("train", "data", "--output", "o", "--epochs", "1", "--steps", "2"),
+            ("epochs", "max_steps", "one of them"),
+        ),
+        (("search", "data", "--output", "o", "--over", "size"), ("size", "strength, offset")),
+        (("search", "data", "--output", "o", "--values", "0,a"), ("'0,a'", "numbers")),
+        (("search", "data", "--output", "o", "--values", "0"), ("at least one above 0",)),
+        (("search", "data", "--output", "o", "--values", "2"), ("from 0 to 1",)),
+        (("search", "data", "--output", "o", "--seeds", "2"), ("--seeds 2", "at least 3")),
+        (
+            ("search", "data", "--output", "o", "--training", "max_steps=2"),
+            ("--training", "--over weight"),
+        ),
+        (
+            ("search", "data", "--output", "o", "--over", "weight", "--training", "steps=2"),
+            ("'steps=2'", "max_steps"),
+        ),
+        (
+            ("search", "data", "--output", "o", "--over", "weight", "--training", "max_steps=x"),
+            ("max_steps=x", "not a number"),
+        ),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    folder: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    (folder / "file").write_text("", encoding="utf-8")
+    encoder = () if "--encoder" in options else ("--encoder", "tiny")
+    told = refused("debias", *options, *encoder, "--cache", "cache", cwd=folder)
+    for word in words:
+        assert word in told
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("tiny", "--judge", "data"), ("nothing to compare tiny with",)),
+        (("tiny", "projected", "--judge", "nowhere"), ("nowhere", "does not exist")),
+        (("tiny", "projected", "--judge", "data", "--fitted-on", "data:x"), ("'x'",)),
+        (("tiny", "--judge", "data", "--calibration", "none.json"), ("none.json",)),
+        (("tiny", "./none", "--judge", "data"), ("./none", "no model folder")),
+    ],
+)
+def test_bad_comparisons_are_refused(
+    folder: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    told = refused("debias", "compare", *options, "--cache", "cache", cwd=folder)
+    for word in words:
+        assert word in told
+
+
+def test_one_of_several_sources_is_asked_for(folder: Path) -> None:
+    write_folder(folder / "two", sources=("rewriter", "editor"))
+    arguments = ("debias", "project", "two", *TINY, "--method", "mean", "--output", "out")
+    told = refused(*arguments, cwd=folder)
+    assert "llm:editor, llm:rewriter" in told
+    assert "--source llm:editor" in told
+    succeed(*arguments, "--source", LLM, "--report", "r", cwd=folder)
+    assert [d.other for d in report_of(folder / "r").datasets] == ["llm:editor", LLM]
+
+
+def test_a_folder_whose_name_holds_a_colon(folder: Path) -> None:
+    write_folder(folder / "data:dev", splits=("test",))
+    succeed(
+        "debias", "compare", "tiny", "projected", "--judge", "data:dev", "--cache", "cache",
+        "--report", "r", cwd=folder,
+    )  # fmt: skip
+    assert [d.data.name for d in report_of(folder / "r").datasets] == ["data:dev"]
+
+
+def test_too_few_pairs_for_four_directions(tmp_path: Path) -> None:
+    told = refused(
+        "debias", "project", "--sample", "--encoder", "all-MiniLM-L6-v2", "--output", "out",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert "160 pairs" in told
+    assert "--method mean" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_report_takes_the_model_away(folder: Path) -> None:
+    broken = folder / "broken"
+    shutil.copytree(folder / "data", broken)
+    (broken / "qrels" / "dev.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t0\n", encoding="utf-8"
+    )
+    arguments = ("debias", "project", "data", *TINY, "--method", "mean", "--output", "out")
+    refused(*arguments, "--judge", "broken:dev", cwd=folder)
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["project", "calibrate", "train", "search", "compare"])
+def test_help_teaches(tmp_path: Path, command: str) -> None:
+    code, shown, _ = inside("debias", command, "--help", cwd=tmp_path)
+    assert code == 0
+    for word in ("Examples", "--judge", "--margin", "--report", f"debias {command} "):
+        assert word in shown
+
+
+def test_help_imports_no_model_library(tmp_path: Path) -> None:
+    shown = run("debias", "project", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert shown.returncode == 0
+    assert " torch" not in shown.stderr
+
+
+def test_the_written_report_is_strict_json(prepared: Path) -> None:
+    text = (prepared / "report" / "report.json").read_text(encoding="utf-8")
+    assert json.loads(text)["kind"] == "debias"
+    assert "NaN" not in text

@@ -1,0 +1,364 @@
+"""The before/after report: hand-made changes, and every number against its definition."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import audit_source
+from rag_sourcebias.audit.debias import measure_debias
+from rag_sourcebias.audit.debias_changes import unchanged_qualities
+from rag_sourcebias.audit.debias_scores import score_debias, two_sources
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.inference import (
+    adjust_p_values,
+    clustered_difference,
+    noninferiority_test,
+    relative_delta_interval,
+    sign_flip_test,
+)
+from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
+from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker
+from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.mitigate.rescored import RescoredSpec
+from rag_sourcebias.types import (
+    AuditConfig,
+    Corpus,
+    Dataset,
+    DebiasConfig,
+    DebiasMethod,
+    DebiasReport,
+    DocTags,
+    Interval,
+    Qrels,
+    Query,
+    Run,
+    TagTable,
+)
+
+LLM, SECOND = "llm:x", "llm:y"
+CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3, resamples=500)
+
+
+def make(
+    n: int = 60, *, sources=("human", LLM), name="made", paired: bool = True, judged=None
+) -> Dataset:
+    """Topic i has one document per source and, for every third, two useless ones per source."""
+    rows, texts, grades = [], [], {}
+    for i in range(n):
+        for source in sources:
+            doc = f"{source}-{i}"
+            rows.append((doc, DocTags(source=source, pair_id=f"p{i}" if paired else None)))
+            texts.append(f"topic{i} by {source}")
+            if judged is None or source in judged:
+                grades.setdefault(f"q{i}", {})[doc] = 1
+            for j in range(2 if i % 3 == 0 else 0):
+                rows.append((f"{source}-{i}-{j}", DocTags(source=source)))
+                texts.append(f"topic{i} useless {j} by {source}")
+    return Dataset(
+        name=name,
+        corpus=Corpus(texts=tuple(texts), tags=TagTable.from_tags(rows)),
+        queries=tuple(Query(query_id=f"q{i}", text=f"topic{i}") for i in range(n)),
+        qrels=Qrels.from_dict(grades),
+        design="rewrites",
+    )
+
+
+class Spec:
+    """Scores by topic; ``bonus`` for the LLM's, noise by the text, and some queries lose all."""
+
+    def __init__(self, name, *, bonus=0.0, noise=1.0, lost=0, seed=0) -> None:
+        self.name, self.bonus, self.noise, self.lost, self.seed = name, bonus, noise, lost, seed
+
+    @property
+    def settings(self):
+        return {"bonus": str(self.bonus), "noise": str(self.noise), "seed": str(self.seed)}
+
+    def build(self, corpus):
+        self.corpus = corpus
+        return self
+
+    def retrieve(self, queries, depth):
+        found = {}
+        for i, query in enumerate(queries):
+            scores = {
+                doc: self._score(text) for doc, text in self.corpus if text.split()[0] == query.text
+            }
+            best = sorted(scores.items(), key=lambda item: -item[1])[:depth]
+            found[query.query_id] = dict(best if i >= self.lost else [])
+        return Run.from_dict(found, name="inner")
+
+    def _score(self, text):
+        rng = np.random.default_rng([self.seed, *(ord(c) for c in text)])
+        return self.noise * rng.normal() + self.bonus * ("llm" in text) - ("useless" in text)
+
+
+BEFORE = Spec("before", bonus=0.8)
+AFTER = Spec("after", bonus=0.1)
+
+
+@pytest.fixture(scope="module")
+def report() -> DebiasReport:
+    return measure_debias(BEFORE, [AFTER], [make()], config=CONFIG)
+
+
+def test_every_number_is_its_definition(report: DebiasReport) -> None:
+    dataset = make()
+    before, after = (score_debias(s, dataset, CONFIG, other=LLM) for s in (BEFORE, AFTER))
+    (found,) = report.datasets
+    first, second = found.outcomes
+    np.testing.assert_array_equal(first.scores.values, before.values)
+    np.testing.assert_array_equal(second.scores.values, after.values)
+    assert (first.name, second.name, first.quality) == ("before", "after", ())
+    for cutoff in (1, 3):
+        columns = [s.of(row, cutoff) for s in (before, after) for row in ("baseline", "other")]
+        skew = second.skew_at(cutoff)
+        assert skew.before == relative_delta_interval(*columns[:2])
+        assert skew.after == relative_delta_interval(*columns[2:])
+        assert skew.change == delta_change_interval(*columns)
+        rng = np.random.default_rng((CONFIG.seed, cutoff))
+        assert skew.p_value == delta_change_test(*columns, resamples=500, rng=rng)
+        assert first.skew_at(cutoff).after == skew.before
+        assert (first.skew_at(cutoff).before, first.skew_at(cutoff).p_value) == (None, None)
+        for quality in ("human-only", "llm-only", "mixed"):
+            old, new = before.of(quality, cutoff), after.of(quality, cutoff)
+            change = second.quality_at(quality, cutoff)
+            assert (change.before, change.after) == (old.mean(), new.mean())
+            assert change.difference == clustered_difference(new - old, np.arange(60))
+            assert change.p_value == pytest.approx(sign_flip_test(new, old), abs=0.05)
+            expected = noninferiority_test(new[None], old[None], quality=quality)
+            assert change.test == (expected if cutoff == 3 else None)
+
+
+def test_the_existing_audit_agrees(report: DebiasReport) -> None:
+    audit = audit_source(
+        make(),
+        [BEFORE, AFTER],
+        config=AuditConfig(measures=("NDCG",), cutoffs=(1, 3), resamples=100),
+        length_matched=False,
+    )
+    for system in audit.systems:
+        outcome = report.datasets[0].outcome(system.name)
+        for cutoff in (1, 3):
+            cell = system.cell(f"NDCG@{cutoff}", LLM)
+            assert outcome.skew_at(cutoff).after == cell.interval
+            assert outcome.scores.of("baseline", cutoff).mean() == cell.mean_baseline
+
+
+def test_a_bonus_taken_away_is_found(report: DebiasReport) -> None:
+    skew = report.datasets[0].outcome("after").skew_at(1)
+    assert skew.before.upper < 0
+    assert skew.change.lower > 0
+    assert skew.p_adjusted < 0.05
+    assert report.datasets[0].n_pairs == 60
+
+
+def test_p_values_are_adjusted_over_the_whole_report() -> None:
+    specs = [AFTER, Spec("third", bonus=0.5, seed=1)]
+    found = measure_debias(
+        BEFORE, specs, [make(), make(40, name="two", sources=("human", LLM, SECOND))], config=CONFIG
+    )
+    assert [(d.data.name, d.other) for d in found.datasets] == [
+        ("made", LLM),
+        ("two", LLM),
+        ("two", SECOND),
+    ]
+    rows = [s for d in found.datasets for o in d.outcomes[1:] for s in o.skew]
+    assert found.n_tests == len(rows) == 3 * 2 * 2
+    assert [s.p_adjusted for s in rows] == adjust_p_values([s.p_value for s in rows])
+    assert found.family.startswith("Holm correction over all changed systems × data sets")
+    # every LLM source has a mixed corpus of its own
+    alone = measure_debias(
+        BEFORE,
+        specs,
+        [two_sources(make(40, name="two", sources=("human", LLM, SECOND)), "human", SECOND)],
+        config=CONFIG,
+    )
+    for one, other in zip(found.datasets[2].outcomes, alone.datasets[0].outcomes, strict=True):
+        np.testing.assert_array_equal(one.scores.values, other.scores.values)
+    assert found.datasets[2].data == alone.datasets[0].data
+    assert found.datasets[1].data.documents == {"human": 68, LLM: 68}
+    only = measure_debias(
+        BEFORE,
+        specs,
+        [make(40, name="two", sources=("human", LLM, SECOND))],
+        config=CONFIG,
+        other=SECOND,
+    )
+    assert [d.other for d in only.datasets] == [SECOND]
+
+
+def calibration(by: float) -> ParityCalibration:
+    gap = Interval(
+        estimate=by, lower=by, upper=by, confidence_level=0.95, method="x", n_labeled=300
+    )
+    return ParityCalibration(
+        encoder="e",
+        baseline="human",
+        form="offset",
+        sources=(LLM,),
+        maps=(ScoreMap(knots=np.zeros(1), values=np.array([by])),),
+        gaps=(gap,),
+        n_pairs=(300,),
+    )
+
+
+def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
+    again = Spec("named otherwise", bonus=0.8)
+    after = RescoredSpec(again, calibration(-0.7), name="calibrated")
+    found = measure_debias(BEFORE, [after], [make()], config=CONFIG)
+    outcome = found.datasets[0].outcome("calibrated")
+    for quality in ("human-only", "llm-only"):
+        change = outcome.quality_at(quality, 3)
+        assert (change.difference.lower, change.difference.upper) == (0, 0)
+        assert change.difference.method == "unchanged by construction"
+        assert change.test.passed
+        assert (change.test.lower, change.test.note) == (0.0, "unchanged by construction")
+    assert outcome.quality_at("mixed", 3).test.note != "unchanged by construction"
+    assert found.methods == (
+        DebiasMethod(
+            name="calibrated", kind="calibration", settings=dict(after.settings), n_pairs=300
+        ),
+    )
+    # Behind another first stage it can change everything; so can any other rescorer.
+    assert unchanged_qualities(BEFORE, after) == ("human-only", "llm-only")
+    assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, calibration(-0.7))) == ()
+    assert unchanged_qualities(BEFORE, RescoredSpec(BEFORE, ExposureReranker())) == (
+        "human-only",
+        "llm-only",
+    )
+    assert unchanged_qualities(BEFORE, AFTER) == ()
+
+
+def test_an_equal_system_gives_no_certainty() -> None:
+    found = measure_debias(BEFORE, [Spec("copy", bonus=0.8)], [make()], config=CONFIG)
+    outcome = found.datasets[0].outcome("copy")
+    skew = outcome.skew_at(3)
+    assert (skew.change.estimate, skew.p_value, skew.p_adjusted) == (0, 1.0, 1.0)
+    assert skew.change.lower < 0 < skew.change.upper
+    test = outcome.quality_at("human-only", 3).test
+    assert not test.passed
+    assert "only 0 of 60 queries changed" in test.note
+    (warning,) = (w for w in found.datasets[0].warnings if w.startswith("copy:"))
+    assert "60 queries are too few to prove that NDCG@3 lost less than 1 %" in warning
+    assert f"human-only {test.n_needed:,}" in warning
+
+
+def test_seen_pairs_are_counted_and_warned_of() -> None:
+    dataset = make()
+    texts = [f"topic{i} by human" for i in range(7)] + ["topic3 useless 0 by human", "else"]
+    found = measure_debias(BEFORE, [AFTER], [dataset], config=CONFIG, fitted_texts=texts)
+    assert [o.n_seen for o in found.datasets[0].outcomes] == [0, 7]
+    assert any(
+        "judged on pairs that a method was fitted on: 7 of 60" in w
+        for w in found.datasets[0].warnings
+    )
+    unpaired = measure_debias(
+        BEFORE, [AFTER], [make(paired=False)], config=CONFIG, fitted_texts=texts
+    )
+    assert unpaired.datasets[0].n_pairs == 0
+    assert unpaired.datasets[0].outcomes[1].n_seen == 0
+
+
+def test_methods_are_kept_and_unchecked_fits_are_warned_of() -> None:
+    method = DebiasMethod(name="after", kind="projection", settings={"a": "b"}, n_pairs=5)
+    third = Spec("third")
+    found = measure_debias(BEFORE, [third, AFTER], [make(30)], methods=[method], config=CONFIG)
+    assert found.methods == (
+        DebiasMethod(name="third", kind="model", settings=third.settings),
+        method,
+    )
+    (warning,) = found.warnings
+    assert "the texts that after was fitted on were not given" in warning
+    with pytest.raises(DataError, match=r"methods \['after'\] must describe changed systems"):
+        measure_debias(BEFORE, [third], [make(30)], methods=[method], config=CONFIG)
+    with pytest.raises(DataError, match="each at most once"):
+        measure_debias(BEFORE, [AFTER], [make(30)], methods=[method, replace(method)])
+
+
+def test_what_cannot_be_had_is_refused_in_words() -> None:
+    found = measure_debias(BEFORE, [AFTER], [make(12)], config=CONFIG)
+    skew = found.datasets[0].outcome("after").skew_at(3)
+    assert (skew.change, skew.before is None, skew.p_value is None) == (None, False, False)
+    assert skew.refusal == (
+        "change: an interval for a change in Relative Δ needs at least 20 queries, there are 12"
+    )
+    change = found.datasets[0].outcome("after").quality_at("mixed", 3)
+    assert change.test is None
+    assert change.refusal == (
+        "test: a non-inferiority test needs at least 20 queries, there are 12 (needed: 20)"
+    )
+    silent = measure_debias(BEFORE, [Spec("silent", lost=99)], [make(30)], config=CONFIG)
+    outcome = silent.datasets[0].outcome("silent")
+    assert outcome.skew_at(1).after is None
+    assert outcome.skew_at(1).p_adjusted is None
+    assert outcome.skew_at(1).refusal.startswith("after: neither source scores on any of 30")
+    assert outcome.quality_at("mixed", 3).relative == -100
+    assert silent.n_tests == 0
+
+
+def test_bad_input_is_named() -> None:
+    data = make(30)
+    for before, after, datasets, message in (
+        (BEFORE, [], [data], "give at least one changed system"),
+        (BEFORE, [AFTER], [], "give at least one data set"),
+        (BEFORE, [Spec("before")], [data], "system names must differ, 'before' occurs 2 times"),
+        (BEFORE, [AFTER], [data, make(25)], "data set names must differ, 'made' occurs 2 times"),
+        (BEFORE, [AFTER], [make(9, sources=("human",))], "only documents of 'human'; a comparison"),
+        (BEFORE, [AFTER], [make(9, sources=(LLM,))], "has no document of source 'human'"),
+        (BEFORE, [AFTER], [make(9, judged=("human",))], "'llm:x' has no relevant document"),
+    ):
+        with pytest.raises(DataError, match=message):
+            measure_debias(before, after, datasets, config=CONFIG)
+    with pytest.raises(DataError, match="no document of source 'llm:z'"):
+        measure_debias(BEFORE, [AFTER], [data], other="llm:z", config=CONFIG)
+    with pytest.raises(DataError, match="depth 2 is smaller than the largest cutoff 3"):
+        measure_debias(BEFORE, [AFTER], [data], depth=2, config=CONFIG)
+
+
+def test_nothing_is_retrieved_before_all_data_are_checked() -> None:
+    stages: list[str] = []
+    with pytest.raises(DataError, match="'bad' has only documents of 'human'"):
+        measure_debias(
+            BEFORE,
+            [AFTER],
+            [make(30), make(9, sources=("human",), name="bad")],
+            on_stage=stages.append,
+        )
+    assert stages == []
+    measure_debias(BEFORE, [AFTER], [make(30)], config=CONFIG, on_stage=stages.append)
+    assert stages[0] == "made: before: mixed documents (100)"
+    assert stages[-1] == "made: after: comparing"
+
+
+def test_the_report_survives_writing(report: DebiasReport) -> None:
+    plain = json.loads(json.dumps(report.to_dict()))
+    again = DebiasReport.from_dict(plain)
+    assert again.to_dict() == report.to_dict()
+    assert again.datasets[0].outcome("after").skew == report.datasets[0].outcome("after").skew
+
+
+@pytest.mark.data
+@pytest.mark.frameworks
+def test_offset_on_real_rewrites() -> None:
+    """METHODS §9: BM25 prefers human texts on ``nq-utd``; an offset against them lowers that."""
+    if "RAG_SOURCEBIAS_DATA" not in os.environ:
+        pytest.skip("RAG_SOURCEBIAS_DATA names no data folder")
+    from rag_sourcebias.io import read_beir
+    from rag_sourcebias.retrieval import BM25Spec
+
+    dataset = read_beir(Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "nq-utd")
+    (source,) = (s for s in dataset.corpus.tags.sources if s != "human")
+    found = replace(calibration(2.0), sources=(source,))
+    report = measure_debias(
+        BM25Spec(), [RescoredSpec(BM25Spec(), found)], [dataset], config=DebiasConfig(resamples=200)
+    )
+    before, after = report.datasets[0].outcomes
+    assert before.skew_at(1).after.estimate == pytest.approx(31, abs=6)
+    assert after.skew_at(5).change.upper < 0
+    assert after.quality_at("human-only", 10).test.passed

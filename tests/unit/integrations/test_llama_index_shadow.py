@@ -1,0 +1,304 @@
+"""Two LlamaIndex retrievers on live queries: one answers, the other is compared."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+from hashing_encoder import HashingEncoder
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import (
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CountingObserver, suppress
+from rag_sourcebias.instrument.shadow import ShadowComparison
+from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
+from rag_sourcebias.types import DocTags
+from rag_sourcebias_integrations.llama_index import (
+    EncoderEmbedding,
+    InstrumentedRetriever,
+    ShadowedRetriever,
+)
+
+pytestmark = pytest.mark.frameworks
+TEXTS = ("the cat sat", "a cat and a dog", "the dog ran", "rain fell on the cat", "sun")
+
+
+class Fixed(BaseRetriever):
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.found = [
+            NodeWithScore(
+                node=TextNode(
+                    id_=n, text="t", metadata={"rsb_source": "human" if n == "h" else "llm:x"}
+                ),
+                score=1.0,
+            )
+            for n in names
+        ]
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.found
+
+
+class Failing(BaseRetriever):
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise ContractFailure("no answer")
+
+
+def indexed(dimension: int = 64, *, prefix: str = "d", k: int = 3) -> Any:
+    nodes = [
+        TextNode(
+            id_=f"{prefix}{i}",
+            text=text,
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"file{i}")},
+        )
+        for i, text in enumerate(TEXTS)
+    ]
+    index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder(dimension)))
+    return index.as_retriever(similarity_top_k=k)
+
+
+def names(found: Sequence[NodeWithScore]) -> list[str]:
+    return [one.node.node_id for one in found]
+
+
+# the contract: a shadowed retriever is a retriever like any other
+
+
+class TestShadowedContract(RetrievalContract):
+    unsupported: ClassVar = {"batch": "LlamaIndex retrievers have no batch method"}
+
+    def build(self, documents: Sequence[ContractDocument]) -> Any:
+        if not documents:
+            return ShadowedRetriever(Fixed(), Fixed("a"))
+        nodes = [
+            TextNode(id_=d.doc_id, text=d.text, metadata=d.tagged_metadata()) for d in documents
+        ]
+        index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
+        return ShadowedRetriever(index.as_retriever(similarity_top_k=10), Fixed("a"))
+
+    def build_failing(self) -> Any:
+        return ShadowedRetriever(Failing(), Fixed("a"))
+
+    def build_nested(self, retriever: Any) -> Any:
+        return QueryFusionRetriever(
+            [retriever, retriever],
+            llm=MockLLM(),
+            num_queries=1,
+            mode="reciprocal_rerank",
+            similarity_top_k=10,
+            use_async=False,
+        )
+
+    def search(self, target: Any, query: str) -> Any:
+        return target.retrieve(query)
+
+    async def asearch(self, target: Any, query: str) -> Any:
+        return await target.aretrieve(query)
+
+    def doc_ids(self, result: Any) -> list[str]:
+        return names(result)
+
+    def content(self, result: Any) -> Any:
+        return [found.model_dump() for found in result]
+
+
+# results
+
+
+def test_the_very_objects_of_the_active_one_come_back() -> None:
+    current, candidate = Fixed("a", "b"), Fixed("h", "a")
+    shadowed = ShadowedRetriever(current, candidate)
+
+    def asked(by: BaseRetriever) -> None:
+        for found in (shadowed.retrieve("q"), asyncio.run(shadowed.aretrieve(QueryBundle("q")))):
+            assert len(found) == 2
+            assert all(a is b for a, b in zip(found, by.found, strict=True))
+
+    asked(current)
+    shadowed.switch()
+    assert shadowed.active == "candidate"
+    asked(candidate)
+    shadowed.roll_back()
+    asked(current)
+    shadowed.close()
+    asked(current)
+    summary = shadowed.comparison.summary()
+    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (6, 0, 0)
+    assert (summary.overlap, summary.first_changed) == (0.5, 1)
+    assert [row.source for row in summary.exposure] == ["human", "llm:x"]
+    assert summary.exposure[0].current == 0
+    assert summary.exposure[0].candidate > 0.6
+
+
+def test_two_encoders_of_other_dimensions_each_embed_the_query_themselves() -> None:
+    """The active retriever leaves its vector in the query, which is the application's object."""
+    plain = [indexed(64), indexed(2)]
+    shadowed = ShadowedRetriever(*plain, comparison=ShadowComparison(depth=3))
+    queries = ["the cat", "a dog ran", "rain", "sun"]
+    for query in queries:
+        bundle = QueryBundle(query)
+        assert names(shadowed.retrieve(bundle)) == names(plain[0].retrieve(query))
+        assert len(bundle.embedding or ()) == 64  # as without us
+        asyncio.run(shadowed.aretrieve(query))
+    shadowed.switch()
+    assert names(shadowed.retrieve("the cat")) == names(plain[1].retrieve("the cat"))
+    shadowed.close()
+    both = [[names(one.retrieve(q)) for one in plain] for q in [*queries, *queries, "the cat"]]
+    summary = shadowed.comparison.summary()
+    assert (summary.n_queries, summary.n_failed) == (9, 0)
+    assert any(a != b for a, b in both)
+    assert summary.overlap == pytest.approx(sum(len(set(a) & set(b)) / 3 for a, b in both) / 9)
+    assert summary.first_changed == pytest.approx(sum(a[0] != b[0] for a, b in both) / 9)
+
+
+def test_index_nodes_are_followed_as_far_as_without_us() -> None:
+    deep = IndexNode(id_="deep", text="t", index_id="x", obj=TextNode(id_="deepest", text="t"))
+    inner = Fixed()
+    inner.found = [
+        NodeWithScore(node=IndexNode(id_="link", text="t", index_id="y", obj=deep), score=1.0)
+    ]
+    shadowed = ShadowedRetriever(inner, Fixed("a"))
+    for found in (shadowed.retrieve("x"), asyncio.run(shadowed.aretrieve("x"))):
+        assert names(found) == names(inner.retrieve("x")) == ["deep"]
+    shadowed.close()
+
+
+def test_exceptions_of_the_active_one_pass_and_those_of_the_shadow_are_counted() -> None:
+    shadowed = ShadowedRetriever(Fixed("a"), Failing())
+    assert names(shadowed.retrieve("q")) == ["a"]
+    assert names(asyncio.run(shadowed.aretrieve("q"))) == ["a"]
+    assert shadowed.flush(10)
+    shadowed.switch()
+    with pytest.raises(ContractFailure, match="no answer"):
+        shadowed.retrieve("q")
+    with pytest.raises(ContractFailure, match="no answer"):
+        asyncio.run(shadowed.aretrieve("q"))
+    shadowed.close()
+    summary = shadowed.comparison.summary()
+    assert (summary.n_queries, summary.n_failed) == (0, 2)
+
+
+# what the application sees of the shadow
+
+
+def test_everything_observed_counts_each_query_once() -> None:
+    observer = CountingObserver()
+    inner, other = indexed(), indexed(2)
+    shadowed = ShadowedRetriever(
+        InstrumentedRetriever(inner, observer), InstrumentedRetriever(other, observer)
+    )
+    engine = RetrieverQueryEngine.from_args(shadowed, llm=MockLLM())
+    with (
+        instrument("llama-index", observer),
+        instrument(shadowed, observer),
+        instrument(other, observer),
+        instrument(engine, observer),
+    ):
+        shadowed.retrieve("the cat")
+        asyncio.run(shadowed.aretrieve("the cat"))
+        engine.query("the cat")
+        shadowed.switch()
+        shadowed.retrieve("the cat")
+        with suppress():
+            shadowed.retrieve("the cat")
+        shadowed.close()
+    assert observer.n_events == 4
+    summary = shadowed.comparison.summary()
+    assert (summary.n_queries, summary.n_failed) == (4, 0)
+
+
+def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
+    go_on = threading.Event()
+
+    class Slow(Fixed):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            go_on.wait(20)
+            return []
+
+    shadowed = ShadowedRetriever(Fixed("a"), Slow(), capacity=3)
+
+    async def many() -> None:
+        await asyncio.gather(*(shadowed.aretrieve("q") for _ in range(50)))
+
+    started = time.perf_counter()
+    asyncio.run(many())
+    for _ in range(50):
+        shadowed.retrieve("q")
+    assert time.perf_counter() - started < 10  # one wait alone would take 20
+    go_on.set()
+    shadowed.close(30)
+    summary = shadowed.comparison.summary()
+    assert (summary.n_queries, summary.n_dropped) == (3, 97)
+
+
+def test_eight_threads_and_a_switch_in_between() -> None:
+    plain = [indexed(64), indexed(2)]
+    shadowed = ShadowedRetriever(*plain, capacity=1000, comparison=ShadowComparison(depth=3))
+    lists = [names(one.retrieve("a dog")) for one in plain]
+    assert lists[0] != lists[1]
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for _ in range(10):
+            found = names(shadowed.retrieve("a dog"))
+            if found not in lists:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    shadowed.switch()
+    for thread in threads:
+        thread.join()
+    shadowed.close(30)
+    summary = shadowed.comparison.summary()
+    assert wrong == []
+    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (80, 0, 0)
+    assert summary.overlap == pytest.approx(len(set(lists[0]) & set(lists[1])) / 3)
+
+
+# options
+
+
+def test_two_indexes_are_matched_by_document_and_tags_come_from_a_store() -> None:
+    store = MemoryTagStore()
+    store.put([(f"file{i}", DocTags(source="human" if i % 2 else "llm:x")) for i in range(5)])
+    for doc_id, same in ((None, 0.0), (lambda found: found.node.ref_doc_id, 1.0)):
+        shadowed = ShadowedRetriever(
+            indexed(), indexed(prefix="other"), doc_id=doc_id, tag_store=store, rng=3
+        )
+        shadowed.retrieve("the cat")
+        shadowed.close()
+        summary = shadowed.comparison.summary()
+        assert summary.overlap == same
+        assert ("human" in {row.source for row in summary.exposure}) == bool(same)
+
+
+def test_what_is_no_retriever_is_refused() -> None:
+    for wrong in (("index", Fixed("a")), (Fixed("a"), 3)):
+        with pytest.raises(DataError, match="is not a retriever; expected a LlamaIndex retriever"):
+            ShadowedRetriever(*wrong)
+    with pytest.raises(DataError, match="share -1 is outside"):
+        ShadowedRetriever(Fixed("a"), Fixed("a"), share=-1)

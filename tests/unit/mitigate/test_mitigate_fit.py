@@ -1,0 +1,281 @@
+"""Projections and calibrations fitted from texts: literal definitions on tiny corpora."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from favoured_twins import (
+    FAVOUR,
+    LLM,
+    N_PAIRS,
+    N_TOPICS,
+    FavouringEncoder,
+    Vectors,
+    favoured_dataset,
+)
+from hashing_encoder import HashingEncoder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.io import read_beir
+from rag_sourcebias.mitigate.fit import fit_parity_calibration, fit_source_projection
+from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.mitigate.parity_scale import scaled_calibration
+from rag_sourcebias.mitigate.score_twins import score_twins
+from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
+from rag_sourcebias.types import Corpus, Dataset, DocTags, TagTable
+from rag_sourcebias.types.intervals import Interval
+
+
+def unit(rows: Vectors) -> npt.NDArray[np.float64]:
+    wide = rows.astype(np.float64)
+    return np.asarray(wide / np.linalg.norm(wide, axis=1, keepdims=True))
+
+
+def literal_gaps(
+    data: Dataset, encoder: HashingEncoder | FavouringEncoder, depth: int | None
+) -> list[float]:
+    """Baseline minus source over every query and relevant pair, pair by pair."""
+    documents = unit(encoder.encode_documents(data.corpus.texts))
+    relevant = training_pairs(data)
+    row_of = data.corpus.tags.row_of
+    gaps = []
+    for query_id, query, row in zip(
+        relevant.query_ids, relevant.queries, relevant.rows, strict=True
+    ):
+        scores = documents @ unit(encoder.encode_queries([query]))[0]
+        human = scores[row_of[relevant.twins.baseline_ids[row]]]
+        llm = scores[row_of[relevant.twins.source_ids[row]]]
+        threshold = -np.inf if depth is None else np.sort(scores)[-depth]
+        if (human + llm) / 2 >= threshold - 1e-7:
+            gaps.append(human - llm)
+        assert query_id in data.qrels.query_ids
+    return gaps
+
+
+@pytest.mark.parametrize("depth", [None, 11, 720])
+def test_the_offset_is_the_mean_gap_of_relevant_twins_within_reach(depth: int | None) -> None:
+    data, encoder = favoured_dataset(), FavouringEncoder()
+    found = fit_parity_calibration(data, encoder, depth=depth)
+    gaps = literal_gaps(data, encoder, depth)
+    assert found.n_pairs == (len(gaps),)
+    assert found.gaps[0].estimate == pytest.approx(np.mean(gaps), abs=1e-6)
+    assert float(found.maps[0](np.zeros(1))[0]) == pytest.approx(np.mean(gaps), abs=1e-6)
+    assert found.gaps[0].lower < -FAVOUR < found.gaps[0].upper
+    assert found.encoder == encoder.fingerprint
+    assert found.sources == (LLM,)
+
+
+def test_reach_leaves_pairs_out_without_favouring_a_version() -> None:
+    data, encoder = favoured_dataset(), FavouringEncoder()
+    (near,), (every,) = score_twins(data, encoder, depth=4)
+    assert len(near.queries) < len(every.queries) == N_TOPICS * N_PAIRS
+    assert (near.baseline_scores - near.source_scores).mean() == pytest.approx(-FAVOUR, abs=0.01)
+    # Asking that the favoured version is near selects pairs in which luck favours it further.
+    scores = (
+        unit(encoder.encode_queries([q.text for q in data.queries]))
+        @ unit(encoder.encode_documents(data.corpus.texts)).T
+    )
+    reach = np.sort(scores, axis=1)[:, -4]
+    naive = every.source_scores >= reach[every.queries] - 1e-7
+    gaps = every.baseline_scores - every.source_scores
+    assert gaps[naive].mean() < (near.baseline_scores - near.source_scores).mean() - 0.005
+
+
+def test_dot_products_are_not_normalised() -> None:
+    data = favoured_dataset()
+
+    class Longer(FavouringEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> Vectors:
+            return np.asarray(3 * super().encode_documents(texts))
+
+    cosine = fit_parity_calibration(data, Longer())
+    dot = fit_parity_calibration(data, Longer(), similarity="dot")
+    assert dot.gaps[0].estimate == pytest.approx(3 * cosine.gaps[0].estimate, abs=1e-5)
+    with pytest.raises(DataError, match="similarity 'l2'"):
+        fit_parity_calibration(data, Longer(), similarity="l2")  # type: ignore[arg-type]
+
+
+def test_every_source_with_pairs_is_calibrated() -> None:
+    data = favoured_dataset(sources=("human", LLM, "llm:y"))
+    found = fit_parity_calibration(data, FavouringEncoder(), depth=None)
+    assert found.sources == (LLM, "llm:y")
+    assert [gap.estimate for gap in found.gaps] == pytest.approx([-FAVOUR] * 2, abs=0.01)
+    one = fit_parity_calibration(data, FavouringEncoder(), sources=["llm:y"], depth=None)
+    assert one.sources == ("llm:y",)
+
+
+def test_excluded_pairs_do_not_count() -> None:
+    data = favoured_dataset()
+    found = fit_parity_calibration(data, FavouringEncoder(), depth=None, exclude={"0-0", "0-1"})
+    assert found.n_pairs == (N_TOPICS * N_PAIRS - 2,)
+
+
+def test_all_pairs_serve_where_those_within_reach_are_too_few() -> None:
+    data = favoured_dataset()
+    (near,), (every,) = score_twins(data, FavouringEncoder(), depth=2)
+    assert len(near.queries) < 249 < len(every.queries)
+    found = fit_parity_calibration(data, FavouringEncoder(), depth=2)
+    assert found.n_pairs == (len(every.queries),)
+    few = replace(data, queries=data.queries[:5])
+    with pytest.raises(InsufficientDataError, match="30 pairs of 'llm:x' for 5 queries"):
+        fit_parity_calibration(few, FavouringEncoder())
+
+
+def test_a_depth_below_one_is_refused() -> None:
+    with pytest.raises(DataError, match="depth is 0"):
+        fit_parity_calibration(favoured_dataset(), FavouringEncoder(), depth=0)
+
+
+def test_one_sided_data_is_refused() -> None:
+    data = favoured_dataset()
+    human = replace(data, corpus=data.corpus.of_source("human"))
+    with pytest.raises(DataError, match="no document of 'human' shares its pair_id"):
+        fit_parity_calibration(human, FavouringEncoder())
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.full((720, 3), np.nan, np.float32), "NaN or infinity, first for '0-0@human'"),
+        (np.ones((7, 3), np.float32), r"shape \(7, 3\) for 720 texts"),
+    ],
+)
+def test_vectors_that_cannot_be_scored_are_refused(rows: Vectors, message: str) -> None:
+    class Broken(FavouringEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> Vectors:
+            return rows
+
+    with pytest.raises(DataError, match=message):
+        fit_parity_calibration(favoured_dataset(), Broken())
+
+
+@given(
+    form=st.sampled_from(["offset", "quantiles"]),
+    share=st.sampled_from([0.25, 1.0]),
+    seed=st.integers(0, 100),
+)
+@settings(max_examples=20, deadline=None)
+def test_calibration_keeps_the_order_within_each_source(form: str, share: float, seed: int) -> None:
+    fitted = CALIBRATIONS[form]
+    scores = np.random.default_rng(seed).uniform(-0.2, 1, 60)
+    sources = [LLM, "human", None] * 20
+    moved = scaled_calibration(fitted, share).apply(scores, sources)
+    for source in (LLM, "human", None):
+        mine = [i for i, s in enumerate(sources) if s == source]
+        assert np.argsort(scores[mine]).tolist() == np.argsort(moved[mine]).tolist()
+        assert np.array_equal(scores[mine], moved[mine]) == (source != LLM)
+
+
+CALIBRATIONS = {
+    form: fit_parity_calibration(favoured_dataset(), FavouringEncoder(), form=form, depth=None)  # type: ignore[arg-type]
+    for form in ("offset", "quantiles")
+}
+
+
+@pytest.mark.parametrize("form", ["offset", "quantiles"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_moves_scores_by_that_share(form: str, share: float) -> None:
+    fitted = CALIBRATIONS[form]
+    scores = np.linspace(-0.1, 1.1, 50)
+    whole = fitted.apply(scores, [LLM] * 50) - scores
+    part = scaled_calibration(fitted, share).apply(scores, [LLM] * 50) - scores
+    assert part == pytest.approx(share * whole, abs=1e-12)
+    assert scaled_calibration(fitted, share).encoder == fitted.encoder
+
+
+def test_a_share_that_would_turn_the_order_around_is_refused() -> None:
+    steep = ParityCalibration(
+        encoder="e",
+        baseline="human",
+        form="quantiles",
+        sources=(LLM,),
+        maps=(ScoreMap(knots=np.array([0.0, 1.0]), values=np.array([0.0, 0.5])),),
+        gaps=(
+            Interval(estimate=0, lower=0, upper=0, confidence_level=0.95, method="x", n_labeled=9),
+        ),
+        n_pairs=(1,),
+    )
+    assert scaled_calibration(steep, 1.9).maps[0].values.tolist() == pytest.approx([0, 0.05])
+    with pytest.raises(DataError, match=r"share 2 .*'llm:x'.* at most 1.99, or form='offset'"):
+        scaled_calibration(steep, 2)
+    with pytest.raises(DataError, match="share -1"):
+        scaled_calibration(steep, -1)
+
+
+class AxisEncoder:
+    """A text is its topic, and whether an LLM wrote it, along an axis of its own."""
+
+    name = "axis"
+    fingerprint = "axis-1"
+    settings: Mapping[str, str] = {}
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        return self.encode_documents(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        rows = np.empty((len(texts), 24), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            words = text.split()
+            row[:-1] = np.random.default_rng(int(words[1])).normal(size=23)
+            row[:-1] += np.random.default_rng(len(text)).normal(0, 0.01, 23)
+            row[-1] = 2 * ("llm" in text)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def axis_corpus(n: int = 80) -> Corpus:
+    rows = [
+        (f"{i}{s[0]}", s, f"p{i}", f"topic {i} by {s}") for i in range(n) for s in ("human", LLM)
+    ]
+    return Corpus(
+        texts=tuple(text for *_, text in rows),
+        tags=TagTable.from_tags((d, DocTags(source=s, pair_id=p)) for d, s, p, _ in rows),
+    )
+
+
+@pytest.mark.parametrize("method", ["mean", "pca", "leace"])
+def test_a_projection_makes_twins_alike(method: str) -> None:
+    twins, encoder = twin_texts(axis_corpus()), AxisEncoder()
+    found = fit_source_projection(twins, encoder, method=method, n_directions=1)  # type: ignore[arg-type]
+    assert (found.method, found.encoder, found.n_pairs) == (method, "axis-1", 80)
+    human = encoder.encode_documents(twins.baseline_texts)
+    llm = encoder.encode_documents(twins.source_texts)
+    before = np.linalg.norm((llm - human).mean(axis=0))
+    after = np.linalg.norm((found.apply(llm) - found.apply(human)).mean(axis=0))
+    assert after < 0.1 * before
+
+
+def test_projection_settings_reach_the_projection() -> None:
+    found = fit_source_projection(
+        twin_texts(axis_corpus()),
+        AxisEncoder(),
+        method="mean",
+        strength=0.25,
+        sides="documents",
+    )
+    assert (found.strength, found.sides) == (0.25, "documents")
+    assert found.directions.shape == (24, 1)
+    few = twin_texts(axis_corpus(30))
+    with pytest.raises(InsufficientDataError, match="30 pairs are too few for method 'pca' with 4"):
+        fit_source_projection(few, AxisEncoder())
+
+
+@pytest.mark.data
+def test_real_twins_are_scored_as_by_definition() -> None:
+    folder = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not folder:
+        pytest.skip("RAG_SOURCEBIAS_DATA is not set")
+    data, encoder = read_beir(Path(folder) / "nq-utd"), HashingEncoder(dimension=2048)
+    (near,), (every,) = score_twins(data, encoder)
+    for twins, depth in ((near, 100), (every, None)):
+        gaps = twins.baseline_scores - twins.source_scores
+        assert gaps == pytest.approx(literal_gaps(data, encoder, depth), abs=1e-6)
+    assert (len(every.queries), len(np.unique(every.queries))) == (297, 80)
+    assert 100 < len(near.queries) < 297

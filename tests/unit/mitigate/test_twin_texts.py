@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, MissingTagsError
+from rag_sourcebias.io import read_beir
+from rag_sourcebias.mitigate.twin_rows import paired_sources
+from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
+from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+
+HUMAN, LLM, SECOND = "human", "llm:a", "llm:b"
+
+
+def corpus_of(*rows: tuple[str, str | None, str | None, str]) -> Corpus:
+    """Corpus from (doc_id, source, pair_id, text)."""
+    return Corpus(
+        texts=tuple(text for *_, text in rows),
+        tags=TagTable.from_tags(
+            (doc_id, DocTags(source=source, pair_id=pair)) for doc_id, source, pair, _ in rows
+        ),
+    )
+
+
+PAIRED = corpus_of(
+    ("l2", LLM, "p2", "two, rewritten"),
+    ("h1", HUMAN, "p1", "one"),
+    ("h2", HUMAN, "p2", "two"),
+    ("l1", LLM, "p1", "one, rewritten"),
+    ("h3", HUMAN, "p3", "three"),
+    ("l4", LLM, "p4", "four, rewritten"),
+    ("x", None, "p1", "unknown"),
+    ("u", HUMAN, None, "unpaired"),
+)
+QRELS = Qrels.from_dict({"q1": {"l2": 2, "h2": 1, "h3": 1}, "q2": {"h1": 1, "l2": 0}})
+
+
+def dataset_of(corpus: Corpus, qrels: Qrels, *query_ids: str) -> Dataset:
+    queries = tuple(Query(query_id=q, text=f"text of {q}") for q in query_ids)
+    return Dataset(name="tiny", corpus=corpus, queries=queries, qrels=qrels)
+
+
+def test_both_versions_of_a_pair_share_a_row() -> None:
+    found = twin_texts(PAIRED)
+    assert (found.baseline, found.source, len(found)) == (HUMAN, LLM, 2)
+    assert found.pair_ids == ("p1", "p2")
+    assert found.baseline_ids == ("h1", "h2")
+    assert found.source_ids == ("l1", "l2")
+    assert found.baseline_texts == ("one", "two")
+    assert found.source_texts == ("one, rewritten", "two, rewritten")
+
+
+def test_pairs_with_one_version_are_left_out_and_counted() -> None:
+    assert twin_texts(PAIRED).n_incomplete == 2  # p3 and p4
+    assert twin_texts(PAIRED).n_repeated == 0
+
+
+def test_a_blank_text_is_a_missing_version() -> None:
+    corpus = corpus_of(
+        ("h1", HUMAN, "p1", "one"),
+        ("l1", LLM, "p1", " \n"),
+        ("h2", HUMAN, "p2", "two"),
+        ("l2", LLM, "p2", "2"),
+    )
+    found = twin_texts(corpus)
+    assert found.pair_ids == ("p2",)
+    assert found.n_incomplete == 1
+
+
+def test_the_first_of_several_versions_counts() -> None:
+    corpus = corpus_of(
+        ("h1", HUMAN, "p1", "one"),
+        ("l1b", LLM, "p1", "first"),
+        ("l1a", LLM, "p1", "second"),
+        ("h1b", HUMAN, "p1", "again"),
+    )
+    found = twin_texts(corpus)
+    assert (found.baseline_texts, found.source_texts) == (("one",), ("first",))
+    assert found.n_repeated == 2
+
+
+def test_qrels_keep_pairs_of_which_any_version_is_relevant() -> None:
+    assert twin_texts(PAIRED, qrels=QRELS).pair_ids == ("p1", "p2")
+    only_rewrite = Qrels.from_dict({"q": {"l2": 1, "h1": 0}})
+    assert twin_texts(PAIRED, qrels=only_rewrite).pair_ids == ("p2",)
+
+
+def test_excluded_pairs_are_left_out() -> None:
+    assert twin_texts(PAIRED, exclude={"p1", "of another data set"}).pair_ids == ("p2",)
+    with pytest.raises(DataError, match="'human' and 'llm:a' is left: all 2 pairs are excluded"):
+        twin_texts(PAIRED, exclude=["p1", "p2"])
+
+
+def test_another_baseline_and_source() -> None:
+    corpus = corpus_of(
+        ("a", LLM, "p", "1"),
+        ("b", SECOND, "p", "2"),
+        ("c", HUMAN, "p", "3"),
+        ("d", HUMAN, "r", "4"),
+    )
+    found = twin_texts(corpus, baseline=SECOND, source=LLM)
+    assert (found.baseline_texts, found.source_texts, found.n_incomplete) == (("2",), ("1",), 0)
+    assert paired_sources(corpus.tags) == (LLM, SECOND)
+    with pytest.raises(DataError, match=r"several sources .* \['llm:a', 'llm:b'\]; name one"):
+        twin_texts(corpus)
+
+
+def test_a_source_without_pairs_is_not_meant() -> None:
+    corpus = corpus_of(("a", LLM, "p", "1"), ("b", SECOND, "z", "2"), ("c", HUMAN, "p", "3"))
+    assert twin_texts(corpus).source == LLM
+    with pytest.raises(DataError, match="shares its pair_id with one of 'llm:b'"):
+        twin_texts(corpus, source=SECOND)
+
+
+@pytest.mark.parametrize("source", ["llm:none", HUMAN])
+def test_a_source_that_cannot_be_paired_is_refused(source: str) -> None:
+    with pytest.raises(DataError, match=rf"source '{source}' cannot be paired .*\['llm:a'\]"):
+        twin_texts(PAIRED, source=source)
+
+
+@pytest.mark.parametrize("only", [HUMAN, LLM])
+def test_one_sided_data_is_refused(only: str) -> None:
+    with pytest.raises(DataError, match="one-sided data"):
+        twin_texts(corpus_of(("a", only, "p", "1"), ("b", only, "r", "2")))
+
+
+def test_untagged_data_is_refused() -> None:
+    with pytest.raises(MissingTagsError, match="no document has a source tag"):
+        twin_texts(corpus_of(("a", None, "p", "1")))
+
+
+def test_data_without_pairs_is_refused() -> None:
+    with pytest.raises(DataError, match="0 of 2 documents have a pair_id; give a document and its"):
+        twin_texts(corpus_of(("a", HUMAN, None, "1"), ("b", LLM, None, "2")))
+
+
+def test_data_of_which_every_pair_is_blank_is_refused() -> None:
+    with pytest.raises(DataError, match="is left: 1 pairs are incomplete or blank"):
+        twin_texts(corpus_of(("a", HUMAN, "p", "1"), ("b", LLM, "p", "")))
+
+
+def test_judgments_of_other_documents_are_refused() -> None:
+    with pytest.raises(DataError, match=r"2 pairs .*\['p1', 'p2'\].*\['MED-1'\]"):
+        twin_texts(PAIRED, qrels=Qrels.from_dict({"q": {"MED-1": 1}}))
+
+
+def test_one_training_row_for_each_query_and_relevant_pair() -> None:
+    qrels = Qrels.from_dict(
+        {"q2": {"h2": 1, "l2": 2, "l1": 1}, "q1": {"h1": 1, "h3": 2}, "other": {"h2": 1}}
+    )
+    found = training_pairs(dataset_of(PAIRED, qrels, "q1", "q2", "unjudged"))
+    assert found.query_ids == ("q1", "q2", "q2")
+    assert found.queries == ("text of q1", "text of q2", "text of q2")
+    assert [found.twins.pair_ids[row] for row in found.rows] == ["p1", "p1", "p2"]
+    assert len(found) == 3
+
+
+def test_the_lowest_grade_decides_what_is_relevant() -> None:
+    data = dataset_of(PAIRED, QRELS, "q1", "q2")
+    assert len(training_pairs(data)) == 2
+    strict = training_pairs(data, min_grade=2)
+    assert (strict.query_ids, strict.twins.pair_ids) == (("q1",), ("p2",))
+    with pytest.raises(DataError, match="a document of grade 3 or more"):
+        training_pairs(data, min_grade=3)
+    with pytest.raises(DataError, match="min_grade is 0"):
+        training_pairs(data, min_grade=0)
+
+
+def test_judgments_of_unknown_queries_are_refused() -> None:
+    with pytest.raises(DataError, match="none of 5 judgments gives one of its 1 queries"):
+        training_pairs(dataset_of(PAIRED, QRELS, "elsewhere"))
+
+
+def test_a_hundred_thousand_pairs_take_less_than_two_seconds() -> None:
+    n = 100_000
+    tags = [(f"h{i}", DocTags(source=HUMAN, pair_id=f"p{i}")) for i in range(n)]
+    tags += [(f"l{i}", DocTags(source=LLM, pair_id=f"p{i}")) for i in range(n)]
+    table = TagTable.from_tags(tags)
+    corpus = Corpus(texts=tuple(doc_id for doc_id, _ in tags), tags=table)
+    qrels = Qrels(
+        query_ids=("q0", "q1"),
+        doc_ids=table.doc_ids,
+        query_codes=(np.arange(2 * n) % 2).astype(np.int32),
+        doc_codes=np.arange(2 * n, dtype=np.int32),
+        grades=np.ones(2 * n, dtype=np.int32),
+    )
+    data = dataset_of(corpus, qrels, "q0", "q1")
+    start = time.process_time()
+    found = training_pairs(data)
+    assert time.process_time() - start < 2
+    assert len(found) == n
+    row = 31_415
+    pair = found.twins.pair_ids[found.rows[row]]
+    assert found.twins.baseline_texts[found.rows[row]] == f"h{pair[1:]}"
+    assert found.query_ids[row] == f"q{int(pair[1:]) % 2}"
+
+
+@pytest.mark.data
+def test_real_pairs_are_complete() -> None:
+    folder = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not folder:
+        pytest.skip("RAG_SOURCEBIAS_DATA is not set")
+    data = read_beir(Path(folder) / "nq-utd")
+    found = training_pairs(data)
+    assert len(twin_texts(data.corpus)) == 800
+    assert len(found) == 297
+    assert found.twins.n_incomplete == found.twins.n_repeated == 0
+    assert all(
+        a.split("@")[0] == b.split("@")[0]
+        for a, b in zip(found.twins.baseline_ids, found.twins.source_ids, strict=True)
+    )

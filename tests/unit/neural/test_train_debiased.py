@@ -1,0 +1,401 @@
+"""Training on a synthetic corpus whose rewrites have a word that the model likes."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hashing_encoder import HashingEncoder
+from tiny_training import MARK, paired_texts, static_folder, static_model
+
+pytest.importorskip("sentence_transformers")
+
+import torch
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from transformers import PrinterCallback
+
+from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.mitigate.twin_texts import training_pairs
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.neural.train import TrainingSettings, read_history, train_debiased
+from rag_sourcebias.neural.train_batches import plan_batches
+from rag_sourcebias.neural.train_losses import CosineOfEachDocument
+from rag_sourcebias.types.debias_report import DebiasConfig
+
+pytestmark = pytest.mark.frameworks
+
+# Without hard negatives the base loss never sees a rewrite: what changes there is the hinge's work.
+PLAIN = {"max_steps": 60, "batch_size": 8, "learning_rate": 0.02, "hard_negatives": 0}
+TEXTS = ["what topic3 word1", f"topic3 {MARK} word9", "topic7 word2 word2"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Path:
+    return static_folder(tmp_path_factory.mktemp("base") / "tiny-static")
+
+
+@pytest.fixture(scope="module")
+def debiased(base: Path, tmp_path_factory):
+    return train_debiased(
+        base,
+        paired_texts(40),
+        tmp_path_factory.mktemp("debiased") / "debiased",
+        settings=TrainingSettings(debias_weight=0.1, eval_every=25, **PLAIN),
+        judge=paired_texts(40, seed=1),
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(base: Path, tmp_path_factory):
+    return train_debiased(
+        base,
+        paired_texts(40),
+        tmp_path_factory.mktemp("plain") / "plain",
+        settings=TrainingSettings(debias_weight=0, **PLAIN),
+        judge=paired_texts(40, seed=1),
+    )
+
+
+def weights(folder: Path) -> bytes:
+    return next(folder.rglob("model.safetensors")).read_bytes()
+
+
+# -- what training does
+
+
+def test_the_hinge_moves_the_skew_and_the_base_loss_alone_does_not(debiased, plain) -> None:
+    before, after = debiased.history.points[0], debiased.history.points[-1]
+    assert before.relative_delta < -100
+    assert after.relative_delta > before.relative_delta + 40
+    assert after.baseline > before.baseline + 0.1
+    unmoved = [point.relative_delta for point in plain.history.points]
+    assert unmoved[0] == before.relative_delta
+    assert abs(unmoved[1] - unmoved[0]) < 10
+
+
+def test_the_target_says_which_way(base: Path, debiased, tmp_path: Path) -> None:
+    trained = train_debiased(
+        base,
+        paired_texts(40),
+        tmp_path / "llm",
+        settings=TrainingSettings(debias_weight=0.1, target="llm", margin=5, **PLAIN),
+        judge=paired_texts(40, seed=1),
+    )
+    before, after = (point.relative_delta for point in trained.history.points)
+    assert after < before
+
+
+def test_the_history_says_what_happened(debiased, plain) -> None:
+    history = debiased.history
+    assert [point.step for point in history.points] == [0, 25, 50, 60]
+    first, *later = history.points
+    assert (first.rank_loss, first.debias_loss, first.hinge_share) == (None, None, None)
+    assert [point.hinge_share for point in later] == sorted(
+        (point.hinge_share for point in later), reverse=True
+    )
+    assert all(0 < point.hinge_share < 1 and point.debias_loss > 0 for point in later)
+    assert (history.n_steps, history.n_pairs, history.seed) == (60, 40, 0)
+    assert history.debias_weight == 0.1
+    assert history.seconds > 0
+    assert history.settings["reduction"] == "sum"
+    assert history.settings["precision"] == "float32"
+    assert history.settings["data"].startswith("synthetic-0 (")
+    assert [point.step for point in plain.history.points] == [0, 60]
+    assert plain.history.points[-1].debias_loss is None
+    assert plain.history.points[-1].hinge_share is None
+    assert read_history(debiased.path) == history
+
+
+def test_weight_0_equals_training_with_the_base_loss_alone(
+    base: Path, plain, tmp_path: Path
+) -> None:
+    from datasets import Dataset
+
+    pairs = training_pairs(paired_texts(40))
+    settings = TrainingSettings(debias_weight=0, **PLAIN)
+    order = plan_batches(pairs, settings).ravel()
+
+    class InOrder(SentenceTransformerTrainer):
+        def get_batch_sampler(self, dataset, *args, **kwargs):
+            sampler = super().get_batch_sampler(dataset, *args, **kwargs)
+            sampler.sampler = range(len(dataset))
+            return sampler
+
+    model = SentenceTransformer(str(base), device="cpu")
+    trainer = InOrder(
+        model,
+        SentenceTransformerTrainingArguments(
+            str(tmp_path),
+            max_steps=60,
+            per_device_train_batch_size=8,
+            learning_rate=0.02,
+            warmup_steps=6,
+            seed=0,
+            use_cpu=True,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+        ),
+        Dataset.from_dict(
+            {
+                "query": [pairs.queries[row] for row in order],
+                "human": [pairs.twins.baseline_texts[pairs.rows[row]] for row in order],
+            }
+        ),
+        loss=MultipleNegativesRankingLoss(model),
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
+    expected = model.state_dict()
+    found = SentenceTransformer(str(plain.path), device="cpu").state_dict()
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_the_same_seed_gives_the_same_weights(base: Path, debiased, tmp_path: Path) -> None:
+    torch.manual_seed(99)
+    random.seed(99)
+    states = random.getstate(), torch.get_rng_state()
+    settings = {"debias_weight": 0.1, "eval_every": 25, **PLAIN}
+    again = train_debiased(
+        base, paired_texts(40), tmp_path / "again", settings=TrainingSettings(**settings)
+    )
+    assert weights(again.path) == weights(debiased.path)
+    assert random.getstate() == states[0]  # the caller's generators are as they were
+    assert torch.equal(torch.get_rng_state(), states[1])
+    other = TrainingSettings(**settings, seed=1)
+    seeded = train_debiased(base, paired_texts(40), tmp_path / "other", settings=other)
+    assert weights(seeded.path) != weights(debiased.path)
+
+
+@pytest.mark.parametrize(
+    ("loss", "rank_columns"), [("margin-mse", "human"), ("cosine", "human"), ("cosine", "both")]
+)
+def test_regressions_learn_the_scores_of_the_untrained_model(
+    base: Path, tmp_path: Path, loss: str, rank_columns: str
+) -> None:
+    settings = TrainingSettings(
+        **(PLAIN | {"hard_negatives": 1}),
+        debias_weight=0.01,
+        loss=loss,
+        rank_columns=rank_columns,
+        eval_every=1 if rank_columns == "human" else None,
+    )
+    trained = train_debiased(base, paired_texts(40), tmp_path / "x", settings=settings)
+    if rank_columns == "human":  # the untrained model predicts its own scores
+        assert trained.history.points[1].rank_loss < 1e-10
+        assert trained.history.points[1].debias_loss > 0
+    before, after = (human_minus_llm(folder) for folder in (base, trained.path))
+    assert after > before + 0.05
+
+
+def human_minus_llm(folder: Path) -> float:
+    queries, human, llm = twin_vectors(folder)
+    return float((queries * (human - llm)).sum(1).mean())
+
+
+def twin_vectors(folder: Path) -> list[np.ndarray]:
+    pairs = training_pairs(paired_texts(40))
+    model = SentenceTransformer(str(folder), device="cpu")
+    texts = (
+        list(pairs.queries),
+        [pairs.twins.baseline_texts[row] for row in pairs.rows],
+        [pairs.twins.source_texts[row] for row in pairs.rows],
+    )
+    return [model.encode(column, normalize_embeddings=True) for column in texts]
+
+
+def test_cosine_of_each_document_by_hand() -> None:
+    loss = CosineOfEachDocument(static_model())
+    query = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    documents = [torch.tensor([[3.0, 4.0], [0.0, 1.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])]
+    labels = torch.tensor([[0.6, 0.5], [1.0, 0.5]])
+    value = loss.compute_loss_from_embeddings([query, *documents], labels)
+    assert value.item() == pytest.approx((0 + 0 + 0.25 + 0.25) / 4)
+
+
+def test_transformers_prompts_maximum_length_and_bf16(encoder_folder: Path, tmp_path: Path) -> None:
+    """A model with dropout, gradient caching and prompts; its own maximum length stays."""
+    prompted = SentenceTransformer(str(encoder_folder), device="cpu")
+    prompted.prompts = {"query": "question : ", "document": "passage : "}
+    prompted.save_pretrained(str(tmp_path / "prompted"), create_model_card=False)
+    settings = TrainingSettings(
+        max_steps=3, batch_size=4, loss="cached-mnrl", max_length=6, precision="bf16"
+    )
+    trained = train_debiased(
+        tmp_path / "prompted", paired_texts(12), tmp_path / "out", settings=settings
+    )
+    assert trained.history.settings["precision"] == "bf16"
+    written = SentenceTransformer(str(trained.path), device="cpu")
+    assert written.max_seq_length == prompted.max_seq_length > 6
+    assert written.prompts == prompted.prompts
+    assert {parameter.dtype for parameter in written.parameters()} == {torch.float32}
+    assert weights(trained.path) != weights(tmp_path / "prompted")
+
+
+# -- what it writes
+
+
+def vectors(folder: Path) -> np.ndarray:
+    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+
+
+def test_the_folder_is_an_ordinary_model(base: Path, debiased) -> None:
+    assert np.abs(vectors(debiased.path) - vectors(base)).max() > 0.01
+    encoder = SentenceEncoder(debiased.path)
+    assert np.allclose(
+        encoder.encode_documents(TEXTS),
+        SentenceTransformer(str(debiased.path)).encode(TEXTS, normalize_embeddings=True),
+        atol=1e-6,
+    )
+    assert encoder.fingerprint != SentenceEncoder(base).fingerprint
+    names = {file.name for file in debiased.path.iterdir()}
+    assert {"modules.json", "README.md", "training_history.json"} <= names
+    assert "progress.json" not in names
+    modules = json.loads((debiased.path / "modules.json").read_text())
+    assert all(row["type"].startswith("sentence_transformers.") for row in modules)
+    assert [path.name for path in debiased.path.parent.iterdir()] == ["debiased"]
+
+
+def test_the_written_model_is_the_trained_one(base: Path, tmp_path: Path, monkeypatch) -> None:
+    from rag_sourcebias.neural import train_run
+
+    live = []
+    load = train_run.load_trainable
+    monkeypatch.setattr(train_run, "load_trainable", lambda f: live.append(load(f)) or live[0])
+    settings = TrainingSettings(max_steps=5, batch_size=8, learning_rate=0.05)
+    trained = train_debiased(base, paired_texts(40), tmp_path / "out", settings=settings)
+    assert np.array_equal(live[0].encode(TEXTS), vectors(trained.path))
+
+
+def test_the_model_card(debiased, plain) -> None:
+    card = (debiased.path / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlibrary_name: sentence-transformers\n")
+    assert 'SentenceTransformer("path/to/debiased")' in card
+    assert "40 triples (query, human document, LLM document) of synthetic-0, 60 steps" in card
+    assert "| debias_weight | 0.1 |" in card
+    before, after = debiased.history.points[0], debiased.history.points[-1]
+    assert f"| before | {before.relative_delta:+.1f} | {100 * before.baseline:.1f} |" in card
+    assert f"| after 60 steps | {after.relative_delta:+.1f} |" in card
+    assert "On synthetic-1, mixed corpus, NDCG@5" in card
+    assert re.search(r"tiny-static, trained to score", card)
+    assert str(debiased.path.parent) not in card
+
+
+def test_a_card_without_judged_data_has_no_numbers(base: Path, tmp_path: Path) -> None:
+    settings = TrainingSettings(max_steps=2, batch_size=8)
+    trained = train_debiased(base, paired_texts(40), tmp_path / "out", settings=settings)
+    card = (trained.path / "README.md").read_text(encoding="utf-8")
+    assert "Not measured in training" in card
+    assert "Relative Δ" not in card
+    assert trained.history.points[-1].relative_delta is None
+    assert trained.history.points[-1].rank_loss > 0
+
+
+def test_another_encoder_may_find_the_negatives(base: Path, tmp_path: Path) -> None:
+    settings = TrainingSettings(max_steps=2, batch_size=8)
+    finder = HashingEncoder()
+    data = paired_texts(40)
+    trained = train_debiased(base, data, tmp_path / "o", settings=settings, untrained=finder)
+    asked = {text for call in finder.calls for text in call}
+    assert set(data.corpus.texts) <= asked
+    assert trained.history.settings["negatives found with"] == "hashing-64"
+
+
+def test_excluded_pairs_and_the_source_are_respected(base: Path, tmp_path: Path) -> None:
+    data = paired_texts(40, sources=("human", "llm:x", "llm:y"))
+    with pytest.raises(DataError, match="several sources"):
+        train_debiased(base, data, tmp_path / "out")
+    trained = train_debiased(
+        base,
+        data,
+        tmp_path / "out",
+        settings=TrainingSettings(batch_size=8, hard_negatives=0),
+        source="llm:y",
+        exclude=[f"p{i}" for i in range(24)],
+        judge=data,
+    )
+    assert trained.history.n_pairs == 16
+    assert trained.history.settings["sources"] == "human, llm:y"
+
+
+# -- what it refuses
+
+
+def test_an_output_that_exists_or_has_no_place(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="exists; name a folder that does not"):
+        train_debiased(base, paired_texts(40), tmp_path)
+    with pytest.raises(DataError, match=r"folder .*missing does not exist"):
+        train_debiased(base, paired_texts(40), tmp_path / "missing" / "out")
+    (tmp_path / "out.training").mkdir()
+    (tmp_path / "out.training" / "notes.txt").write_text("mine")
+    for resume in (True, False):
+        with pytest.raises(DataError, match="something else is there"):
+            train_debiased(base, paired_texts(40), tmp_path / "out", resume=resume)
+    assert (tmp_path / "out.training" / "notes.txt").read_text() == "mine"
+
+
+def test_data_that_cannot_be_trained_on(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InsufficientDataError, match="do not fill one batch of 16"):
+        train_debiased(base, paired_texts(10), out)
+    # What never reached a checkpoint does not stand in the way of other settings.
+    with pytest.raises(InsufficientDataError, match="do not fill one batch of 12"):
+        train_debiased(base, paired_texts(10), out, settings=TrainingSettings(batch_size=12))
+    with pytest.raises(DataError, match="one-sided data"):
+        train_debiased(base, paired_texts(40, sources=("human",)), out)
+    with pytest.raises(DataError, match="no document has the baseline source 'person'"):
+        train_debiased(base, paired_texts(40), out, config=DebiasConfig(baseline_source="person"))
+    with pytest.raises(DataError, match=r"to judge on has sources \['llm:a', 'llm:b'\]"):
+        train_debiased(
+            base,
+            paired_texts(40),
+            out,
+            judge=paired_texts(40, sources=("human", "llm:a", "llm:b")),
+        )
+    assert not out.exists()
+
+
+def test_models_that_cannot_be_trained(base: Path, tmp_path: Path, encoder_folder: Path) -> None:
+    data, out = paired_texts(40), tmp_path / "out"
+    with pytest.raises(DataError, match="there is no model folder"):
+        train_debiased(tmp_path / "nowhere", data, out)
+    with pytest.raises(DataError, match="loss 'cached-mnrl' does not fit this model"):
+        train_debiased(base, data, out, settings=TrainingSettings(loss="cached-mnrl"))
+    whole = SentenceTransformer(str(encoder_folder), device="cpu")
+    unpooled = SentenceTransformer(modules=[whole[0]], device="cpu")
+    unpooled.save_pretrained(str(tmp_path / "unpooled"), create_model_card=False)
+    with pytest.raises(DataError, match="has no pooling module"):
+        train_debiased(tmp_path / "unpooled", data, tmp_path / "out2")
+    fp16 = TrainingSettings(precision="fp16")
+    if not torch.cuda.is_available():
+        with pytest.raises(DataError, match="precision 'fp16' needs a GPU"):
+            train_debiased(base, data, tmp_path / "out3", settings=fp16)
+
+
+def test_no_history_in_other_folders(base: Path) -> None:
+    with pytest.raises(DataError, match=r"training_history\.json does not exist"):
+        read_history(base)
+
+
+def test_untagged_data(base: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from rag_sourcebias.types.documents import DocTags, TagTable
+
+    data = paired_texts(40)
+    tags = TagTable.from_tags((doc_id, DocTags()) for doc_id in data.corpus.doc_ids)
+    with pytest.raises(MissingTagsError):
+        train_debiased(
+            base, replace(data, corpus=replace(data.corpus, tags=tags)), tmp_path / "out"
+        )

@@ -1,0 +1,49 @@
+"""Settings of a debiased training: what is refused, and how they read in a report."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.neural.train_settings import TrainingSettings
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"debias_weight": -1.0}, "debias_weight is -1.0; accepted is a finite number at least 0"),
+        ({"reduction": "max"}, "reduction 'max' is not one of sum, mean"),
+        ({"loss": "triplet"}, "loss 'triplet' is not one of mnrl, cached-mnrl, margin-mse, cosine"),
+        ({"rank_columns": "llm"}, "rank_columns 'llm' is not one of human, both, all"),
+        ({"precision": "int8"}, "precision 'int8' is not one of auto, float32, bf16, fp16"),
+        ({"batch_size": 0}, "batch_size is 0; accepted is a number of at least 1"),
+        ({"max_steps": 0}, "max_steps is 0"),
+        ({"hard_negatives": -1}, "hard_negatives is -1; accepted is a number of at least 0"),
+        ({"epochs": 2, "max_steps": 10}, "epochs is 2 and max_steps 10; give one of them"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0; accepted is a number above 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan"),
+        ({"warmup_ratio": 1.0}, r"warmup_ratio is 1.0; accepted is a number in \[0, 1\)"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1; accepted is a number of at least 0"),
+        ({"loss": "cosine", "rank_columns": "all"}, "loss 'cosine' with rank_columns 'all'"),
+        ({"loss": "margin-mse", "hard_negatives": 0}, "learns margins to hard negatives"),
+        ({"loss": "cosine", "similarity": "dot"}, "accepted is 'cosine'"),
+        ({"batch_size": 1, "hard_negatives": 0}, "has nothing to rank in a batch of 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given: dict, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TrainingSettings(**given)
+
+
+def test_settings_as_a_report_states_them() -> None:
+    stated = TrainingSettings(debias_weight=0.01, max_steps=150, learning_rate=2e-5).to_dict()
+    assert stated["debias_weight"] == "0.01"
+    assert stated["scale"] == "20"
+    assert stated["learning_rate"] == "2e-05"
+    assert stated["max_steps"] == "150"
+    assert "epochs" not in stated
+    assert "max_length" not in stated
+    assert TrainingSettings().to_dict()["epochs"] == "1"
+    assert all(isinstance(value, str) for value in stated.values())

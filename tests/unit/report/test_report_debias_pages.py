@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import re
+from itertools import pairwise
+
+import pytest
+from debias_reports import (
+    BEFORE,
+    debias_dataset,
+    debias_report,
+    empty_report,
+    full_report,
+    plain_report,
+    refused_report,
+    simulated_search,
+    training_runs,
+    unchanged_report,
+)
+from rich.console import Console
+from test_report_pages import HOSTILE, Page
+
+from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report import write_report
+from rag_sourcebias.report.debias import headline, to_html, to_markdown, verdicts
+from rag_sourcebias.report.debias.cards import debias_cards
+from rag_sourcebias.report.debias.choice import standings, transfer_sentence
+from rag_sourcebias.report.debias.names import delta_ends, percent_ends
+from rag_sourcebias.report.debias.run_tables import search_sentence
+from rag_sourcebias.report.debias.terminal import print_report
+from rag_sourcebias.report.debias.verdicts import verdicts_of
+from rag_sourcebias.report.debias.view import caveats, warnings_of
+from rag_sourcebias.report.debias.wording import verdict_sentence, verdict_text
+from rag_sourcebias.report.format import count, delta, p_value, score
+from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.types import DebiasConfig
+
+SECTIONS = {
+    "findings",
+    "skew",
+    "quality",
+    "search",
+    "training",
+    "methods",
+    "reading",
+    "caveats",
+    "data",
+}
+LONG = "多言語-エンコーダ/très-long-modèle-ÅÄÖ-" + "x" * 60 + "-$final$"
+
+
+def named_oddly():
+    """Two systems with long names of which the ends differ, on one data set of an odd name."""
+    systems = {LONG: (0.0, 0.0), f"{LONG}-v2": (-0.1, 0.0)}
+    return debias_report((debias_dataset("Δεδομένα 数据", systems, n=60, seed=2),))
+
+
+REPORTS = {
+    "full": full_report,
+    "plain": plain_report,
+    "refused": refused_report,
+    "unchanged": unchanged_report,
+    "empty": empty_report,
+    "odd names": named_oddly,
+}
+
+
+@functools.cache
+def report_of(name):
+    return REPORTS[name]()
+
+
+@functools.cache
+def page_of(name):
+    return to_html(report_of(name))
+
+
+@pytest.fixture(params=list(REPORTS))
+def name(request):
+    return request.param
+
+
+def plain(text):
+    return text.replace("\\", "").replace("&#39;", "'")
+
+
+def printed(report, width=4000):
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_the_page_is_sound(name):
+    html = page_of(name)
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+    levels = [int(t[1]) for t in page.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    words = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were| of)|inf)\b", words)
+
+
+def test_the_page_loads_nothing(name):
+    html = page_of(name)
+    page = Page(html)
+    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert not [k for _, k, _ in page.attributes if k in ("src", "srcset") or k.startswith("on")]
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "default-src 'none'" in html
+
+
+def numbers_of(report):
+    """Return every number of a report as it should be written."""
+    for dataset in report.datasets:
+        yield count(dataset.n_pairs)
+        for outcome in dataset.outcomes[1:]:
+            for s in outcome.skew:
+                yield from (delta_ends(s.before), delta_ends(s.after), delta_ends(s.change))
+                yield from (p_value(s.p_value), p_value(s.p_adjusted))
+            for q in outcome.quality:
+                yield from (score(q.before), score(q.after), percent_ends(q), p_value(q.p_value))
+    if report.search is not None:
+        for point in report.search.points:
+            yield from (delta_ends(point.relative_delta), score(point.human_only.estimate))
+            yield p_value(point.p_adjusted)
+    for run in report.training:
+        yield from (delta(p.relative_delta) for p in run.points)
+
+
+def test_every_number_is_shown(name):
+    report = report_of(name)
+    for text in (plain(page_of(name)).replace("&lt;", "<"), plain(to_markdown(report))):
+        assert [n for n in numbers_of(report) if n not in text] == []
+
+
+def test_all_outputs_say_what_was_found(name):
+    report = report_of(name)
+    html, markdown, terminal = plain(page_of(name)), plain(to_markdown(report)), printed(report)
+    for text in (html, markdown, terminal):
+        assert headline(report) in text
+        for warning in warnings_of(report):
+            assert warning in text
+        for standing in standings(report):
+            assert transfer_sentence(report, standing) in text
+        if report.search is not None:
+            assert search_sentence(report, report.search) in text
+    for verdict in verdicts(report):
+        assert verdict_text(report, verdict) in html
+        assert verdict_sentence(report, verdict) in markdown
+        assert verdict_sentence(report, verdict) in terminal
+    for where, what in caveats(report):
+        for text in (html, markdown):
+            assert where in text
+            assert what in text.replace("&lt;", "<")
+    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_sections_follow_the_content():
+    ids = {name: set(Page(page_of(name)).ids) & SECTIONS for name in REPORTS}
+    rest = SECTIONS - {"search", "training", "methods"}
+    assert ids["full"] == SECTIONS
+    assert ids["plain"] == ids["refused"] == ids["odd names"] == rest
+    assert ids["unchanged"] == rest - {"quality"}
+    assert ids["empty"] == rest - {"quality", "skew"}
+
+
+def test_every_picture_describes_itself():
+    report, text = report_of("full"), page_of("full")
+    for title in (
+        "Relative Δ before and after on nq-utd",
+        "Change of NDCG@10 on outfox",
+        "Relative Δ against debias weight",
+        "Quality against debias weight",
+        "Training of trained, weight 0.1, weight 0.01",
+    ):
+        assert f">{title}</title>" in text
+    skew = report.datasets[0].outcome("parity offset").skew_at(5)
+    assert f"@5 {delta_ends(skew.before)} to {delta_ends(skew.after)}, significant" in text
+    assert "0.01: " in text
+    assert "0.1: +30.7 [22.6, 38.7], refused." in text
+    assert text.count("</svg>") == 3 + 3 + 2 + 2
+
+
+def test_cards_place_bars_on_one_scale():
+    report = report_of("full")
+    cards = debias_cards(report)
+    assert [c.name for c in cards] == [
+        "projection, 4 directions",
+        "parity offset",
+        "trained, weight 0.1",
+    ]
+    assert [c.standing for c in cards] == ["some", "some", "none"]
+    places = []
+    for card in cards:
+        for row, verdict in zip(card.rows, verdicts_of(report, card.name), strict=True):
+            bar, now = row.bar, verdict.skew.after
+            assert bar.left <= bar.dot <= bar.left + bar.width + 0.01
+            assert bar.solid == verdict.met
+            assert row.new == (verdict.dataset.data.name != "nfcorpus")
+            places += [(now.estimate, bar.dot), (verdict.skew.before.estimate, bar.before)]
+    slopes = [(dot - 50) / value for value, dot in places if abs(value) > 5]
+    assert slopes == pytest.approx([slopes[0]] * len(slopes), rel=0.01)
+
+
+def test_hostile_names_are_escaped():
+    base = full_report()
+
+    def rename(value):
+        if isinstance(value, str):
+            return HOSTILE + value if value in ("parity offset", "nq-utd", BEFORE) else value
+        if isinstance(value, tuple):
+            return tuple(rename(v) for v in value)
+        if dataclasses.is_dataclass(value) and type(value).__name__ not in (
+            "Interval",
+            "NoninferiorityTest",
+        ):
+            fields = {f.name: rename(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            return dataclasses.replace(value, **fields)
+        return value
+
+    search = dataclasses.replace(base.search, notes=(HOSTILE,))
+    run = dataclasses.replace(training_runs(HOSTILE)[0], stopped=HOSTILE, settings={HOSTILE: "1"})
+    report = dataclasses.replace(
+        base,
+        datasets=rename(base.datasets),
+        methods=rename(base.methods),
+        searched=HOSTILE,
+        search_data=HOSTILE,
+        search=search,
+        training=(run,),
+        warnings=(HOSTILE,),
+        environment={HOSTILE: HOSTILE},
+    )
+    text = to_html(report)
+    assert "script" not in Page(text).tags
+    assert "&lt;script&gt;alert(1)" in text
+    marks = to_markdown(report)
+    assert not re.search(r"(?<!\\)<script", marks)
+    assert not re.search(r"(?<!\\)\]\(javascript", marks)
+    assert HOSTILE in printed(report)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_terminal_width(width):
+    report = report_of("full")
+    text = printed(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    for outcome in (o for d in report.datasets for o in d.outcomes):
+        for s in outcome.skew:
+            assert delta(s.after.estimate) in text
+
+
+def test_markup_in_names_is_not_interpreted():
+    data = debias_dataset("x", {"[bold]x[/]": (0.0, 0.0)}, n=60, seed=2)
+    assert "[bold]x[/] on x: " in printed(debias_report((data,)))
+
+
+def test_the_page_of_a_report_read_from_json_is_the_same(tmp_path):
+    path = tmp_path / "report.json"
+    write_report_json(full_report(), path)
+    assert to_markdown(read_report_json(path)) == to_markdown(full_report())
+    write_report_json(plain_report(), path)
+    assert to_html(read_report_json(path)) == page_of("plain")
+
+
+def test_reports_find_this_renderer(tmp_path):
+    assert renderer(plain_report(), "html").to_html is to_html
+    files = write_report(plain_report(), tmp_path / "out", formats=("md", "html"))
+    assert files["html"].read_text(encoding="utf-8") == page_of("plain")
+
+
+def test_a_search_without_choice_or_crossing_and_many_weights():
+    weights = tuple(0.001 * i for i in range(10))
+    search = simulated_search(weights, (0.2,) * 10, (0.0, *(-0.1,) * 9), seeds=1, n=120)
+    assert search.chosen is None
+    assert search.zero_crossing is None
+    report = debias_report((), search=search)
+    text = to_html(report)
+    assert "Relative Δ against weight" in text
+    assert "None was chosen: no weight above 0" in text
+    assert text.count(", refused.") == 9
+    assert search.notes[0] in plain(to_markdown(report))
+
+
+def test_training_without_evaluations_or_with_one_quantity():
+    run = training_runs("t", weights=(0.5,), seeds=(0, 1, 2, 3))
+    bare = [dataclasses.replace(r, points=()) for r in run]
+    text = to_html(debias_report((), training=bare))
+    assert "Training of t" not in text
+    assert "0.5, seed 3" in text
+    only = [
+        dataclasses.replace(
+            r, points=tuple(dataclasses.replace(p, relative_delta=None) for p in r.points)
+        )
+        for r in run
+    ]
+    text = to_html(debias_report((), training=only))
+    assert "Training of t, weight 0.5" in text
+    assert "Relative Δ −" not in text
+
+
+def test_a_single_cutoff_needs_no_second_table():
+    config = DebiasConfig(cutoffs=(5,), quality_cutoff=5, resamples=200)
+    data = debias_dataset("x", {"after": (0.0, 0.0)}, n=60, seed=2, config=config)
+    text = to_html(debias_report((data,), config=config))
+    assert "Quality at every cutoff" not in text
+    assert "change of NDCG@5, %" in text
+
+
+def test_one_system_missing_on_one_data_set():
+    first = debias_dataset("a", {"one": (0.0, 0.0), "two": (0.1, 0.0)}, n=60, seed=2)
+    second = debias_dataset("b", {"two": (0.0, 0.0)}, n=60, seed=3)
+    report = debias_report((first, second))
+    assert [len(c.rows) for c in sorted(debias_cards(report), key=lambda c: c.name)] == [1, 2]
+    assert "two on b" in plain(to_markdown(report))
+
+
+def test_warnings_of_a_data_set_carry_its_name():
+    first, second = (debias_dataset(name, {"t": (0.0, 0.0)}, n=60, seed=2) for name in "ab")
+    warned = dataclasses.replace(first, warnings=("few queries",))
+    report = debias_report((warned, second), warnings=("mind this",))
+    assert warnings_of(report) == ("mind this", "a: few queries")
+    assert warnings_of(debias_report((warned,))) == ("few queries",)
+    for text in (to_html(report), to_markdown(report), printed(report)):
+        assert "a: few queries" in text

@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from debias_reports import (
+    CONFIG,
+    METHODS,
+    debias_dataset,
+    debias_report,
+    full_report,
+    plain_report,
+    refused_report,
+    simulated_search,
+    unchanged_report,
+)
+
+from rag_sourcebias.report.debias import headline, verdicts
+from rag_sourcebias.report.debias.choice import choice_sentence, standings, transfer_sentence
+from rag_sourcebias.report.debias.names import (
+    called,
+    data_name,
+    percent,
+    percent_ends,
+    quality_names,
+    weight_text,
+)
+from rag_sourcebias.report.debias.run_tables import search_sentence
+from rag_sourcebias.report.debias.search_plots import place_of
+from rag_sourcebias.report.debias.skew_plot import skew_limits
+from rag_sourcebias.report.debias.skew_words import goal, skew_sentence
+from rag_sourcebias.report.debias.verdicts import skew_kind, verdicts_of
+from rag_sourcebias.report.debias.wording import (
+    criteria,
+    quality_sentence,
+    role_sentence,
+    short,
+)
+from rag_sourcebias.types import DebiasConfig, DebiasMethod, NoninferiorityTest, QualityChange
+from rag_sourcebias.types.debias_report import SkewChange
+from rag_sourcebias.types.intervals import Interval
+
+NAME = "debiased"
+
+
+def about(estimate, half, n=300):
+    return Interval(
+        estimate=estimate,
+        lower=estimate - half,
+        upper=estimate + half,
+        confidence_level=0.95,
+        method="delta",
+        n_labeled=n,
+    )
+
+
+def skewed(before, after, half=5.0, *, p=0.001):
+    change = None if before is None or after is None else about(after - before, 4)
+    return SkewChange(
+        cutoff=5,
+        before=None if before is None else about(before, half),
+        after=None if after is None else about(after, half),
+        change=change,
+        p_value=p,
+        p_adjusted=p,
+        refusal="too few queries" if after is None else None,
+    )
+
+
+def quality(name, change, *, half=0.5, passed=True, needed=None):
+    """Return a change of a mean of 0.5 in percent, ± ``half`` percent."""
+    test = NoninferiorityTest(
+        quality=name,
+        relative_margin=0.01,
+        level=0.05,
+        change=change,
+        lower=change - half,
+        p_value=0.01 if passed else 0.5,
+        n_queries=300,
+        n_seeds=1,
+        n_needed=needed,
+    )
+    return QualityChange(
+        quality=name,
+        cutoff=10,
+        before=0.5,
+        after=0.5 * (1 + change / 100),
+        difference=about(change / 200, half / 200),
+        p_value=0.2,
+        test=test,
+    )
+
+
+KEPT = (quality("human-only", 0.2), quality("llm-only", -0.3), quality("mixed", 0.1))
+
+
+def report_with(*cases, method=None, names=None, n_seen=0):
+    """Return a report of one changed system with one data set per (skew, qualities)."""
+    base = debias_dataset("x", {NAME: (0.0, 0.0)}, n=40, seed=2, n_seen=n_seen)
+    datasets = []
+    for place, (skew, qualities) in enumerate(cases):
+        outcome = dataclasses.replace(base.outcomes[1], skew=(skew,), quality=qualities)
+        unchanged = dataclasses.replace(
+            base.outcomes[0], skew=(SkewChange(cutoff=5, before=None, after=skew.before),)
+        )
+        data = dataclasses.replace(base.data, name=(names or "abcdef")[place])
+        datasets.append(dataclasses.replace(base, data=data, outcomes=(unchanged, outcome)))
+    report = debias_report((), methods=() if method is None else (method,))
+    return dataclasses.replace(report, datasets=tuple(datasets))
+
+
+def method(fitted_on="", **settings):
+    return DebiasMethod(name=NAME, kind="model", settings=settings, fitted_on=fitted_on)
+
+
+def only(report):
+    (found,) = verdicts(report)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "half", "kind", "says"),
+    [
+        (-12, 1.5, 5, "reached", "it reaches 0 ± 3, and the interval covers 0"),
+        (-2, 1.5, 5, "reached", "it was and stays within 0 ± 3, and the interval covers 0"),
+        (-12, 1.5, 9.1, "uncertain", "the estimate is within 0 ± 3, but an interval of ±9.1"),
+        (-12, 2.5, 2, "close", "within 0 ± 3, though the interval excludes 0: a rest is left"),
+        (-12, -6, 5, "missed", "it misses 0 ± 3."),
+        (-12, -6, 7, "missed", "it misses 0 ± 3, though 0 is within the interval."),
+        (-12, -20, 5, "missed", "further from 0 than before."),
+        (-2, -20, 5, "missed", "it leaves 0 ± 3, where it was before."),
+        (-12, 8, 5, "overcorrected", "to the other side, where human-written text ranks higher."),
+        (-12, 8, 9, "overcorrected", "ranks higher; 0 is still within the interval."),
+        (-12, 30, 9, "overcorrected", "ranks higher, further off than before."),
+        (12, -8, 5, "overcorrected", "where LLM-written (llama-2) text ranks higher."),
+        (None, 8, 5, "missed", "is +8.0 [3.0, 13.0]; what it was before is not known"),
+        (-12, None, 5, "unknown", "has no interval after the change (too few queries)."),
+    ],
+)
+def test_what_is_said_of_relative_delta(before, after, half, kind, says):
+    report = report_with((skewed(before, after, half), KEPT))
+    found = only(report)
+    assert found.kind == kind
+    assert says in skew_sentence(report, found)
+    assert found.met == (kind in ("reached", "uncertain"))
+    assert found.proven == (kind == "reached")
+
+
+def test_a_change_with_p_values_adjusted_or_not_or_none():
+    skew = skewed(-12, 1)
+    said = []
+    for changes in (
+        {},
+        {"p_adjusted": None},
+        {"p_adjusted": None, "p_value": None},
+        {"change": None},
+    ):
+        report = report_with((dataclasses.replace(skew, **changes), KEPT))
+        text = skew_sentence(report, only(report))
+        said.append(text[text.index("6.0]") + 4 : text.index(": it reaches")])
+    assert said == [
+        " (change +13.0 [9.0, 17.0], adjusted p = 0.001)",
+        " (change +13.0 [9.0, 17.0], p = 0.001)",
+        " (change +13.0 [9.0, 17.0])",
+        "",
+    ]
+
+
+def test_how_many_queries_would_narrow_the_interval():
+    report = report_with((skewed(-12, 1, 18), KEPT))
+    said = skew_sentence(report, only(report))
+    assert "about 1,200 queries instead of 300 would narrow it to ±9" in said
+
+
+def test_other_targets_and_tolerances():
+    config = DebiasConfig(target=-5, tolerance=1.5)
+    assert goal(config) == "−5 ± 1.5"
+    assert skew_kind(config, skewed(-12, -6, 2)) == "reached"
+    assert skew_kind(config, skewed(-12, -1, 2)) == "overcorrected"
+    assert goal(CONFIG) == "0 ± 3"
+
+
+def test_a_change_that_may_be_chance_is_called_that():
+    report = report_with((skewed(-12, -20, p=0.4), KEPT))
+    found = only(report)
+    assert "adjusted p = 0.400, not significant" in skew_sentence(report, found)
+    assert short(report, found) == "target not reached; quality kept"
+    report = report_with((skewed(-12, -20, p=0.01), KEPT))
+    assert short(report, only(report)) == "further off than before; quality kept"
+
+
+@pytest.mark.parametrize(
+    ("qualities", "met", "proven", "says"),
+    [
+        (KEPT, True, True, "a loss of 1% or more is excluded for all three."),
+        (
+            (KEPT[0], quality("llm-only", -0.8, passed=False, needed=900), KEPT[2]),
+            True,
+            False,
+            "excluded for human-only and mixed; LLM-only may have lost up to 1.3% (about 900 "
+            "queries instead of 300 could settle it).",
+        ),
+        (
+            (quality("human-only", -1.04, passed=False), *KEPT[1:]),
+            True,
+            False,
+            "human-only −1.0%",
+        ),
+        ((quality("human-only", -1.2, passed=False), *KEPT[1:]), False, False, "up to 1.7%."),
+        (
+            (*KEPT[:2], quality("mixed", -0.2)),
+            False,
+            False,
+            "a loss of 1% or more is excluded for all three.",
+        ),
+        (
+            (quality("human-only", -4, passed=False), *KEPT[1:]),
+            False,
+            False,
+            "human-only is shown to lose more than that.",
+        ),
+        ((), False, False, "Quality was not measured."),
+    ],
+)
+def test_what_is_said_of_quality(qualities, met, proven, says):
+    report = report_with((skewed(-12, 1), qualities))
+    found = only(report)
+    assert says in quality_sentence(report, found)
+    assert (found.met, found.proven) == (met, proven)
+
+
+def test_all_lost_and_none_tested():
+    lost = tuple(quality(q, -5, passed=False) for q in ("human-only", "llm-only", "mixed"))
+    report = report_with((skewed(-12, 1), lost))
+    assert short(report, only(report)) == "target reached; quality lost"
+    assert "human-only, LLM-only and mixed are shown to lose" in quality_sentence(
+        report, only(report)
+    )
+    report = report_with((skewed(-12, 1), (*KEPT[:2], quality("mixed", -1.4, passed=False))))
+    assert short(report, only(report)) == "target reached; mixed quality falls"
+    untested = tuple(dataclasses.replace(q, test=None, refusal="too few") for q in KEPT)
+    report = report_with((skewed(-12, 1), untested))
+    assert short(report, only(report)) == "target reached; quality not tested"
+    assert "mixed was not tested (too few)" in quality_sentence(report, only(report))
+
+
+@pytest.mark.parametrize(
+    ("fitted_on", "settings", "n_seen", "role", "says"),
+    [
+        ("", {}, 0, "unknown", "It is not known what the method was fitted on."),
+        ("", {}, 4, "overlap", "4 of 40 judged pairs were seen in fitting"),
+        ("a", {}, 0, "fitted", "fitted on these data, though on none of the judged pairs."),
+        ("a", {}, 4, "fitted", "these data; 4 of 40 judged pairs were seen in fitting"),
+        ("b", {}, 0, "transfer", "A transfer test: the method was fitted on b."),
+        ("b", {}, 4, "overlap", "4 of 40 judged pairs were seen in fitting"),
+        ("a", {"source": "llm:gpt-4"}, 0, "transfer", "fitted on other generating models."),
+        ("a", {"source": "llm:llama-2"}, 0, "fitted", "fitted on these data"),
+    ],
+)
+def test_whether_the_data_are_new(fitted_on, settings, n_seen, role, says):
+    report = report_with(
+        (skewed(-12, 1), KEPT), method=method(fitted_on, **settings), n_seen=n_seen
+    )
+    found = only(report)
+    assert found.role == role
+    assert says in role_sentence(report, found)
+
+
+def test_whether_it_transfers():
+    good, bad = (skewed(-12, 1), KEPT), (skewed(-12, -20), KEPT)
+    said = {}
+    for name, cases in {
+        "to all": (good, good, good),
+        "to one": (good, good, bad),
+        "to none": (good, bad, bad),
+        "not tested": (good,),
+        "perhaps": (good, (skewed(-12, 1, 20), KEPT)),
+        "chance": (good, (skewed(-12, -20, p=0.4), KEPT)),
+        "nearer": (good, (skewed(-12, -6), KEPT)),
+        "past": (good, (skewed(-12, 6), KEPT)),
+        "close": (good, (skewed(-12, -2, 1), KEPT)),
+        "refused": (good, (skewed(-12, None), KEPT)),
+        "costs": (good, (skewed(-12, 1), (quality("human-only", -4), *KEPT[1:]))),
+    }.items():
+        report = report_with(*cases, method=method("a"))
+        said[name] = transfer_sentence(report, standings(report)[0])
+    assert said == {
+        "to all": "debiased transfers to b and c.",
+        "to one": "debiased meets the criteria on new data on b, not on c (Relative Δ −12.0 to "
+        "−20.0, worse than before).",
+        "to none": "debiased is not shown to transfer: it fails on b and c (Relative Δ −12.0 to "
+        "−20.0, worse than before; −12.0 to −20.0, worse than before).",
+        "not tested": "debiased was fitted on a and not tested on data that are new to it: whether "
+        "it transfers is not known.",
+        "perhaps": "debiased appears to transfer to b, but the interval of Relative Δ is wide.",
+        "chance": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −20.0, "
+        "not a significant change).",
+        "nearer": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −6.0, "
+        "nearer, but not near enough).",
+        "past": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to +6.0, past "
+        "the target).",
+        "close": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −2.0, "
+        "near, but a rest is measurable).",
+        "refused": "debiased is not shown to transfer: it fails on b (Relative Δ not measured).",
+        "costs": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to +1.0, but "
+        "quality falls).",
+    }
+
+
+def test_which_method_is_best():
+    report = full_report()
+    assert choice_sentence(report) == (
+        "Of 3 changed systems “projection, 4 directions” meets all criteria on nfcorpus (1 of 3 "
+        "data sets); so does “parity offset” on nq-utd (by its estimates)."
+    )
+    good, bad = (skewed(-12, 1), KEPT), (skewed(-12, -20), KEPT)
+    assert choice_sentence(report_with(good)) == "debiased meets all criteria on a."
+    assert choice_sentence(report_with(bad)) == "debiased does not meet all criteria."
+    assert choice_sentence(report_with(bad, bad)) == (
+        "debiased does not meet all criteria on either data set."
+    )
+    assert choice_sentence(report_with(*[good] * 5)) == (
+        "debiased meets all criteria on 5 of 5 data sets."
+    )
+    assert choice_sentence(report_with(bad, bad, bad)).endswith("criteria on any data set.")
+    assert choice_sentence(debias_report(())) == "No changed system was compared."
+    base = report_with(good)
+    before, after = base.datasets[0].outcomes
+    copies = [
+        dataclasses.replace(after, scores=dataclasses.replace(after.scores, name=f"s{i}"))
+        for i in range(6)
+    ]
+    every = dataclasses.replace(base.datasets[0], outcomes=(before, *copies))
+    many = dataclasses.replace(base, datasets=(every,))
+    assert "; so do s" in choice_sentence(many)
+    assert choice_sentence(many).endswith("and 2 more elsewhere.")
+    two = debias_dataset("x", {"worse": (0.2, 0.0), "bad": (0.25, 0.0)}, n=200, seed=4)
+    assert choice_sentence(debias_report((two,))) == (
+        "None of 2 changed systems meets all criteria; worse comes nearest to the target."
+    )
+
+
+def test_the_headline_names_numbers_and_transfer():
+    good, bad = (skewed(-12, 1), KEPT), (skewed(-12, -20), KEPT)
+    report = report_with(good, bad, method=method("a"))
+    assert headline(report) == (
+        "debiased meets all criteria on a (1 of 2 data sets). With it Relative Δ of NDCG@5 goes "
+        "from −12.0 to +1.0 [−4.0, 6.0] on a, where it was fitted (worst NDCG@10: LLM-only −0.3%); "
+        "from −12.0 to −20.0 [−25.0, −15.0] on b, which is new to it (worst NDCG@10: LLM-only "
+        "−0.3%). debiased is not shown to transfer: "
+        "it fails on b (Relative Δ −12.0 to −20.0, worse than before)."
+    )
+    report = report_with(good)
+    assert "(NDCG@10: human-only +0.2%, LLM-only −0.3%, mixed +0.1%)" in headline(report)
+    assert "; 2 more data sets below." in headline(report_with(*[good] * 5))
+
+
+def test_headlines_of_little():
+    assert headline(debias_report(())) == "Nothing was compared."
+    start = headline(unchanged_report())
+    assert start.startswith("No changed system was compared. As it is, Relative Δ of NDCG@5 is −")
+    assert headline(refused_report()) == (
+        "debiased does not meet all criteria. It is not known on which data debiased was fitted, "
+        "so nothing here is a proof of transfer."
+    )
+
+
+def test_criteria_name_the_settings():
+    config = DebiasConfig(
+        baseline_source="expert", skew_cutoff=3, tolerance=2, relative_margin=0.025
+    )
+    report = dataclasses.replace(plain_report(), config=config)
+    assert quality_names(report)["human-only"] == "expert-only"
+    assert criteria(report) == (
+        "Relative Δ of NDCG@3 within 2 points of 0 and its interval covers 0; expert-only and "
+        "LLM-only NDCG@10 fall by at most 2.5%, mixed NDCG@10 does not fall"
+    )
+
+
+def test_systems_keep_the_order_of_their_methods():
+    report = full_report()
+    assert [m.name for m in METHODS] == list(dict.fromkeys(v.system for v in verdicts(report)))
+    turned = dataclasses.replace(report, methods=METHODS[::-1])
+    assert verdicts(turned)[0].system == METHODS[-1].name
+    assert len(verdicts_of(report, "parity offset")) == 3
+
+
+def test_names_and_numbers():
+    assert called("a-b") == "a-b"
+    assert called("a b") == "“a b”"
+    assert percent(None) == "undefined"
+    assert percent_ends(KEPT[1]) == "−0.3% [−0.8, 0.2]"
+    assert [weight_text(w) for w in (0, 0.01, 1e-5, 1)] == ["0", "0.01", "1e−5", "1"]
+    first = debias_dataset("x", {}, n=30, seed=2)
+    second = debias_dataset("x", {}, n=30, seed=2, other="llm:gpt-4")
+    report = debias_report((first, second))
+    assert [data_name(report, d) for d in report.datasets] == [
+        "x, LLM-written (llama-2)",
+        "x, LLM-written (gpt-4)",
+    ]
+
+
+def test_the_scale_holds_what_decides():
+    wild = dataclasses.replace(skewed(-12, 1, 150), cutoff=1)
+    report = report_with((skewed(-12, 40), KEPT))
+    outcome = report.datasets[0].outcomes[1]
+    both = dataclasses.replace(outcome, skew=(wild, *outcome.skew))
+    dataset = dataclasses.replace(report.datasets[0], outcomes=(both,))
+    low, high = skew_limits(dataclasses.replace(report, datasets=(dataset,)))
+    assert -22 < low < -17
+    assert 45 < high < 50
+
+
+def test_places_of_weights_between_categories():
+    weights = [0.0, 0.001, 0.1]
+    assert place_of(0.0005, weights) == pytest.approx(0.5)
+    assert place_of(0.1, weights) == 2
+
+
+def test_what_a_search_found():
+    report, search = full_report(), simulated_search()
+    said = search_sentence(report, search)
+    assert "6 values of debias weight were tried on nfcorpus, 3 seeds each. Chosen is 0.01" in said
+    assert "Relative Δ meets the target at 0.027 [0.0098, 0.046]." in said
+    split = dataclasses.replace(search, split=True, chosen=None, refusal="not confirmed")
+    said = search_sentence(dataclasses.replace(report, searched="", search_data=""), split)
+    assert said.startswith("6 values of weight were tried, 3 seeds each. None was chosen: not")
+    assert said.endswith("Choice and curve rest on different queries.")
