@@ -252,6 +252,8 @@ def test_all_lost_and_none_tested():
         ("a", {}, 0, "fitted", "fitted on these data, though on none of the judged pairs."),
         ("a", {}, 4, "fitted", "these data; 4 of 40 judged pairs were seen in fitting"),
         ("b", {}, 0, "transfer", "A transfer test: the method was fitted on b."),
+        ("a/train", {}, 0, "held out", "None of its judged pairs was seen in fitting, on a/train."),
+        ("a/train", {}, 7, "overlap", "judged pairs were seen in fitting"),
         ("b", {}, 4, "overlap", "4 of 40 judged pairs were seen in fitting"),
         ("a", {"source": "llm:gpt-4"}, 0, "transfer", "fitted on other generating models."),
         ("a", {"source": "llm:llama-2"}, 0, "fitted", "fitted on these data"),

@@ -60,7 +60,11 @@ def _clause(report: DebiasReport, verdict: DebiasVerdict, *, brief: bool) -> str
     if before is not None:
         text = f"from {delta(before.estimate)} {text}"
     cost = _cost(report, verdict, brief=brief)
-    role = {"fitted": ", where it was fitted", "transfer": ", which is new to it"}
+    role = {
+        "fitted": ", where it was fitted",
+        "held out": ", on pairs that it was not fitted on",
+        "transfer": ", which is new to it",
+    }
     where = f"{called(data_name(report, verdict.dataset))}{role.get(verdict.role, '')}"
     return f"{text} on {where}{cost}"
 

@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+_NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}
+
+
 def verdicts_table(report: DebiasReport) -> Table:
     """Return every system on every data set with its verdict."""
     names = quality_names(report)
@@ -49,7 +52,7 @@ def verdicts_table(report: DebiasReport) -> Table:
             v.system,
             data_name(report, v.dataset),
             short(report, v),
-            {"transfer": "yes", "fitted": "no", "overlap": "no"}.get(v.role, "not known"),
+            _NEW.get(v.role, "not known"),
             MISSING if v.skew.before is None else number(v.skew.before.estimate, signed=True),
             delta_ends(v.skew.after),
             *(

@@ -34,7 +34,7 @@ __all__ = [
 
 SkewKind = Literal["reached", "uncertain", "close", "missed", "overcorrected", "unknown"]
 QualityKind = Literal["kept", "open", "lost", "unknown"]
-Role = Literal["fitted", "overlap", "transfer", "unknown"]
+Role = Literal["fitted", "overlap", "held out", "transfer", "unknown"]
 WIDE = 3.0
 """Half widths of more than this many tolerances say little."""
 
@@ -65,8 +65,8 @@ class DebiasVerdict:
         else is possible.
     quality : tuple of QualityVerdict
     role : Role
-        Whether the data set is the one the method was fitted on, shares pairs with it, is new to
-        the method, or whether that is not known.
+        Whether the data set is the one the method was fitted on, shares pairs with it, is another
+        split of it without a pair in common, is new to the method, or whether that is not known.
     met : bool
         Whether every criterion holds by the estimates, the interval of the skew included.
     proven : bool
@@ -183,4 +183,12 @@ def _role(method: DebiasMethod | None, dataset: DebiasDataset, n_seen: int) -> R
         # Fitted on the same data, but on the texts of another generating model.
         other_model = source.startswith("llm:") and source != dataset.other
         return "transfer" if other_model and not n_seen else "fitted"
-    return "overlap" if n_seen else "transfer"
+    if n_seen:
+        return "overlap"
+    fitted, judged = (_collection(name) for name in (method.fitted_on, dataset.data.name))
+    return "held out" if fitted == judged else "transfer"
+
+
+def _collection(name: str) -> str:
+    """Name of the data without its split."""
+    return name.partition("/")[0]

@@ -122,6 +122,8 @@ def role_sentence(report: DebiasReport, verdict: DebiasVerdict) -> str:
         same = method.fitted_on == verdict.dataset.data.name
         what = "other generating models" if same else method.fitted_on
         return f"A transfer test: the method was fitted on {what}."
+    if verdict.role == "held out" and method is not None:
+        return f"None of its judged pairs was seen in fitting, on {method.fitted_on}."
     if verdict.role == "fitted":
         text = "The method was fitted on these data"
         return f"{text}; {overlap}." if overlap else f"{text}, though on none of the judged pairs."
