@@ -38,7 +38,10 @@ class Run:
                 stage(f"  {name}: encoded {done:,} of {total:,}")
 
         def spec_for(_: Dataset) -> DenseSpec:
-            model = CachedEncoder(SentenceEncoder(self.place), VectorCache(vectors), progress=told)
+            # Judged in the precision it was trained in: in float32 a run takes twice as long.
+            low = self.history.settings["precision"] == "bf16"
+            encoder = SentenceEncoder(self.place, dtype="bfloat16" if low else "float32")
+            model = CachedEncoder(encoder, VectorCache(vectors), progress=told)
             return DenseSpec(model, name=name)
 
         described = DebiasMethod(

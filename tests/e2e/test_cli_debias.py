@@ -175,6 +175,9 @@ def test_search_writes_what_it_chose(folder: Path, over: str) -> None:
         full = report.methods[0]
         assert full.settings["share"] == f"{search.chosen:g}"
         assert read_parity(folder / output).sources == (LLM,)
+        kept = report.datasets[0].outcomes[1].quality_at("human-only", 10).test
+        assert kept is not None
+        assert kept.note == "unchanged by construction"
     assert f"chosen on {report.search_data}" in " ".join(report.warnings)
 
 

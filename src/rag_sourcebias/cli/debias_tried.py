@@ -120,6 +120,7 @@ class TriedOffsets:
         from rag_sourcebias.audit.debias_variants import calibration_variants
 
         self._job = job
+        self._first = DenseSpec(before)
         fitted = fit_parity_calibration(
             job.fitting.judged,
             before,
@@ -129,13 +130,13 @@ class TriedOffsets:
             exclude=job.excluded,
         )
         self.variants: Sequence[DebiasVariant] = calibration_variants(
-            DenseSpec(before), fitted, shares=values
+            self._first, fitted, shares=values
         )
 
     def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
         """Return the retriever with its calibrated scores."""
-        spec = cast("RescoredSpec", variant.spec)
-        return RescoredSpec(spec.first, spec.rescorer, name=name)
+        # over the first stage itself: a report tells from it what cannot have changed
+        return RescoredSpec(self._first, _calibration(variant), name=name)
 
     def write(self, variant: DebiasVariant, path: Path) -> None:
         """Write the calibration as JSON."""
