@@ -116,7 +116,7 @@ def fit_parity_calibration(
     within the first 100 / quantiles of all: ``nfcorpus`` train queries −10.5 / −2.6 / −0.5 / −0.3
     (±3.3), dev −11.7 / −2.3 / +0.6 / +0.9 (±9), documents not fitted on (mean of two folds) −8.1 /
     −1.0 / +0.9 / +1.1 (±3.5 each), ``nq-utd`` with the fit of ``nfcorpus`` −13.7 / −7.2 / −5.3 /
-    −5.3 (±15). The default was chosen with these figures in view, so those of dev and ``nq-utd`` are
+    −5.3 (±15). The default was chosen with these figures in view: those of dev and ``nq-utd`` are
     no untouched test. Another language model may have a gap of the other sign: the same fit takes
     ``crowdrag-rewrites`` from +14.2 to +16.7.
     """
