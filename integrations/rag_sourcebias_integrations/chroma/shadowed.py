@@ -12,7 +12,8 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import guarded
 from rag_sourcebias.instrument.metadata_tags import MetadataTags
 from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner, Side
+from rag_sourcebias.instrument.shadow_controls import ShadowControls
+from rag_sourcebias.instrument.shadow_runner import ShadowRunner
 from rag_sourcebias.tagging.store import TagStore
 from rag_sourcebias.types import DocTags
 
@@ -21,7 +22,7 @@ __all__ = ["ShadowedCollection"]
 _NO_TEXT = "query without text"
 
 
-class ShadowedCollection:
+class ShadowedCollection(ShadowControls):
     """One of two collections answers; the other is asked afterwards and compared with it.
 
     Everything but ``query`` is that of the collection that answers, so what is added or deleted
@@ -88,32 +89,6 @@ class ShadowedCollection:
             rng=rng,
         )
         self._signature = inspect.signature(current.query)
-
-    @property
-    def comparison(self) -> ShadowComparison:
-        """What was found so far; failures and drops are counted in its ``dropped``."""
-        return self._runner.comparison
-
-    @property
-    def active(self) -> Side:
-        """Which one answers: "current" or "candidate"."""
-        return self._runner.active
-
-    def switch(self) -> None:
-        """Let the candidate answer from the next query on; the current one becomes the shadow."""
-        self._runner.switch()
-
-    def roll_back(self) -> None:
-        """Let the current one answer again."""
-        self._runner.roll_back()
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queries so far were compared; False when ``timeout`` seconds passed."""
-        return self._runner.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Compare no more, and wait up to ``timeout`` seconds; the active one goes on answering."""
-        self._runner.close(timeout)
 
     def query(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Return what the active collection returns."""

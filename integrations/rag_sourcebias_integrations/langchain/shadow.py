@@ -19,7 +19,8 @@ from pydantic import ConfigDict, PrivateAttr
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.metadata_tags import MetadataTags
 from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner, Side
+from rag_sourcebias.instrument.shadow_controls import ShadowControls
+from rag_sourcebias.instrument.shadow_runner import ShadowRunner
 from rag_sourcebias.types import DocTags
 from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
 
@@ -30,7 +31,7 @@ _configurable: ContextVar[Mapping[str, Any]] = ContextVar(
 )
 
 
-class ShadowedRetriever(BaseRetriever):
+class ShadowedRetriever(ShadowControls, BaseRetriever):
     """One of two retrievers answers; the other is asked afterwards and compared with it.
 
     The application gets the very documents of the one that answers, or its exception. The other
@@ -122,32 +123,6 @@ class ShadowedRetriever(BaseRetriever):
         )
         super().__init__(current=both[0], candidate=both[1], doc_id=doc_id, **options)
         self._runner = runner
-
-    @property
-    def comparison(self) -> ShadowComparison:
-        """What was found so far; failures and drops are counted in its ``dropped``."""
-        return self._runner.comparison
-
-    @property
-    def active(self) -> Side:
-        """Which one answers: "current" or "candidate"."""
-        return self._runner.active
-
-    def switch(self) -> None:
-        """Let the candidate answer from the next query on; the current one becomes the shadow."""
-        self._runner.switch()
-
-    def roll_back(self) -> None:
-        """Let the current one answer again."""
-        self._runner.roll_back()
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queries so far were compared; False when ``timeout`` seconds passed."""
-        return self._runner.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Compare no more, and wait up to ``timeout`` seconds; the active one goes on answering."""
-        self._runner.close(timeout)
 
     # Overridden because a retriever does not see the configurable fields it is called with.
     def invoke(self, input: str, config: Any = None, **kwargs: Any) -> list[Any]:  # noqa: ANN401

@@ -14,6 +14,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import guarded
 from rag_sourcebias.instrument.metadata_tags import MetadataTags
 from rag_sourcebias.instrument.shadow import ShadowComparison
+from rag_sourcebias.instrument.shadow_controls import ShadowControls
 from rag_sourcebias.instrument.shadow_runner import ShadowRunner, Side
 from rag_sourcebias.tagging import TagStore
 from rag_sourcebias.types import DocTags
@@ -21,7 +22,7 @@ from rag_sourcebias.types import DocTags
 __all__ = ["ShadowedRetriever"]
 
 
-class ShadowedRetriever(BaseRetriever):
+class ShadowedRetriever(ShadowControls, BaseRetriever):
     """One of two retrievers answers; the other is asked afterwards and compared with it.
 
     The application gets the very nodes of the one that answers, or its exception. The other one is
@@ -101,32 +102,6 @@ class ShadowedRetriever(BaseRetriever):
             rng=rng,
         )
         super().__init__(callback_manager=getattr(current, "callback_manager", None))
-
-    @property
-    def comparison(self) -> ShadowComparison:
-        """What was found so far; failures and drops are counted in its ``dropped``."""
-        return self._runner.comparison
-
-    @property
-    def active(self) -> Side:
-        """Which one answers: "current" or "candidate"."""
-        return self._runner.active
-
-    def switch(self) -> None:
-        """Let the candidate answer from the next query on; the current one becomes the shadow."""
-        self._runner.switch()
-
-    def roll_back(self) -> None:
-        """Let the current one answer again."""
-        self._runner.roll_back()
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queries so far were compared; False when ``timeout`` seconds passed."""
-        return self._runner.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Compare no more, and wait up to ``timeout`` seconds; the active one goes on answering."""
-        self._runner.close(timeout)
 
     # LlamaIndex passes query_bundle by name: another name would fail, in the async path only.
     def _retrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
