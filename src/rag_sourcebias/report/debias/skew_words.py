@@ -79,7 +79,9 @@ def _change(report: DebiasReport, verdict: DebiasVerdict) -> str:
     p, name = verdict.skew.p_adjusted, "adjusted p"
     if p is None:
         p, name = verdict.skew.p_value, "p"
-    text = f"{delta(change.estimate)} {interval(change)}"
+    # With few changed queries the interval is wide although p is small: it allows for rare ones.
+    few = f", {', '.join(change.notes)}" if change.method == "rare changes" else ""
+    text = f"{delta(change.estimate)} {interval(change)}{few}"
     if p is None:
         return f" (change {text})"
     sign = "" if significant(report, verdict.skew) else ", not significant"
