@@ -268,6 +268,15 @@ def test_whether_the_data_are_new(fitted_on, settings, n_seen, role, says):
     assert says in role_sentence(report, found)
 
 
+def test_few_changed_queries_are_named():
+    case = skewed(-12, -4)
+    change = dataclasses.replace(
+        case.change, method="rare changes", notes=("only 9 of 300 queries changed",)
+    )
+    report = report_with((dataclasses.replace(case, change=change), KEPT))
+    assert "only 9 of 300 queries changed, adjusted p" in skew_sentence(report, only(report))
+
+
 def test_whether_it_transfers():
     good, bad = (skewed(-12, 1), KEPT), (skewed(-12, -20), KEPT)
     said = {}
