@@ -50,7 +50,9 @@ class Fixed(BaseRetriever):
         self.found = [
             NodeWithScore(
                 node=TextNode(
-                    id_=n, text="t", metadata={"rsb_source": "human" if n == "h" else "llm:x"}
+                    id_=n,
+                    text=f"text {n}",
+                    metadata={"rsb_source": "human" if n == "h" else "llm:x"},
                 ),
                 score=1.0,
             )
