@@ -1,0 +1,1 @@
+"""Paired corpora: documents and their rewrites by a language model, validated."""

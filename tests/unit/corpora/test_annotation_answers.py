@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.corpora.annotate import annotation_sheet
+from rag_sourcebias.corpora.annotate_read import read_annotations
+from rag_sourcebias.corpora.annotate_write import write_annotation_sheets
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.annotations import Annotations, AnnotationUnit
+
+SOURCES = [("human", "llm:a"), ("llm:b", "human")]
+UNITS = [
+    AnnotationUnit(
+        unit_id=f"u{i}",
+        texts=(f"=first {i}, 'quoted'\n\n line", f"-second {i}; text"),
+        sources=SOURCES[i % 2],
+        query=f"what is {i}?",
+    )
+    for i in range(8)
+]
+
+
+@pytest.fixture
+def written(tmp_path):
+    plan = annotation_sheet(UNITS, annotators=("ann", "bob"), overlap=0.5, rng=1)
+    files = write_annotation_sheets(plan, tmp_path / "out")
+    return plan, files, tmp_path / "out"
+
+
+def wanted(unit, annotator):
+    """What an annotator thinks, in terms of sources."""
+    return (*UNITS[int(unit.unit_id[1:])].sources, "equal")[(int(unit.unit_id[1:]) + annotator) % 3]
+
+
+def answer(plan, row, name="relevance"):
+    unit = plan.units[row.unit]
+    thought = wanted(unit, row.annotator)
+    if thought == "equal":
+        return "equal"
+    return "AB"[[unit.sources[i] for i in row.order].index(thought)]
+
+
+def read_csv(path):
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+
+
+def save_csv(path, rows, delimiter=","):
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_bytes(out.getvalue().encode())
+
+
+def fill_csv(plan, path, *, skip=(), spell=str, delimiter=","):
+    by_id = {row.row_id: row for row in plan.key.rows}
+    rows = read_csv(path)
+    for row in rows:
+        given = answer(plan, by_id[row["row_id"]])
+        for column in row:
+            if column.startswith("relevance") and row["row_id"] not in skip:
+                row[column] = spell(given)
+            if column.startswith("quality"):
+                row[column] = "equal"
+    save_csv(path, rows, delimiter)
+
+
+def page_answers(plan, annotator, entries=None):
+    """The text that the page downloads."""
+    if entries is None:
+        entries = [
+            {"row_id": r.row_id, "relevance": answer(plan, r), "quality": "equal"}
+            for r in plan.rows_of(annotator)
+        ]
+    name = plan.key.annotators[annotator]
+    lines = ",\n".join("  " + json.dumps(e) for e in entries)
+    return (
+        f'{{\n"format": "rag-sourcebias answers",\n"sheet": "{plan.key.sheet_id}",\n'
+        f'"annotator": "{name}",\n"answers": [\n{lines}\n]}}\n'
+    )
+
+
+def check(plan, annotations):
+    table = annotations.table("relevance")
+    for row in plan.key.rows:
+        thought = wanted(plan.units[row.unit], row.annotator)
+        assert table.categories[table.codes[row.unit, row.annotator]] == thought
+    asked = {(row.unit, row.annotator) for row in plan.key.rows}
+    for place in np.ndindex(*table.codes.shape):
+        assert (table.codes[place] == -2) == (place not in asked)
+
+
+def test_csv_and_json_come_back_as_sources(written):
+    plan, files, folder = written
+    fill_csv(plan, folder / "ann.csv")
+    (folder / "renamed.json").write_text(page_answers(plan, 1))
+    found = read_annotations([folder / "ann.csv", folder / "renamed.json"], key=files.key)
+    assert set(found.table("relevance").categories) == {"human", "llm:a", "llm:b", "equal"}
+    assert found.table("relevance").categories[-1] == "equal"
+    check(plan, found)
+    relevance = found.table("relevance")
+    assert (relevance.n_answered, relevance.n_unanswered) == (len(plan.key.rows), 0)
+    letters = [answer(plan, row) for row in plan.key.rows]
+    assert (relevance.n_first, relevance.n_second) == (letters.count("A"), letters.count("B"))
+    assert found.table("quality").n_first == 0
+    again = Annotations.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.to_dict() == found.to_dict()
+    with pytest.raises(DataError, match="question 'tone' was not asked; the sheet asked 'rel"):
+        found.table("tone")
+
+
+@pytest.mark.parametrize(
+    ("spell", "delimiter"),
+    [
+        (str.lower, ";"),
+        (lambda a: f" {a} ", ","),
+        ({"A": "Text A", "B": "text b", "equal": "Equally relevant"}.get, ","),
+    ],
+)
+def test_spreadsheets_may_spell_and_separate_otherwise(written, spell, delimiter):
+    plan, files, folder = written
+    for name in ("ann", "bob"):
+        fill_csv(plan, folder / f"{name}.csv", spell=spell, delimiter=delimiter)
+    check(plan, read_annotations([folder / "ann.csv", folder / "bob.csv"], key=files.key))
+
+
+def test_rows_may_be_sorted_and_other_columns_added(written):
+    plan, _, folder = written
+    for name in ("ann", "bob"):
+        fill_csv(plan, folder / f"{name}.csv")
+        rows = [row | {"remark": "x"} for row in read_csv(folder / f"{name}.csv")]
+        save_csv(folder / f"{name}.csv", sorted(rows, key=lambda r: r["row_id"]))
+    check(plan, read_annotations([folder / "ann.csv", folder / "bob.csv"], key=plan.key))
+
+
+def test_grades_survive_spreadsheets(tmp_path):
+    units = [
+        AnnotationUnit(unit_id=str(i), texts=(f"t {i}",), sources=("human",), query="q")
+        for i in range(4)
+    ]
+    plan = annotation_sheet(units, task="grade", annotators=1, rng=0)
+    files = write_annotation_sheets(plan, tmp_path / "o", formats=["csv"])
+    rows = read_csv(files.sheets[0])
+    column = list(rows[0])[-1]
+    for row, cell in zip(rows, ["2.0", "0,0", "'3", ""], strict=True):
+        row[column] = cell
+    save_csv(files.sheets[0], rows)
+    table = read_annotations(files.sheets[0], key=files.key).table("grade")
+    assert [table.codes[r.unit, 0] for r in plan.key.rows] == [2, 0, 3, -1]
+
+
+def test_unanswered_is_counted_not_refused(written):
+    plan, files, folder = written
+    mine = plan.rows_of(0)
+    fill_csv(plan, folder / "ann.csv", skip={mine[0].row_id})
+    save_csv(folder / "ann.csv", read_csv(folder / "ann.csv")[:-1])  # a row was deleted
+    found = read_annotations(folder / "ann.csv", key=files.key)  # and bob sent nothing
+    bobs = len(plan.rows_of(1))
+    assert found.table("relevance").n_unanswered == 2 + bobs
+    assert found.table("quality").n_unanswered == 1 + bobs
+    assert found.table("relevance").codes[mine[0].unit, 0] == -1
+
+
+def test_the_same_answer_twice_is_one_but_two_answers_conflict(written):
+    plan, files, folder = written
+    fill_csv(plan, folder / "ann.csv")
+    (folder / "ann.json").write_text(page_answers(plan, 0))
+    both = [folder / "ann.csv", folder / "ann.json"]
+    assert read_annotations(both, key=files.key).table("relevance").n_answered == len(
+        plan.rows_of(0)
+    )
+    row = plan.rows_of(0)[1]
+    other = "B" if answer(plan, row) != "B" else "equal"
+    entries = [{"row_id": row.row_id, "relevance": other}]
+    (folder / "ann.json").write_text(page_answers(plan, 0, entries))
+    message = (
+        rf"ann\.json:6: row '{row.row_id}': relevance is '{other}' here and "
+        rf"'{answer(plan, row)}' at .*ann\.csv:\d+; keep one"
+    )
+    with pytest.raises(DataError, match=message):
+        read_annotations(both, key=files.key)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("row_id", "zzz", r"ann\.csv:2: row_id 'zzz' is not in the key \(\d+ ids like '"),
+        ("relevance", "C", r"ann\.csv:2: row '\w+': relevance 'C' is not an answer; 'A', 'B', 'eq"),
+        ("text_a", "tidied up", r"ann\.csv:2: row '\w+': its texts are not those that were sent"),
+        ("query", "", r"ann\.csv:2: row '\w+': its texts are not those that were sent"),
+    ],
+)
+def test_csv_errors_name_file_and_line(written, column, value, message):
+    plan, files, folder = written
+    fill_csv(plan, folder / "ann.csv")
+    rows = read_csv(folder / "ann.csv")
+    name = next(c for c in rows[0] if c.startswith(column))
+    rows[0][name] = value
+    save_csv(folder / "ann.csv", rows)
+    with pytest.raises(DataError, match=message):
+        read_annotations(folder / "ann.csv", key=files.key)
+
+
+def test_lines_count_breaks_within_cells(written):
+    _, files, folder = written
+    rows = read_csv(folder / "ann.csv")
+    rows[1][list(rows[1])[-1]] = "maybe"
+    save_csv(folder / "ann.csv", rows)
+    # the first record has a text of three lines
+    with pytest.raises(DataError, match=r"ann\.csv:5: row '\w+': quality 'maybe' is not an"):
+        read_annotations(folder / "ann.csv", key=files.key)
+
+
+def test_a_lost_column_is_named(written):
+    _, files, folder = written
+    rows = read_csv(folder / "ann.csv")
+    save_csv(folder / "ann.csv", [{k: v for k, v in r.items() if k[:3] != "qua"} for r in rows])
+    with pytest.raises(DataError, match="column 'quality' is missing from row_id, query, text_a"):
+        read_annotations(folder / "ann.csv", key=files.key)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.replace("answers", "nothing", 1), "was not downloaded from an annotation"),
+        (lambda t: re.sub('"sheet": "[a-z]+"', '"sheet": "x"', t), "answers sheet 'x', the key is"),
+        (lambda t: re.sub(r'"answers": \[.*\]', '"answers": 3', t, flags=re.S), "'answers' is 3"),
+        (lambda t: t.replace('"quality"', '"tone"', 1), r":6: row '\w+' answers 'tone', which was"),
+        (
+            lambda t: re.sub(r'"row_id": "\w+"', '"row_id": "q"', t, count=1),
+            ":6: row_id 'q' is not",
+        ),
+        (
+            lambda t: t.replace('"equal"', "[1]", 1),
+            r":\d+: row '\w+': \w+ '\[1\]' is not an answer",
+        ),
+        (lambda t: t.replace("[\n", "[\n 7,\n", 1), "answer 1 is 7; expected an object with a row"),
+        (lambda t: t[:-20], r"bob\.json:\d+: malformed JSON"),
+    ],
+)
+def test_json_errors_name_file_and_line(written, change, message):
+    plan, files, folder = written
+    path = folder / "bob.json"
+    path.write_text(change(page_answers(plan, 1)))
+    with pytest.raises(DataError, match=message) as caught:
+        read_annotations(path, key=files.key)
+    assert "bob.json" in str(caught.value)
+
+
+def test_no_files_are_refused(written):
+    plan, _, _ = written
+    with pytest.raises(DataError, match="there are no filled sheets"):
+        read_annotations([], key=plan.key)

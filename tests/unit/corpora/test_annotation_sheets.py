@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import html.parser
+import io
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from rag_sourcebias.corpora.annotate import annotation_sheet
+from rag_sourcebias.corpora.annotate_questions import QUESTIONS
+from rag_sourcebias.corpora.annotate_read import read_annotation_key
+from rag_sourcebias.corpora.annotate_write import (
+    annotation_csv,
+    annotation_page,
+    write_annotation_sheets,
+)
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.types.annotations import AnnotationQuestion, AnnotationUnit
+
+NASTY = '</script><script>alert(1)</script><!-- & @@data@@ \u2028"'
+
+
+def pair(i, **changes):
+    fields = {
+        "unit_id": f"secret-{i}",
+        "texts": (f"  born {i}\n", f"made {i}"),
+        "sources": ("human", "llm:zeta"),
+        "query": f"what is {i}",
+    }
+    return AnnotationUnit(**{**fields, **changes})
+
+
+PAIRS = [pair(i) for i in range(21)]
+
+
+def plan_of(units=PAIRS, **options):
+    return annotation_sheet(units, **{"rng": 3, **options})
+
+
+def page_data(page):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def test_everyone_judges_every_pair_in_an_order_of_their_own():
+    plan = plan_of(n=20, annotators=3)
+    shown = [[row.unit for row in plan.rows_of(a)] for a in range(3)]
+    assert [sorted(units) for units in shown] == [list(range(20))] * 3
+    assert len({tuple(units) for units in shown}) == 3
+    assert len({u.unit_id for u in plan.units}) == 20
+    for a in range(3):
+        assert Counter(row.order for row in plan.rows_of(a)) == {(0, 1): 10, (1, 0): 10}
+    # which pairs are turned round differs between annotators too
+    turned = [{r.unit for r in plan.rows_of(a) if r.order == (1, 0)} for a in range(3)]
+    assert len(set(map(frozenset, turned))) == 3
+
+
+def test_draws_and_order_of_sources_are_random_not_fixed():
+    drawn = Counter(u.unit_id for seed in range(300) for u in plan_of(n=7, rng=seed).units)
+    assert set(drawn) == {u.unit_id for u in PAIRS}
+    assert min(drawn.values()) > 60  # 100 expected each, 60 is 5 standard deviations below
+    first = [plan_of(n=1, annotators=1, rng=s).key.rows[0].order for s in range(200)]
+    assert 60 < first.count((0, 1)) < 140
+
+
+@pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.4, 8), (1.0, 21)])
+def test_overlap_says_how_many_pairs_everyone_judges(overlap, shared):
+    plan = plan_of(annotators=("ann", "bob"), overlap=overlap)
+    times = Counter(row.unit for row in plan.key.rows)
+    assert set(times) == set(range(21))
+    assert sum(n == 2 for n in times.values()) == shared
+    sizes = [len(plan.rows_of(a)) for a in range(2)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_ids_are_opaque_reproducible_and_differ_between_sheets():
+    plan = plan_of()
+    ids = [row.row_id for row in plan.key.rows]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch("[bcdfghjkmnpqrstvwxz]{8}", row_id) for row_id in ids)
+    assert plan_of().key == plan.key
+    # the same seed on other texts: a key must not open the other sheet
+    other = plan_of([pair(i, texts=("x", f"y {i}")) for i in range(21)])
+    assert other.key.sheet_id != plan.key.sheet_id
+    assert not set(ids) & {row.row_id for row in other.key.rows}
+    assert plan_of(task="quality").key.sheet_id != plan.key.sheet_id
+
+
+def test_sheets_hold_texts_but_nothing_that_tells_their_source(tmp_path):
+    files = write_annotation_sheets(plan_of(), tmp_path / "sheets", title="T & <b>")
+    assert sorted(p.name for p in (tmp_path / "sheets").iterdir()) == sorted(
+        f"annotator-{i}.{e}" for i in (1, 2, 3) for e in ("csv", "html")
+    )
+    assert files.key == tmp_path / "sheets.key.json"
+    for sheet in files.sheets:
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search("human|llm|zeta|secret", text, re.IGNORECASE)
+        assert "born 7" in text
+        assert "made 7" in text
+        assert "  born 7" not in text  # white space at the ends could tell as well
+    key = read_annotation_key(files.key)
+    assert key == plan_of().key
+    assert "born" not in files.key.read_text()
+
+
+def test_csv_columns_say_what_is_asked():
+    plan = plan_of(task=("relevance", "author"), annotators=1)
+    text = annotation_csv(plan, 0)
+    assert text.startswith("\ufeff")
+    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    assert list(rows[0]) == [
+        "row_id",
+        "query",
+        "text_a",
+        "text_b",
+        "relevance: Which text is more relevant to the query? [A | B | equal]",
+        "author: Which text was written by a person? [A | B | unsure]",
+    ]
+    first = plan.key.rows[0]
+    unit = plan.units[first.unit]
+    assert [rows[0]["text_a"], rows[0]["text_b"]] == [unit.texts[i].strip() for i in first.order]
+    # a separator within the header would mislead whoever reads the file
+    header = annotation_csv(plan_of(task="quality"), 0).splitlines()[0]
+    assert "fluency · coherence · information density" in header
+    assert ";" not in header
+
+
+def test_csv_escapes_formulas_and_leaves_out_an_empty_query_column():
+    units = [pair(0, texts=("=SUM(A1)", "+1 or so"), query="")]
+    rows = list(csv.reader(io.StringIO(annotation_csv(plan_of(units, task="content"), 0))))
+    assert rows[0][1:3] == ["text_a", "text_b"]
+    assert set(rows[1][1:3]) == {"'=SUM(A1)", "'+1 or so"}
+
+
+class Outline(html.parser.HTMLParser):
+    """What a page refers to, its ids, and its scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.refs, self.ids, self.labels = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        named = dict(attrs)
+        self.refs += [named[a] for a in ("src", "href", "action", "srcset") if a in named]
+        self.ids += [named["id"]] if "id" in named else []
+        self.labels += [named["aria-labelledby"]] if "aria-labelledby" in named else []
+
+
+def test_page_needs_nothing_from_outside_and_only_its_own_script_may_run():
+    page = annotation_page(plan_of(), 0, title="Pairs", instructions="Read <both>.")
+    outline = Outline(page)
+    assert set(outline.refs) == {"data:,", "#item"}
+    assert not re.search(r"url\(|@import|https?:", page)
+    assert len(outline.ids) == len(set(outline.ids))
+    assert set(outline.labels) <= set(outline.ids)
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "default-src 'none'" in page
+    assert 'format: "rag-sourcebias answers", sheet: data.sheet' in script  # what is read back
+    assert set(re.findall(r'at\("(\w+)"\)', script)) <= set(outline.ids)
+    assert "Read &lt;both&gt;." in page
+    assert '<html lang="en">' in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_texts_cannot_break_out_of_the_page():
+    units = [pair(0, texts=(NASTY, "harmless"), query=NASTY)]
+    page = annotation_page(plan_of(units), 0, title=NASTY, instructions=NASTY)
+    assert Outline(page).tags.count("script") == 2
+    data = page_data(page)
+    assert data["items"][0]["query"] == NASTY
+    assert NASTY in data["items"][0].values()
+    assert list(data) == ["sheet", "annotator", "questions", "items"]
+
+
+def test_single_texts_are_graded_for_a_query():
+    units = [
+        AnnotationUnit(unit_id=str(i), texts=(f"text {i}",), sources=(s,), query="q")
+        for i, s in enumerate(["human", "llm"] * 4)
+    ]
+    plan = plan_of(units, task="grade", annotators=2)
+    item = page_data(annotation_page(plan, 1))["items"][0]
+    assert set(item) == {"row_id", "query", "text"}
+    assert annotation_csv(plan, 0).count("grade: How relevant") == 1
+
+
+def test_own_questions():
+    own = AnnotationQuestion(
+        name="tone", text="Which is kinder?", answers=("A", "B"), labels=("A", "B"), n_texts=2
+    )
+    assert plan_of(task=(own, "quality")).key.questions == (own, QUESTIONS["quality"])
+
+
+@pytest.mark.parametrize(
+    ("units", "options", "message"),
+    [
+        ([], {}, "there is nothing to annotate"),
+        ([pair(1), pair(1)], {}, "unit 'secret-1' stands there twice"),
+        ([pair(1, query=" ")], {}, "unit 'secret-1' has no query; question 'relevance' needs one"),
+        (PAIRS, {"task": "grade"}, "has 2 texts; question 'grade' is about 1"),
+        (PAIRS, {"task": "better"}, "task 'better' is unknown; choose from 'relevance', 'quality'"),
+        (PAIRS, {"task": ()}, "task is empty"),
+        (PAIRS, {"task": ("quality", "quality")}, "names a question twice: quality, quality"),
+        (PAIRS, {"task": ("quality", "grade")}, "cannot share a sheet: 'quality' (2), 'grade' (1)"),
+        (PAIRS, {"n": 22}, "n 22 is not in 1 … 21"),
+        (PAIRS, {"n": 0}, "n 0 is not in 1 … 21"),
+        (PAIRS, {"overlap": 1.5}, "overlap 1.5 is outside [0, 1]"),
+        (PAIRS, {"annotators": 0}, "annotators 0: at least one"),
+        (PAIRS, {"annotators": ("ann", "Ann")}, "each name once"),
+        (PAIRS, {"annotators": ("../ann",)}, "annotator '../ann' names a file"),
+        (PAIRS, {"annotators": 3, "n": 2, "overlap": 0}, "3 annotators but 2 units, 0 of them"),
+        ([pair(1, sources=("human", "equal"))], {}, "source 'equal' is also an answer"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(units, options, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        plan_of(units, **options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"texts": ("a", " ")}, "unit 'secret-1' has an empty text or source"),
+        ({"texts": ("a",)}, "has 1 texts and 2 sources"),
+        ({"sources": ("llm", "llm")}, "both texts have source 'llm'"),
+    ],
+)
+def test_units_are_checked(changes, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        pair(1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "a b"}, "question name 'a b'"),
+        ({"n_texts": 3}, "n_texts 3 is not 1 or 2"),
+        ({"answers": ("yes", "Yes ")}, "must be two or more, different"),
+        ({"labels": ("one",)}, "has 2 answers and 1 labels"),
+        ({"answers": ("A", "no")}, "give both, with n_texts=2, or neither"),
+        ({"answers": ("A", "B"), "n_texts": 1}, "give both, with n_texts=2, or neither"),
+    ],
+)
+def test_questions_are_checked(changes, message):
+    fields = {"name": "x", "text": "?", "answers": ("y", "n"), "labels": ("y", "n"), "n_texts": 2}
+    with pytest.raises(DataError, match=re.escape(message)):
+        AnnotationQuestion(**{**fields, **changes})
+
+
+def test_answers_and_keys_are_not_overwritten_and_keys_stay_apart(tmp_path):
+    folder = tmp_path / "sheets"
+    files = write_annotation_sheets(plan_of(), folder, formats=["csv"])
+    assert {p.suffix for p in folder.iterdir()} == {".csv"}
+    with pytest.raises(DataError, match=r"sheets\.key\.json exists and may hold answers"):
+        write_annotation_sheets(plan_of(), folder)
+    write_annotation_sheets(plan_of(rng=4), folder, overwrite=True)
+    assert read_annotation_key(files.key) == plan_of(rng=4).key
+    with pytest.raises(DataError, match="would lie among the sheets"):
+        write_annotation_sheets(plan_of(), folder, key=folder / "key.json", overwrite=True)
+    with pytest.raises(DataError, match="choose 'csv', 'html' or both"):
+        write_annotation_sheets(plan_of(), folder, formats=["pdf"])
+
+
+def test_keys_of_other_versions_and_other_files_are_refused(tmp_path):
+    path = tmp_path / "key.json"
+    path.write_text(json.dumps(plan_of().key.to_dict() | {"schema_version": 9}))
+    with pytest.raises(UnsupportedVersionError, match="annotation key schema version 9"):
+        read_annotation_key(path)
+    path.write_text('{"rows": 1}')
+    with pytest.raises(DataError, match="is not the key of annotation sheets"):
+        read_annotation_key(path)
+    path.write_text('{\n"rows": ]')
+    with pytest.raises(DataError, match=r"key\.json:2: malformed JSON"):
+        read_annotation_key(path)

@@ -1,0 +1,190 @@
+"""Parts of a score gap against known coefficients and an independent regression."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain.decomposition import decompose_gap
+from rag_sourcebias.explain.perplexity_gap import perplexity_gap
+from rag_sourcebias.types.explain import GapDecomposition
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+
+def simulated(seed: int, *, queries: int = 80, per_query: int = 4, offset: float = 0.05):
+    """Gap = offset + 0.2 · length + 0.1 · (overlap − 1) + noise, part of it per query."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(queries), per_query)
+    n = len(group)
+    length = 0.3 + 0.2 * rng.standard_normal(queries)[group] + 0.2 * rng.standard_normal(n)
+    overlap = np.clip(0.7 - 0.2 * length + 0.1 * rng.standard_normal(n), 0, 1)
+    noise = 0.04 * rng.standard_normal(queries)[group] + 0.05 * rng.standard_normal(n)
+    gaps = offset + 0.2 * length + 0.1 * (overlap - 1) + noise
+    return gaps, {"length": length, "overlap": overlap}, group
+
+
+def decompose(seed: int, **settings) -> GapDecomposition:
+    gaps, factors, group = simulated(seed, **settings)
+    return decompose_gap(
+        gaps, factors, queries=group, no_difference={"overlap": 1.0}, resamples=100, rng=seed
+    )
+
+
+def test_parts_sum_to_the_gap_and_shares_to_one() -> None:
+    found = decompose(0)
+    parts = sum(f.component.estimate for f in found.factors) + found.remainder.estimate
+    assert parts == pytest.approx(found.gap.estimate)
+    shares = sum(f.share.estimate for f in found.factors) + found.remainder_share.estimate
+    assert shares == pytest.approx(1)
+    variance = sum(f.variance_share.estimate for f in found.factors)
+    assert variance == pytest.approx(found.r_squared.estimate)
+    assert "associations" in found.notes[0]
+
+
+def test_slopes_and_errors_are_those_of_a_regression_written_out() -> None:
+    gaps, factors, group = simulated(1)
+    found = decompose(1)
+    design = np.column_stack((np.ones(len(gaps)), factors["length"], factors["overlap"] - 1))
+    beta, *_ = np.linalg.lstsq(design, gaps, rcond=None)
+    estimates = [found.remainder.estimate, *(f.slope.estimate for f in found.factors)]
+    np.testing.assert_allclose(estimates, beta)
+    bread = np.linalg.inv(design.T @ design)
+    meat = np.zeros((3, 3))
+    for query in range(80):
+        score = design[group == query].T @ (gaps - design @ beta)[group == query]
+        meat += np.outer(score, score)
+    n = len(gaps)
+    errors = np.sqrt(np.diag(bread @ meat @ bread) * 80 / 79 * (n - 1) / (n - 3))
+    widths = [found.remainder.half_width, *(f.slope.half_width for f in found.factors)]
+    np.testing.assert_allclose(widths, 1.9904502 * errors, rtol=1e-6)  # t(79), .975
+
+
+def test_intervals_hold_the_truth() -> None:
+    runs = [decompose(seed) for seed in range(150)]
+    # E length = .3, E overlap = .64 (clipping moves it by less than .001)
+    truth = {"length": 0.06, "overlap": 0.1 * -0.36}
+    for k, name in enumerate(truth):
+        inside = [not run.factors[k].component.excludes(truth[name]) for run in runs]
+        assert np.mean(inside) > 0.9
+    assert np.mean([not run.remainder.excludes(0.05) for run in runs]) > 0.9
+    gap = 0.05 + 0.06 - 0.036
+    shares = [not run.factors[0].share.excludes(0.06 / gap) for run in runs]
+    assert np.mean(shares) > 0.9
+    # R² and its parts over 60,000 queries
+    assert np.mean([not run.r_squared.excludes(0.396) for run in runs]) > 0.88
+    for k, part in enumerate((0.369, 0.027)):
+        assert np.mean([not run.factors[k].variance_share.excludes(part) for run in runs]) > 0.88
+
+
+def test_variance_is_shared_out_over_all_orders_of_entry() -> None:
+    gaps, factors, _ = simulated(2)
+    x = np.column_stack(list(factors.values()))
+
+    def r_squared(columns: tuple[int, ...]) -> float:
+        design = np.column_stack((np.ones(len(gaps)), x[:, columns]))
+        rest = gaps - design @ np.linalg.lstsq(design, gaps, rcond=None)[0]
+        return 1 - rest.var() / gaps.var()
+
+    for k, factor in enumerate(decompose(2).factors):
+        gains = [
+            r_squared(order[: order.index(k) + 1]) - r_squared(order[: order.index(k)])
+            for order in permutations(range(2))
+        ]
+        assert factor.variance_share.estimate == pytest.approx(np.mean(gains), abs=1e-6)
+
+
+def test_shares_of_a_gap_near_0_are_not_given() -> None:
+    found = decompose(3, offset=-0.024)
+    assert found.remainder_share is None
+    assert all(factor.share is None for factor in found.factors)
+    assert "within 4 standard errors of 0" in found.notes[-1]
+
+
+def test_extrapolation_is_named() -> None:
+    found = decompose(4)
+    assert [f.extrapolated for f in found.factors] == [False, True]
+    assert any("no pair reaches no difference in overlap" in note for note in found.notes)
+
+
+def test_a_decomposition_survives_json() -> None:
+    found = decompose(5)
+    assert from_plain(GapDecomposition, to_plain(found)) == found
+
+
+def test_what_cannot_be_decomposed_is_refused() -> None:
+    gaps, factors, group = simulated(6)
+    with pytest.raises(InsufficientDataError, match="at least 30 queries with pairs, there are 20"):
+        decompose_gap(gaps[:80], {k: v[:80] for k, v in factors.items()}, queries=group[:80])
+    with pytest.raises(InsufficientDataError, match="same is 1 for every pair"):
+        decompose_gap(gaps, {"same": np.ones(len(gaps))}, queries=group)
+    twice = {"a": factors["length"], "b": 2 * factors["length"]}
+    with pytest.raises(InsufficientDataError, match="a, b cannot be told apart"):
+        decompose_gap(gaps, twice, queries=group)
+    with pytest.raises(DataError, match="'overlaps', which is no factor; there are length"):
+        decompose_gap(gaps, factors, queries=group, no_difference={"overlaps": 1.0})
+    broken = {"length": np.where(np.arange(len(gaps)) == 3, np.nan, factors["length"])}
+    with pytest.raises(DataError, match="length is nan in row 3"):
+        decompose_gap(gaps, broken, queries=group)
+    with pytest.raises(DataError, match=r"queries has shape \(5,\)"):
+        decompose_gap(gaps, factors, queries=group[:5])
+    with pytest.raises(DataError, match="0 factors"):
+        decompose_gap(gaps, {}, queries=group)
+
+
+def perplexities(seed: int, n: int = 100):
+    """Perplexity falls with length; at equal length, rewrites are 0.2 lower."""
+    rng = np.random.default_rng(seed)
+    ratio = 0.4 + 0.3 * rng.standard_normal(n)
+    human = 3.4 + 0.4 * rng.standard_normal(n)
+    other = human - 0.2 - 0.5 * ratio + 0.1 * rng.standard_normal(n)
+    return human, other, ratio
+
+
+def test_the_gap_at_equal_length_takes_out_what_goes_with_length() -> None:
+    human, other, ratio = perplexities(0)
+    found = perplexity_gap(human, other, log_length_ratio=ratio)
+    assert found.gap.estimate == pytest.approx((other - human).mean())
+    assert found.gap_equal_length.estimate == pytest.approx(-0.2, abs=0.04)
+    assert found.gap.upper < found.gap_equal_length.lower
+    runs = [perplexities(seed) for seed in range(200)]
+    inside = [
+        not perplexity_gap(h, o, log_length_ratio=r).gap_equal_length.excludes(-0.2)
+        for h, o, r in runs
+    ]
+    assert np.mean(inside) > 0.9
+
+
+def test_pairs_without_perplexity_are_counted_not_used() -> None:
+    human, other, ratio = perplexities(1)
+    human[3], other[8], ratio[8] = np.nan, np.nan, np.inf
+    found = perplexity_gap(human, other, log_length_ratio=ratio)
+    assert (found.n, found.n_left_out) == (98, 2)
+    kept = np.isfinite(human) & np.isfinite(other)
+    assert found.share_lower.estimate == pytest.approx(np.mean(other[kept] < human[kept]))
+    ratio[5] = -np.inf
+    with pytest.raises(DataError, match="log length ratio that is not finite"):
+        perplexity_gap(human, other, log_length_ratio=ratio)
+
+
+def test_dependent_pairs_widen_the_interval() -> None:
+    human, other, ratio = (np.repeat(column, 4) for column in perplexities(2, n=40))
+    apart = perplexity_gap(human, other, log_length_ratio=ratio)
+    together = perplexity_gap(
+        human, other, log_length_ratio=ratio, clusters=np.repeat(np.arange(40), 4)
+    )
+    assert together.gap.half_width > 1.9 * apart.gap.half_width
+    assert together.gap.n_labeled == 40
+
+
+def test_without_variation_of_length_there_is_no_adjusted_gap() -> None:
+    human, other, ratio = perplexities(3)
+    assert perplexity_gap(human, other, log_length_ratio=0 * ratio).gap_equal_length is None
+    few = perplexity_gap(human[:10], other[:10], log_length_ratio=ratio[:10])
+    assert few.gap_equal_length is None
+    with pytest.raises(DataError, match="columns of shapes"):
+        perplexity_gap(human, other[:5], log_length_ratio=ratio)
+    with pytest.raises(InsufficientDataError):
+        perplexity_gap(human * np.nan, other, log_length_ratio=ratio)

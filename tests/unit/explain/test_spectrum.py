@@ -1,0 +1,120 @@
+"""Spectra against numpy's SVD, and bands against simulated truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain import spectrum as module
+from rag_sourcebias.explain.spectrum import singular_values, spectrum
+from rag_sourcebias.types.explain import SpectrumComparison
+from rag_sourcebias.types.serial import from_plain, to_plain
+
+
+def twins(seed: int, n: int = 120, d: int = 16) -> tuple[np.ndarray, np.ndarray]:
+    """Versions of documents; the other source has larger leading and smaller trailing values."""
+    rng = np.random.default_rng(seed)
+    scale = np.linspace(2, 0.3, d)
+    shared = rng.standard_normal((n, d)) * scale
+    own = 0.5 * rng.standard_normal((2, n, d)) * scale
+    return shared + own[0], shared * np.linspace(1.1, 0.9, d) + own[1]
+
+
+def numpy_values(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.svd(matrix, compute_uv=False)
+
+
+@pytest.mark.parametrize(
+    ("centre", "normalise", "prepare"),
+    [
+        (False, False, lambda m: m),
+        (True, False, lambda m: m - m.mean(axis=0)),
+        (False, True, lambda m: m / np.linalg.norm(m, axis=1, keepdims=True)),
+    ],
+)
+def test_values_are_those_of_numpy(centre, normalise, prepare) -> None:
+    human, other = twins(0)
+    human = human + 3.0
+    found = spectrum(human, other, resamples=50, centre=centre, normalise=normalise)
+    h, o = numpy_values(prepare(human)), numpy_values(prepare(other))
+    np.testing.assert_allclose(found.human, h, rtol=1e-10)
+    np.testing.assert_allclose(found.other, o, rtol=1e-10)
+    np.testing.assert_allclose(found.difference, 100 * (o - h) / h, rtol=1e-8)
+    assert (found.centred, found.normalised, found.method) == (centre, normalise, "exact")
+
+
+def test_a_randomised_spectrum_is_near_numpys(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    decay = 1 / np.arange(1, 201)
+    human = rng.standard_normal((400, 200)) * decay
+    other = human + 0.2 * rng.standard_normal((400, 200)) * decay
+    monkeypatch.setattr(module, "_EXACT_UP_TO", 0)
+    found = spectrum(human, other, n_values=10, resamples=50, rng=1)
+    assert found.method == "randomised"
+    np.testing.assert_allclose(found.human, numpy_values(human)[:10], rtol=1e-4)
+    np.testing.assert_allclose(found.other, numpy_values(other)[:10], rtol=1e-4)
+    np.testing.assert_allclose(singular_values(human, n_values=3), found.human[:3], rtol=1e-6)
+
+
+def test_resampling_within_the_leading_directions_gives_the_band_of_the_whole() -> None:
+    human, other = twins(1, n=200, d=60)
+    whole = spectrum(human, other, resamples=100, rng=3)
+    leading = spectrum(human, other, n_values=10, resamples=100, rng=3)
+    np.testing.assert_allclose(leading.difference, whole.difference[:10])
+    widths = (leading.upper - leading.lower) / (whole.upper - whole.lower)[:10]
+    assert np.all(np.abs(widths - 1) < 0.1)
+
+
+def test_ends_hold_what_other_samples_give() -> None:
+    ratios = [np.log(numpy_values(o) / numpy_values(h)) for h, o in map(twins, range(1000, 1600))]
+    truth = 100 * np.expm1(np.mean(ratios, axis=0))
+    runs = [spectrum(*twins(seed), resamples=60, rng=seed) for seed in range(60)]
+    inside = np.mean([(r.lower <= truth) & (truth <= r.upper) for r in runs])
+    at_once = np.mean([np.all((r.band_lower <= truth) & (truth <= r.band_upper)) for r in runs])
+    assert inside > 0.93
+    assert at_once > 0.88  # 60 runs of a nominal .95
+    head, tail = (
+        100 * np.expm1(np.mean(np.array(ratios)[:, part])) for part in (slice(0, 1), slice(8, 16))
+    )
+    assert np.mean([not r.head.excludes(head) for r in runs]) > 0.88
+    assert np.mean([not r.tail.excludes(tail) for r in runs]) > 0.88
+    large = spectrum(*twins(9, n=2000), resamples=60)
+    assert large.head.lower > 0 > large.tail.upper
+
+
+def test_the_same_vectors_do_not_differ() -> None:
+    human, _ = twins(2)
+    found = spectrum(human, human, resamples=50)
+    assert np.all(found.difference == 0)
+    assert found.head.lower == found.head.upper == 0
+
+
+def test_directions_that_no_vector_uses_are_left_out() -> None:
+    human, other = twins(3)
+    found = spectrum(np.pad(human, ((0, 0), (0, 4))), np.pad(other, ((0, 0), (0, 4))))
+    assert len(found.difference) == 16
+    assert np.all(np.isfinite(found.band_lower))
+
+
+def test_a_spectrum_survives_json() -> None:
+    found = spectrum(*twins(4), resamples=50)
+    again = from_plain(SpectrumComparison, to_plain(found))
+    np.testing.assert_array_equal(again.band_upper, found.band_upper)
+    assert again.tail == found.tail
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    human, other = twins(5)
+    with pytest.raises(DataError, match=r"shapes \(120, 16\) and \(119, 16\)"):
+        spectrum(human, other[:-1])
+    with pytest.raises(DataError, match=r"1 other vector.*first in row 7"):
+        spectrum(human, np.where(np.arange(120)[:, None] == 7, np.nan, other))
+    with pytest.raises(InsufficientDataError, match="19 pairs; at least 20"):
+        spectrum(human[:19], other[:19])
+    with pytest.raises(DataError, match="resamples is 10"):
+        spectrum(human, other, resamples=10)
+    with pytest.raises(DataError, match="n_values is 0"):
+        spectrum(human, other, n_values=0)
+    with pytest.raises(InsufficientDataError, match="all alike"):
+        spectrum(np.zeros((30, 4)), other[:30, :4])
