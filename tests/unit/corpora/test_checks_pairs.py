@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.corpora.checks import check_pairs
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.bundled import load_sample
+from rag_sourcebias.measures.text import jaccard, overlap
+from rag_sourcebias.types.pair_checks import BROKEN, PAIR_FLAGS, PairThresholds
+
+
+def sample() -> tuple[list[str], list[str], list[str]]:
+    """Pairs of the bundled sample: ids, human texts, rewrites."""
+    corpus = load_sample().corpus
+    tags = corpus.tags
+    sides: dict[str, dict[int, str]] = {}
+    for text, source, pair in zip(corpus.texts, tags.source_codes, tags.pair_codes, strict=True):
+        sides.setdefault(tags.sources[source], {})[int(pair)] = text
+    human = sides.pop("human")
+    (other,) = sides.values()
+    rows = sorted(human)
+    return [tags.pair_ids[i] for i in rows], [human[i] for i in rows], [other[i] for i in rows]
+
+
+class BagOfWords:
+    """An encoder whose vectors count long words, by a hash that does not change."""
+
+    name = "bag"
+    fingerprint = "bag-1"
+    settings: Mapping[str, str] = {}
+
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        rows = np.zeros((len(texts), 512), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in filter(lambda word: len(word) > 5, text.lower().split()):
+                row[sum(map(ord, word)) * 31 % 512] += 1
+        return rows
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        raise AssertionError("both sides of a pair are documents")
+
+
+def test_real_rewrites_pass_and_planted_faults_are_named() -> None:
+    ids, human, other = sample()
+    clean = check_pairs(human, other, pair_ids=ids)
+    assert clean.broken.mean() < 0.05
+    assert clean.flagged.mean() < 0.15
+    spoiled = list(other)
+    spoiled[0] = human[0]
+    spoiled[1] = "I'm sorry, but I can't assist with that request."
+    spoiled[2] = ""
+    spoiled[3] = other[40]
+    spoiled[4] = other[4][: len(other[4]) // 2].rsplit(" ", 1)[0]
+    spoiled[5] = other[5] + " and so on and on it goes" * 30
+    spoiled[6] = "Der Text ist nicht mehr da und es gibt auch keine andere Fassung von ihm."
+    checks = check_pairs(human, spoiled, pair_ids=ids)
+    flags = ("copy", "refusal", "empty", "unrelated", "truncated", "loop", "language")
+    assert [bool(checks.flag(flag)[row]) for row, flag in enumerate(flags)] == [True] * 7
+    assert checks.reasons[0] == ("the original word by word",)
+    assert checks.reasons[2] == ("one side has no words",)
+    assert any("mismatched pairs reach" in reason for reason in checks.reasons[3])
+    assert any(reason == "written in 'de', the original in 'en'" for reason in checks.reasons[6])
+    worst = checks.worst(len(ids))
+    assert set(range(7)) <= set(worst[: int(checks.broken.sum())].tolist())
+    assert len(worst) == checks.flagged.sum()
+    assert checks.worst(3).tolist() == worst[:3].tolist()
+    for row in range(len(checks)):
+        assert len(checks.reasons[row]) == checks.flags[row].sum()
+
+
+def test_values_are_those_of_each_pair() -> None:
+    ids, human, other = sample()
+    checks = check_pairs(human, other, pair_ids=ids)
+    rows = range(0, len(ids), 20)
+    assert [checks.jaccard[i] for i in rows] == [jaccard(human[i], other[i]) for i in rows]
+    assert [checks.overlap[i] for i in rows] == [overlap(other[i], human[i]) for i in rows]
+    assert np.isnan(checks.cosine).all()
+    summary = checks.summary()
+    assert summary.n_pairs == len(ids) == len(checks)
+    assert summary.n_flagged == checks.flagged.sum()
+    assert summary.flagged == {name: int(checks.flag(name).sum()) for name in PAIR_FLAGS}
+    assert "cosine" not in summary.quantiles
+    assert summary.quantiles["overlap"][1] == np.median(checks.overlap)
+    turned = check_pairs(human[::-1], other[::-1], pair_ids=ids[::-1])
+    np.testing.assert_array_equal(turned.numbers_kept, checks.numbers_kept[::-1])
+    assert turned.names_missing == checks.names_missing[::-1]
+
+
+def test_an_encoder_tells_what_is_unrelated() -> None:
+    ids, human, other = sample()
+    mixed = [*other[:5], *other[6:10], other[5], *other[10:]]  # rows 5 to 9 are one off
+    checks = check_pairs(human, mixed, pair_ids=ids, encoder=BagOfWords())
+    vectors = BagOfWords().encode_documents([human[0], mixed[0]]).astype(float)
+    first, second = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert checks.cosine[0] == pytest.approx(first @ second)
+    assert checks.by_chance is not None
+    assert checks.flag("unrelated")[5:10].sum() >= 4
+    assert np.delete(checks.flag("unrelated"), range(5, 10)).mean() < 0.05
+    strict = PairThresholds(chance=None, cosine=0.999)
+    assert (
+        check_pairs(human, mixed, pair_ids=ids, encoder=BagOfWords(), thresholds=strict)
+        .flag("unrelated")
+        .all()
+    )
+
+
+def test_thresholds_switch_checks_off() -> None:
+    off = PairThresholds(
+        length_ratio=None, copied=None, repeated=None, end_kept=None, chance=None,
+        numbers_kept=None, names_kept=None, language=False, writing=False,
+    )  # fmt: skip
+    checks = check_pairs(["In 2019 Rome fell."], ["x"], pair_ids=["a"], thresholds=off)
+    assert not checks.flagged.any()
+    assert checks.numbers_missing == (("2019",),)
+    ids, human, other = sample()
+    longer = check_pairs(
+        human, other, pair_ids=ids, thresholds=PairThresholds(length_ratio=(0.0, 0.5))
+    )
+    np.testing.assert_array_equal(longer.flag("length"), longer.length_ratio > 0.5)
+
+
+def test_small_files_and_empty_ones() -> None:
+    none = check_pairs([], [], pair_ids=[])
+    assert (len(none), none.summary().n_flagged, none.worst(5).tolist()) == (0, 0, [])
+    assert len(check_pairs([], [], pair_ids=[], encoder=BagOfWords())) == 0
+    one = check_pairs(["Rome fell."], ["Rome has fallen."], pair_ids=["a"])
+    assert one.by_chance is None
+    assert not one.flagged.any()
+    empty = check_pairs(["", "!!"], ["", "Text"], pair_ids=["a", "b"])
+    assert empty.flag("empty").all()
+    assert empty.flags.sum() == 2  # and nothing else is said about them
+    assert np.isnan(empty.length_ratio).all()
+
+
+def test_results_cannot_be_changed() -> None:
+    checks = check_pairs(["Rome fell."], ["Rome has fallen."], pair_ids=["a"])
+    with pytest.raises(FrozenInstanceError):
+        checks.reasons = ()  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        checks.flags[0, 0] = True
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(DataError, match="2 human texts, 1 other texts and 2 pair ids"):
+        check_pairs(["a", "b"], ["a"], pair_ids=["x", "y"])
+    with pytest.raises(DataError, match="pair id 'x' occurs twice"):
+        check_pairs(["a", "b"], ["a", "b"], pair_ids=["x", "x"])
+    with pytest.raises(DataError, match="pair 'y': None is not text"):
+        check_pairs(["a", "b"], ["a", None], pair_ids=["x", "y"])  # type: ignore[list-item]
+    with pytest.raises(DataError, match=r"threshold copied=2 is outside \[0, 1\]"):
+        PairThresholds(copied=2)
+    with pytest.raises(DataError, match=r"threshold cosine=3 is outside \[-1, 1\]"):
+        PairThresholds(cosine=3)
+    with pytest.raises(DataError, match=r"length_ratio=\(2, 1\) must be two numbers from 0"):
+        PairThresholds(length_ratio=(2, 1))
+    checks = check_pairs(["Rome fell."], ["Rome has fallen."], pair_ids=["a"])
+    with pytest.raises(DataError, match="there is no flag 'spelling'; flags are empty, refusal"):
+        checks.flag("spelling")
+    with pytest.raises(DataError, match=r"worst\(-1\)"):
+        checks.worst(-1)
+    assert set(BROKEN) < set(PAIR_FLAGS)
+
+
+@pytest.mark.parametrize("filler", ["\n", " \n", "*", "a ", "1,", "-", "Ab ", "! "])
+def test_degenerate_texts_come_to_an_end(filler: str) -> None:
+    human = "The bridge over the river was closed on Monday. Traffic was slow."
+    # what goes over the text again and again would not come to an end here
+    checks = check_pairs([human], [f"The bridge. {filler * 40_000} end"], pair_ids=["a"])
+    assert checks.flags.shape == (1, len(PAIR_FLAGS))

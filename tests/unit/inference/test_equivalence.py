@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.equivalence import equivalence_test
+
+
+def scores(n: int, *, shift: float = 0.0, sd: float = 0.1, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    second = rng.uniform(0.4, 0.6, n)
+    return np.clip(second + shift + rng.normal(0, sd, n), 0, 1), second
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.05])
+@pytest.mark.parametrize("shift", [-0.03, 0.0, 0.01])
+def test_is_two_one_sided_paired_t_tests(margin: float, shift: float) -> None:
+    first, second = scores(80, shift=shift)
+    above = stats.ttest_rel(first, second - margin, alternative="greater").pvalue
+    below = stats.ttest_rel(first, second + margin, alternative="less").pvalue
+    test = equivalence_test(first, second, margin=margin)
+    assert test.p_value == pytest.approx(max(above, below), rel=1e-6)
+    low, high = stats.ttest_rel(first, second).confidence_interval(0.9)
+    assert (test.difference.lower, test.difference.upper) == pytest.approx((low, high))
+    assert test.difference.confidence_level == pytest.approx(0.9)
+    assert test.equivalent == (max(abs(low), abs(high)) < margin)
+    assert test.note is None
+
+
+def test_the_order_of_the_two_only_turns_the_sign() -> None:
+    first, second = scores(60, shift=0.01)
+    one, other = (
+        equivalence_test(*pair, margin=0.04) for pair in ((first, second), (second, first))
+    )
+    assert one.p_value == other.p_value
+    assert one.difference.estimate == -other.difference.estimate
+
+
+def passed(n: int, *, margin: float, shift: float, kind: str, runs: int) -> float:
+    """Share of fresh data sets that pass; the true difference is exactly ``shift``."""
+    rng, count = np.random.default_rng(5), 0
+    for _ in range(runs):
+        second = rng.uniform(0.4, 0.6, n)
+        if kind == "normal":
+            noise = rng.normal(0, 0.1, n)
+        else:  # most queries score the same, few much lower or higher
+            noise = rng.choice([-0.3, 0.0, 0.3], n, p=[0.15, 0.7, 0.15])
+        count += equivalence_test(
+            np.clip(second + shift + noise, 0, 1), second, margin=margin
+        ).equivalent
+    return count / runs
+
+
+@pytest.mark.parametrize(
+    ("n", "kind"), [(25, "normal"), (80, "normal"), (80, "sparse"), (300, "sparse")]
+)
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_means_that_differ_by_the_margin_pass_at_most_at_the_level(n, kind, sign) -> None:
+    runs = 300
+    rate = passed(n, margin=0.05, shift=sign * 0.05, kind=kind, runs=runs)
+    # Three standard errors above the nominal .05.
+    assert rate <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+
+
+def test_rare_losses_are_not_waved_through() -> None:
+    # A loss of 1 on 4 % of queries: at 40 queries a fifth of all samples shows none.
+    rng = np.random.default_rng(1)
+    second = np.full(40, 0.9)
+    count = 0
+    for _ in range(400):
+        first = np.where(rng.uniform(size=40) < 0.04 / 0.9, 0.0, second)
+        count += equivalence_test(first, second, margin=0.04).equivalent
+    assert count <= 400 * 0.05
+
+
+def test_the_queries_needed_give_the_power_promised() -> None:
+    needed = equivalence_test(*scores(200, sd=0.1), margin=0.03).n_needed
+    assert needed is not None
+    assert 85 <= needed <= 115  # (1.645 + 1.282)² · .1² / .03² = 95
+    rate = passed(97, margin=0.03, shift=0.0, kind="normal", runs=400)
+    assert rate == pytest.approx(0.8, abs=0.07)
+
+
+def test_equal_columns_pass_only_when_there_are_enough() -> None:
+    few, many = (equivalence_test(np.full(n, 0.5), np.full(n, 0.5), margin=0.02) for n in (30, 400))
+    assert not few.equivalent
+    assert many.equivalent
+    assert few.note == "only 0 of 30 queries differ"
+    assert few.difference.lower < 0 < few.difference.upper
+    assert few.n_needed is not None
+    assert 30 < few.n_needed <= 400
+    enough, short = np.full(few.n_needed, 0.5), np.full(few.n_needed - 1, 0.5)
+    assert equivalence_test(enough, enough, margin=0.02).equivalent
+    assert not equivalence_test(short, short, margin=0.02).equivalent
+
+
+def test_p_and_interval_agree_with_few_changes() -> None:
+    second = np.full(200, 0.5)
+    first = second.copy()
+    first[:5] = 0.2
+    test = equivalence_test(first, second, margin=0.06)
+    at_level = equivalence_test(first, second, margin=0.06, level=min(test.p_value + 1e-6, 0.49))
+    assert at_level.equivalent
+    assert max(abs(at_level.difference.lower), abs(at_level.difference.upper)) == pytest.approx(
+        0.06, abs=1e-4
+    )
+
+
+def test_what_cannot_be_tested_is_refused() -> None:
+    good = np.full(30, 0.5)
+    with pytest.raises(DataError, match=r"first has shape \(30,\), second \(29,\)"):
+        equivalence_test(good, good[1:], margin=0.02)
+    with pytest.raises(DataError, match=r"second\[3\] is nan; scores must lie in \[0, 1\]"):
+        equivalence_test(good, np.where(np.arange(30) == 3, np.nan, 0.5), margin=0.02)
+    with pytest.raises(DataError, match=r"first\[0\] is 50"):
+        equivalence_test(100 * good, good, margin=0.02)
+    with pytest.raises(DataError, match=r"margin 2 is outside \(0, 1\); 0.02 is 2 points"):
+        equivalence_test(good, good, margin=2)
+    with pytest.raises(DataError, match=r"level 0.5 must be below 0.5"):
+        equivalence_test(good, good, margin=0.1, level=0.5)
+    with pytest.raises(InsufficientDataError, match="at least 20 queries, there are 19") as caught:
+        equivalence_test(good[:19], good[:19], margin=0.1)
+    assert caught.value.n_needed == 20
