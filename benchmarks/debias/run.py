@@ -96,7 +96,7 @@ def study(
             stage=stage,
         ):
             system = run.system(options.work / "trained.sqlite", FITTED_ON, stage)
-            found += measured([system], curve_sets, **shared)
+            found += measured([system], curve_sets, only_finished=options.finished, **shared)
             done.append(run)
     return found, dialled, done
 
@@ -154,7 +154,9 @@ def parsed() -> tuple[argparse.Namespace, Path]:
     parser.add_argument("--seeds", type=numbers(int), default=list(training.SEEDS))
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--finished", action="store_true", help="train nothing, use what there is")
+    parser.add_argument(
+        "--finished", action="store_true", help="train and judge no model, use what there is"
+    )
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/debias.json")
     options = parser.parse_args()
     unknown = [m for m in options.methods if m not in METHODS]

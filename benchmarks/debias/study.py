@@ -32,6 +32,7 @@ def measured(
     fitted_texts: Collection[str],
     work: Path,
     on_stage: callable = print,
+    only_finished: bool = False,
 ) -> list[Measured]:
     systems, found = list(systems), []
     for data in datasets:
@@ -40,6 +41,8 @@ def measured(
             file = work / "reports" / f"{slug(data.name)}--{slug(name)}.json.gz"
             if file.is_file():
                 report = read_report_json(file)
+            elif only_finished:
+                continue
             else:
                 on_stage(f"{data.name}: {name}")
                 report = measure_debias(
