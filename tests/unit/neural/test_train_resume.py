@@ -186,10 +186,15 @@ def test_ctrl_c_says_what_is_kept(base: Path, tmp_path: Path) -> None:
         if step == 12:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt, match=r"was interrupted.*checkpoint-10, a model folder"):
-        train_debiased(
-            base, DATA, out, settings=SETTINGS, on_progress=interrupt, on_stage=stages.append
-        )
+    # a job in the background of a shell is started with SIGINT ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt, match=r"was interrupted.*checkpoint-10, a model fol"):
+            train_debiased(
+                base, DATA, out, settings=SETTINGS, on_progress=interrupt, on_stage=stages.append
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert stages[-1].endswith("the same call goes on from there")
     assert kept(out) == ["checkpoint-10"]
 
