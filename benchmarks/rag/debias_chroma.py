@@ -120,9 +120,12 @@ def run(folder, options):
 def halves(sample, n):
     """Every other query with both versions of its passage, and the rest; the corpus is shared."""
     corpus = sample.corpus.take(np.arange(2 * min(n, len(sample.queries))))
-    for queries in (sample.queries[:n:2], sample.queries[1:n:2]):
+    for half, queries in (("fit", sample.queries[:n:2]), ("judge", sample.queries[1:n:2])):
         rows = ((q.query_id, f"{q.query_id}@{s}", 1) for q in queries for s in corpus.tags.counts())
-        yield replace(sample, corpus=corpus, queries=queries, qrels=Qrels.from_rows(rows))
+        name = f"{sample.name}/{half}"
+        yield replace(
+            sample, name=name, corpus=corpus, queries=queries, qrels=Qrels.from_rows(rows)
+        )
 
 
 def open_app(client, encoder, name="passages"):
