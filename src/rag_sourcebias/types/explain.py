@@ -107,19 +107,22 @@ class SourceGeometry:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorMap:
-    """Vectors of both sources in the plane of their two main components.
+    """Vectors of both sources in a plane.
 
     Parameters
     ----------
     human, other : float64 arrays of shape (n, 2)
         Row i of both is one pair.
     variance_shares : tuple of float, length 2
-        Share of the variance of all vectors along each axis.
+        Share of the variance of all vectors along each axis; empty unless the axes are main
+        components.
+    method : {"pca", "tsne", "umap"}
     """
 
     human: FloatArray = field(repr=False)
     other: FloatArray = field(repr=False)
     variance_shares: tuple[float, ...]
+    method: str = "pca"
 
 
 @dataclass(frozen=True, kw_only=True)
