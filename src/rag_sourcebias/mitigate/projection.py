@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.mitigate.project_rows import project_rows
 
 __all__ = ["ProjectionMethod", "Sides", "SourceProjection", "read_projection", "write_projection"]
 
@@ -23,9 +24,6 @@ ProjectionMethod = Literal["mean", "pca", "leace"]
 Sides = Literal["documents", "both"]
 
 _SCHEMA_VERSION = 1
-_CHUNK_BYTES = 1 << 19  # a chunk stays in the processor's cache
-_UNIT = 1e-3  # a length this close to 1 is meant to be 1
-_VANISHED = 1e-6  # what is left of a vector is rounding
 _ARRAYS = ("readout", "directions")
 _SCALARS = ("strength", "sides", "method", "n_pairs", "reliability", "encoder")
 
@@ -126,7 +124,7 @@ class SourceProjection:
         ------
         DataError
             If a shape is wrong or ``out`` overlaps the vectors, or, at a strength above 0, a number
-            is not finite (rows before it are then already written to ``out``).
+            is not finite (other rows may then be written to ``out`` already).
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             raise DataError(
@@ -134,31 +132,17 @@ class SourceProjection:
                 "the projection was fitted on"
             )
         target = _target(vectors, out)
-        step = max(1, _CHUNK_BYTES // (4 * self.dimension))
-        for start in range(0, len(vectors), step):
-            part = vectors[start : start + step]
-            if self.strength == 0:
-                target[start : start + step] = part
-                continue
-            work = np.array(part, dtype=np.float32, order="C")
-            lengths = np.sqrt(_squared_lengths(work))
-            if not np.isfinite(lengths).all():
-                row = start + int(np.flatnonzero(~np.isfinite(lengths))[0])
-                raise DataError(f"vector {row} holds NaN or infinity")
-            self._subtract(work)
-            left = np.sqrt(_squared_lengths(work))
-            scaled = (np.abs(lengths - 1) < _UNIT) & (left > _VANISHED)
-            factors = 1 / np.where(scaled, left, np.float32(1))
-            np.multiply(work, factors[:, None], out=target[start : start + step])
+        if self.strength == 0:
+            np.copyto(target, vectors)
+        else:
+            project_rows(
+                vectors,
+                target,
+                readout=self.readout,
+                directions=self.directions,
+                strength=self.strength,
+            )
         return target
-
-    def _subtract(self, work: FloatArray) -> None:
-        """Subtract what the readout finds, in place; ``work`` is contiguous."""
-        from scipy.linalg.blas import sgemm
-
-        amounts = work @ self.readout
-        # Accumulating into work.T spares the array of products, larger than everything else here.
-        sgemm(-self.strength, self.directions, amounts.T, 1.0, work.T, overwrite_c=True)
 
 
 def write_projection(projection: SourceProjection, path: PathLike) -> None:
@@ -226,7 +210,3 @@ def _target(vectors: npt.NDArray[np.floating], out: FloatArray | None) -> FloatA
     if not same and np.may_share_memory(vectors, out):
         raise DataError("out overlaps the vectors; give the vectors themselves or another array")
     return out
-
-
-def _squared_lengths(vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", vectors, vectors), dtype=np.float32)
