@@ -14,8 +14,10 @@ demo: $(STAMP)
 	  --rerank ql:smollm2 --rerank-depth 10 --report report
 	@echo "open report/report.html in a browser"
 
+# Two processes with one thread each: as many as a small machine has cores.
+WORKERS ?= 2
 test: $(STAMP)
-	$(RUN)/python -m pytest $(PYTEST_ARGS)
+	env OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 # The adapters on the oldest supported frameworks, in an environment of its own.
 LOWEST := .venv-lowest
