@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from rag_sourcebias.instrument import Attachment, Recorder
+from rag_sourcebias.protocols import Completer
 from rag_sourcebias_integrations._require import require_version
 
 __all__ = ["CHROMA", "LANGCHAIN", "LLAMA_INDEX", "PYTHON", "FrameworkAdapter"]
@@ -23,6 +27,10 @@ class FrameworkAdapter:
         Distribution of the framework, and the extra that installs it.
     at_least : str, optional
         Lowest supported version of the distribution.
+    completes : str
+        Models that it can make a completer of, for error messages; empty if none.
+    completer_class : str
+        Where, as ``module:name`` below this package.
     """
 
     def __init__(
@@ -33,8 +41,12 @@ class FrameworkAdapter:
         package: str | None = None,
         extra: str = "",
         at_least: str = "0",
+        completes: str = "",
+        completer_class: str = "",
     ) -> None:
         self.accepts = accepts
+        self.completes = completes
+        self._completer_class = completer_class
         self._module = module
         self._package = package
         self._extra = extra
@@ -50,11 +62,30 @@ class FrameworkAdapter:
         UnsupportedVersionError
             If it is too old.
         """
-        if self._package is not None:
-            require_version(self._package, extra=self._extra, at_least=self._at_least)
-        module = import_module(f"rag_sourcebias_integrations.{self._module}")
+        module = self._loaded(self._module)
         attachment: Attachment | None = module.attach(obj, recorder)
         return attachment
+
+    def completer(self, obj: object, options: Mapping[str, Any]) -> Completer | None:
+        """Make a completer of a model; None where the framework has no models.
+
+        Raises
+        ------
+        DataError
+            If the object is none of the framework's models, or an option is out of range.
+        MissingExtraError, UnsupportedVersionError
+            If the framework is not installed or too old.
+        """
+        if not self._completer_class:
+            return None
+        module, _, name = self._completer_class.partition(":")
+        made: Completer = getattr(self._loaded(module), name)(obj, **options)
+        return made
+
+    def _loaded(self, module: str) -> ModuleType:
+        if self._package is not None:
+            require_version(self._package, extra=self._extra, at_least=self._at_least)
+        return import_module(f"rag_sourcebias_integrations.{module}")
 
 
 LANGCHAIN = FrameworkAdapter(
@@ -63,6 +94,8 @@ LANGCHAIN = FrameworkAdapter(
     package="langchain-core",
     extra="langchain",
     at_least="1.0",
+    completes="a LangChain chat model or LLM",
+    completer_class="langchain.completer:LangChainCompleter",
 )
 LLAMA_INDEX = FrameworkAdapter(
     accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
@@ -70,6 +103,8 @@ LLAMA_INDEX = FrameworkAdapter(
     package="llama-index-core",
     extra="llama-index",
     at_least="0.13",
+    completes="a LlamaIndex LLM",
+    completer_class="llama_index.completer:LlamaIndexCompleter",
 )
 CHROMA = FrameworkAdapter(
     accepts='a Chroma collection or client, or "chroma" for all collections',

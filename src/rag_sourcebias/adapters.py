@@ -10,10 +10,10 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.adapter import Adapter, Instrumentation
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.protocols import Observer, RetrieverSpec
+from rag_sourcebias.protocols import Completer, Observer, RetrieverSpec
 from rag_sourcebias.tagging.store import TagStore
 
-__all__ = ["ADAPTER_GROUP", "RETRIEVER_GROUP", "instrument", "retriever_factory"]
+__all__ = ["ADAPTER_GROUP", "RETRIEVER_GROUP", "as_completer", "instrument", "retriever_factory"]
 
 ADAPTER_GROUP = "rag_sourcebias.adapters"
 RETRIEVER_GROUP = "rag_sourcebias.retrievers"
@@ -99,6 +99,52 @@ def instrument(
             return Instrumentation(recorder, attachment)
     what = repr(obj) if isinstance(obj, str) else f"an object of type {_type_name(obj)}"
     raise DataError(f"{what} cannot be instrumented; expected {_accepted(found)}")
+
+
+def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
+    """Return a completer for a language model of a framework; a completer as it is.
+
+    Parameters
+    ----------
+    model : object
+        A LangChain chat model or LLM, a LlamaIndex LLM, or a
+        :class:`~rag_sourcebias.protocols.Completer`.
+    **options
+        Of the framework's completer: ``name``, ``max_concurrency``, ``parameters``.
+
+    Raises
+    ------
+    DataError
+        If no adapter knows such an object; the message says what is accepted.
+    MissingExtraError, UnsupportedVersionError
+        If the framework is missing or too old.
+
+    Examples
+    --------
+    ::
+
+        build_paired_corpus("my-corpus", as_completer(ChatOpenAI(model="gpt-4o-mini")), "paired")
+    """
+    if isinstance(model, Completer):
+        if options:
+            raise DataError(f"{', '.join(options)}: {_type_name(model)} is a completer already")
+        return model
+    found = tuple(entry_points(group=ADAPTER_GROUP))
+    by_name = {entry.name: entry for entry in found}
+    roots = (base.__module__.partition(".")[0] for base in type(model).__mro__)
+    for name in dict.fromkeys(root for root in roots if root in by_name):
+        # An adapter of somebody else's may know retrievers only.
+        make = getattr(by_name[name].load(), "completer", None)
+        made: Completer | None = make(model, options) if make is not None else None
+        if made is not None:
+            return made
+    adapters = (entry.load() for entry in sorted(found, key=lambda entry: entry.name))
+    known = dict.fromkeys(getattr(adapter, "completes", "") for adapter in adapters)
+    accepted = ["an OpenAICompleter, a LocalCompleter or another completer", *filter(None, known)]
+    raise DataError(
+        f"an object of type {_type_name(model)} cannot complete prompts; expected "
+        f"{'; '.join(accepted)}"
+    )
 
 
 def _candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoint]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,13 @@ import numpy.typing as npt
 from rag_sourcebias.types.completions import Completion, LabelScores
 from rag_sourcebias.types.documents import Corpus, DocTags, Query
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
+from rag_sourcebias.types.perplexity import LogPerplexities
 from rag_sourcebias.types.rankings import Run
 
 __all__ = [
     "ApproximateRetriever",
     "Completer",
+    "ConditionalPerplexity",
     "Encoder",
     "Judge",
     "Observer",
@@ -23,6 +25,7 @@ __all__ = [
     "Rescorer",
     "Retriever",
     "RetrieverSpec",
+    "TextPerplexity",
 ]
 
 EventT_contra = TypeVar("EventT_contra", contravariant=True)
@@ -198,6 +201,49 @@ class Judge(Protocol):
         self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None
     ) -> Judgments:
         """Judge items, in the given order; ``on_progress`` is told how many are done."""
+        ...
+
+
+@runtime_checkable
+class TextPerplexity(Protocol):
+    """How surprising texts are to a language model."""
+
+    name: str
+
+    @property
+    def kind(self) -> Literal["causal", "masked"]:
+        """Whether a token is predicted from those before it, or from all others."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model and of every setting that changes its values."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    def log_perplexities(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+    ) -> LogPerplexities:
+        """Return mean −log P per token of each text, in nats."""
+        ...
+
+
+@runtime_checkable
+class ConditionalPerplexity(TextPerplexity, Protocol):
+    """A causal language model, which can also read one text after another."""
+
+    def conditional(
+        self,
+        prefixes: Sequence[str],
+        texts: Sequence[str],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> LogPerplexities:
+        """Return mean −log P per token of each text after its prefix, over the same tokens."""
         ...
 
 

@@ -29,6 +29,7 @@ HEAVY = (
     "nltk",
     "sacrebleu",
     "rouge_score",
+    "umap",
 )
 
 
@@ -47,12 +48,14 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.inference",
         "rag_sourcebias.io",
         "rag_sourcebias.audit",
+        "rag_sourcebias.audit.explain",
         "rag_sourcebias.intervals",
         "rag_sourcebias.intervals.crc",
         "rag_sourcebias.judges",
         "rag_sourcebias.llm",
         "rag_sourcebias.tagging",
         "rag_sourcebias.instrument",
+        "rag_sourcebias.corpora",
         "rag_sourcebias.retrieval",
         "rag_sourcebias.mitigate",
         "rag_sourcebias.report",

@@ -396,7 +396,7 @@ def transformers_serve(smollm2, tmp_path_factory):
         pytest.skip("transformers serve needs transformers[serving]")
     from rag_sourcebias.neural.packaged import smollm2_folder
 
-    folder = smollm2_folder(smollm2._cache)
+    folder = smollm2_folder(smollm2._causal.cache)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

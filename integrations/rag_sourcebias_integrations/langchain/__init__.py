@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias_integrations.langchain import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.langchain.callback import SourceBiasCallbackHandler
+from rag_sourcebias_integrations.langchain.completer import LangChainCompleter
 from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
@@ -21,6 +22,7 @@ __all__ = [
     "DebiasCompressor",
     "EncoderEmbeddings",
     "InstrumentedRetriever",
+    "LangChainCompleter",
     "ShadowedRetriever",
     "SourceBiasCallbackHandler",
     "SourceTagger",

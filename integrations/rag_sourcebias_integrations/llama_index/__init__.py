@@ -1,6 +1,7 @@
 """LlamaIndex: observe retrievals, tag nodes, embed, rerank and evaluate with this library."""
 
 from rag_sourcebias_integrations.llama_index import _framework  # noqa: F401 - must come first
+from rag_sourcebias_integrations.llama_index.completer import LlamaIndexCompleter
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 from rag_sourcebias_integrations.llama_index.handler import SourceBiasEventHandler
@@ -21,6 +22,7 @@ __all__ = [
     "InstrumentedRetriever",
     "IntervalEvaluator",
     "IntervalResult",
+    "LlamaIndexCompleter",
     "ShadowedRetriever",
     "SourceBiasEventHandler",
     "SourceBiasSpanHandler",

@@ -13,25 +13,31 @@ from rag_sourcebias.audit.dataset import audit_source
 from rag_sourcebias.audit.source import measure_source_bias
 
 if TYPE_CHECKING:
+    from rag_sourcebias.audit.annotated_twins import annotation_units
     from rag_sourcebias.audit.answers import measure_answer_bias
     from rag_sourcebias.audit.answers_encoders import audit_answers
     from rag_sourcebias.audit.debias import measure_debias
     from rag_sourcebias.audit.debias_scores import score_debias
     from rag_sourcebias.audit.debias_search import search_debias
+    from rag_sourcebias.audit.explain import explain_sources
     from rag_sourcebias.audit.judged import (
         judge_items_with_intervals,
         judge_ranking_with_intervals,
         judge_with_intervals,
     )
+    from rag_sourcebias.audit.pairs import check_paired_corpus
     from rag_sourcebias.audit.source_texts import source_text_statistics
     from rag_sourcebias.audit.style import measure_style_bias
     from rag_sourcebias.audit.style_texts import audit_style
     from rag_sourcebias.audit.text_summaries import text_statistics
 
 __all__ = [
+    "annotation_units",
     "audit_answers",
     "audit_source",
     "audit_style",
+    "check_paired_corpus",
+    "explain_sources",
     "judge_items_with_intervals",
     "judge_ranking_with_intervals",
     "judge_with_intervals",
@@ -46,8 +52,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "annotation_units": "annotated_twins",
     "audit_answers": "answers_encoders",
     "audit_style": "style_texts",
+    "check_paired_corpus": "pairs",
+    "explain_sources": "explain",
     "measure_answer_bias": "answers",
     "measure_debias": "debias",
     "measure_style_bias": "style",

@@ -11,7 +11,20 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli import audit, datasets, debias, interval, judge, labels, report, tag
+from rag_sourcebias.cli import (
+    annotate,
+    audit,
+    check_pairs,
+    datasets,
+    debias,
+    explain,
+    interval,
+    judge,
+    labels,
+    report,
+    rewrite,
+    tag,
+)
 from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
@@ -43,12 +56,16 @@ app = typer.Typer(
         rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
     """,
 )
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(audit.app, name="audit")
+app.command("check-pairs")(check_pairs.check_pairs)
 app.add_typer(debias.app, name="debias")
+app.command("explain")(explain.explain)
 app.command("interval")(interval.interval)
 app.add_typer(judge.app, name="judge")
 app.add_typer(labels.app, name="labels")
 app.add_typer(report.app, name="report")
+app.command("rewrite")(rewrite.rewrite)
 app.add_typer(tag.app, name="tag")
 app.command("datasets")(datasets.datasets)
 

@@ -23,8 +23,9 @@ from rag_sourcebias.errors import DataError
 
 __all__ = ["Stages", "err", "json_text", "out", "print_json", "stages"]
 
-out = Console()
-err = Console(stderr=True)
+# Names such as "llm:x:" are no emoji.
+out = Console(emoji=False)
+err = Console(stderr=True, emoji=False)
 
 
 class Stages:
@@ -72,7 +73,7 @@ def stages() -> Iterator[Stages]:
     """Show the progress of a long job on standard error."""
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_sourcebias.cli.checks import choice
+from rag_sourcebias.cli.completers import completer_of
 from rag_sourcebias.cli.judge_budget import MeteredCompleter
 from rag_sourcebias.cli.judge_options import MODES
 from rag_sourcebias.errors import DataError
@@ -21,7 +22,7 @@ from rag_sourcebias.judges import (
     LLMJudge,
     RelevanceJudge,
 )
-from rag_sourcebias.llm import CompletionCache, OpenAICompleter, Prices
+from rag_sourcebias.llm import CompletionCache, Prices
 from rag_sourcebias.protocols import Completer
 
 __all__ = ["Asking"]
@@ -93,23 +94,14 @@ class Asking:
         )
 
     def _completer(self) -> Completer:
-        kind, _, name = self.model.partition(":")
-        if kind not in ("openai", "local") or not name:
-            raise DataError(
-                f"--model {self.model!r}: write openai:<name>, local:smollm2 or local:<path>"
-            )
-        if kind == "openai":
-            return OpenAICompleter(
-                name,
-                base_url=self.base_url,
-                api=choice("api", self.api, ("chat", "completions")),
-                timeout=self.timeout,
-                max_concurrency=self.concurrency,
-            )
-        from rag_sourcebias.neural.local_llm import LocalCompleter
-
-        folder = self.cache / "models" if self.cache is not None else None
-        return LocalCompleter(name, cache=folder)
+        return completer_of(
+            self.model,
+            base_url=self.base_url,
+            api=self.api,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+            models=None if self.cache is None else self.cache / "models",
+        )
 
     def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
         if self.prompt is None:

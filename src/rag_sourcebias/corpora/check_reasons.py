@@ -38,8 +38,10 @@ class Found(NamedTuple):
     by_chance: float | None
 
 
-def reasons_of(flags: npt.NDArray[np.bool_], found: Found) -> tuple[tuple[str, ...], ...]:
-    """Write one sentence for each flag of each pair."""
+def reasons_of(
+    flags: npt.NDArray[np.bool_], found: Found, *, end_kept: float | None
+) -> tuple[tuple[str, ...], ...]:
+    """Write one sentence for each flag of each pair; ``end_kept`` is the threshold."""
     values, lists, languages, leftovers, by_chance = found
     alike = "overlap" if np.isnan(values["cosine"]).all() else "cosine"
 
@@ -60,7 +62,9 @@ def reasons_of(flags: npt.NDArray[np.bool_], found: Found) -> tuple[tuple[str, .
             "unrelated": f"{alike} {values[alike][row]:.2f}"
             + (f"; mismatched pairs reach {by_chance:.2f}" if by_chance is not None else ""),
             "truncated": "stops before the original ends "
-            f"({values['end_kept'][row]:.0%} of its end is kept, relative to the rest)",
+            f"({values['end_kept'][row]:.0%} of its end is kept, relative to the rest)"
+            if end_kept is not None and values["end_kept"][row] < end_kept
+            else "ends inside a sentence",
             "copy": "the original word by word",
             "near_copy": f"{values['copied'][row]:.0%} of its five-word runs are the original's",
             "length": f"{values['length_ratio'][row]:.2f} times the original's length",

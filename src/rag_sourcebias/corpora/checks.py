@@ -111,7 +111,7 @@ def check_pairs(
         names_added=lists["names_added"],
         languages=languages,
         flags=flags,
-        reasons=reasons_of(flags, found),
+        reasons=reasons_of(flags, found, end_kept=thresholds.end_kept),
         thresholds=thresholds,
         by_chance=by_chance,
     )

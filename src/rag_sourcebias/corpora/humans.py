@@ -14,12 +14,14 @@ from typing import Any, Literal, NamedTuple
 from rag_sourcebias.errors import DataError, MissingTagsError
 from rag_sourcebias.io.beir_rows import metadata_of
 from rag_sourcebias.io.files import PathLike, read_jsonl
-from rag_sourcebias.types import Corpus, Dataset
+from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.types import Corpus, Dataset, TagTable
 
 __all__ = ["HumanInput", "HumanRow", "Untagged", "human_rows", "read_human_rows", "row_digest"]
 
 HumanInput = Dataset | Corpus | PathLike
 Untagged = Literal["error", "human"]
+_TAG_ENDINGS = tuple(f".{kind}{gz}" for kind in ("tsv", "csv", "jsonl") for gz in ("", ".gz"))
 
 
 class HumanRow(NamedTuple):
@@ -44,7 +46,8 @@ def human_rows(
     Parameters
     ----------
     source : Dataset, Corpus or path
-        A path is a BEIR folder (``corpus/human.jsonl`` or ``corpus.jsonl``, plain or ``.gz``).
+        A path is a BEIR folder (``corpus/human.jsonl``, or ``corpus.jsonl`` with the source of a
+        document in ``tags.tsv``, ``.csv``, ``.jsonl`` or in its metadata; all plain or ``.gz``).
         Documents with another source are left out. In a data set, documents with a pair id are
         named by it, as :func:`rag_sourcebias.io.read_beir` made the ids.
     limit : int, optional
@@ -114,6 +117,9 @@ def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanR
 
 
 def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DataError(f"{folder} {what}; expected a BEIR folder")
     paired = [p for p in _either(folder / "corpus" / "human.jsonl") if p.is_file()]
     plain = [p for p in _either(folder / "corpus.jsonl") if p.is_file()]
     if len(paired) + len(plain) != 1:
@@ -122,25 +128,37 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
             f"{folder} holds {', '.join(found) or 'no corpus'}; expected either corpus/human.jsonl "
             "or corpus.jsonl, plain or .gz"
         )
-    tagged = sorted(p.name for p in folder.glob("tags.*"))
-    if plain and tagged:
-        raise DataError(
-            f"{folder} holds {tagged[0]}: read the folder with read_beir and pass the data set"
-        )
+    table = _tags_of(folder) if plain else None
     file = (paired or plain)[0]
     for number, row in read_jsonl(file):
         where = f"{file}:{number}"
         found_row = _row(row, where)
-        declared = "human" if paired else metadata_of(row).get("source")
-        if _is_human(declared or None, found_row.doc_id, where, untagged):
+        declared = "human" if paired else _declared(found_row, table)
+        if _is_human(declared, found_row.doc_id, where, untagged):
             yield found_row
+
+
+def _tags_of(folder: Path) -> TagTable | None:
+    files = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
+    if len(files) > 1:
+        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
+    return read_tags(files[0]) if files else None
+
+
+def _declared(row: HumanRow, table: TagTable | None) -> str | None:
+    """Return the source of a document, as read_beir finds it: other words are no tags."""
+    if table is not None and row.doc_id in table.row_of:
+        return table.get(row.doc_id).source
+    told = row.metadata.get("source")
+    is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
+    return str(told) if is_tag else None
 
 
 def _either(path: Path) -> tuple[Path, Path]:
     return path, path.with_name(path.name + ".gz")
 
 
-def _is_human(source: object, doc_id: str, where: str, untagged: Untagged) -> bool:
+def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
     if source is None and untagged == "error":
         raise MissingTagsError(
             f"{where}: document {doc_id!r} has no source; tag it, or say untagged='human' if every "

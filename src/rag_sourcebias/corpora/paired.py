@@ -14,7 +14,7 @@ from rag_sourcebias.corpora.humans import (
     read_human_rows,
     row_digest,
 )
-from rag_sourcebias.corpora.manifest import merged, write_manifest
+from rag_sourcebias.corpora.manifest import MANIFEST, merged, write_manifest
 from rag_sourcebias.corpora.plan import Options, planned_jobs
 from rag_sourcebias.corpora.prompts import REWRITE, RewritePrompt
 from rag_sourcebias.corpora.relevance import copy_relevance
@@ -74,7 +74,8 @@ def build_paired_corpus(
     ----------
     source : Dataset, Corpus or path
         Only documents of source ``"human"`` are taken. A path is a BEIR folder, which is streamed:
-        memory does not grow with its size. A corpus has no queries, so that the folder lacks them.
+        memory does not grow with its size. A corpus, or a folder without queries and judgments,
+        gives a folder that lacks them.
     completer : Completer
     output : path
         Made if missing.
@@ -107,7 +108,7 @@ def build_paired_corpus(
     ------
     DataError
         If an argument is out of range, the source is malformed or has no human documents, or the
-        folder was made from other documents or with other settings.
+        folder was made from other documents, with other settings or by something else.
     CompletionError
         If the run had to stop before anything was answered (a wrong key, no server).
     """
@@ -125,8 +126,9 @@ def build_paired_corpus(
     n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
     human = _described(source, n, digest, limit)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
+    _make_room(folder)
+    write_manifest(folder, manifest)  # first: it tells whose files the others are
     _prepare(source, folder, limit=limit, untagged=untagged)
-    write_manifest(folder, manifest)
     answers = CompletionCache(folder / ANSWERS) if cache is None else cache
     asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
     progress = _Progress(n * len(jobs), on_progress)
@@ -171,9 +173,23 @@ def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
         raise DataError(f"{folder} is a file; expected a folder to write to")
     if not isinstance(source, Dataset | Corpus) and Path(source).resolve() == folder.resolve():
         raise DataError(f"{folder} holds the documents themselves; write to another folder")
-    if not resume and folder.is_dir() and any(folder.iterdir()):
+    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if not resume and there:
         raise DataError(f"{folder} is not empty; choose another, or resume what it holds")
+    strange = [name for name in there if _is_strange(folder / name)]
+    if strange and MANIFEST not in there:
+        raise DataError(
+            f"{folder} holds {', '.join(strange[:3])} but no {MANIFEST}: it was not made by this "
+            "builder and would be overwritten; write to another folder"
+        )
     return folder
+
+
+def _is_strange(path: Path) -> bool:
+    """Whether a file is none that a killed run leaves before it writes the manifest."""
+    if path.is_dir():
+        return any(path.iterdir())
+    return not path.name.startswith((".", ANSWERS))
 
 
 def _described(source: HumanInput, n: int, digest: str, limit: int | None) -> HumanTexts:
@@ -185,8 +201,8 @@ def _described(source: HumanInput, n: int, digest: str, limit: int | None) -> Hu
     return HumanTexts(name=name, n_documents=n, digest=digest, limit=limit, **told)
 
 
-def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
-    """Write what needs no model, and remove what a killed run was writing."""
+def _make_room(folder: Path) -> None:
+    """Make the folders, and remove what a killed run was writing."""
     try:
         for part in ("corpus", "raw"):
             (folder / part).mkdir(parents=True, exist_ok=True)
@@ -194,6 +210,10 @@ def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: U
         raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
     for leftover in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
         leftover.unlink(missing_ok=True)
+
+
+def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
+    """Write what needs no model."""
     human_file = folder / "corpus" / "human.jsonl"
     rows = human_rows(source, limit=limit, untagged=untagged)
     write_atomic(human_file, jsonl_text(row.to_dict() for row in rows))

@@ -27,7 +27,7 @@ def copy_relevance(
     Parameters
     ----------
     source : Dataset, Corpus or path
-        A corpus has neither, and nothing is written.
+        Where there is neither (a corpus never has them) nothing is written.
     folder : Path
     kept : callable, optional
         Gives the documents that were taken, where not all were: then only judgments of these and
@@ -35,16 +35,19 @@ def copy_relevance(
     """
     if isinstance(source, Corpus):
         return
-    (folder / "qrels").mkdir(exist_ok=True)
     if isinstance(source, Dataset):
+        (folder / "qrels").mkdir(exist_ok=True)
         _write_dataset(source, folder, None if kept is None else {row.doc_id for row in kept()})
         return
     root = Path(source)
     splits = [p for p in sorted(root.glob("qrels/*")) if p.name.endswith(_ENDINGS)]
     queries = [p for p in (root / "queries.jsonl", root / "queries.jsonl.gz") if p.is_file()]
+    if not splits and not queries:
+        return
     if not splits or not queries:
         missing = "queries.jsonl" if splits else "qrels/<split>.tsv"
-        raise DataError(f"{root} has no {missing}; expected a BEIR folder")
+        raise DataError(f"{root} has no {missing}; give both or neither")
+    (folder / "qrels").mkdir(exist_ok=True)
     if kept is None:
         for file in (*splits, queries[0]):
             write_atomic(folder / file.relative_to(root), file.read_bytes())

@@ -10,21 +10,28 @@ from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
 from rag_sourcebias.types import (
     AnswerBiasReport,
     DebiasReport,
+    ExplainReport,
     JudgedReport,
+    PairReport,
     SkewReport,
     StyleReport,
 )
 
 __all__ = ["Report", "read_report_json", "write_report_json"]
 
-Report: TypeAlias = SkewReport | StyleReport | AnswerBiasReport | DebiasReport | JudgedReport
+Report: TypeAlias = (
+    SkewReport | StyleReport | AnswerBiasReport | DebiasReport | ExplainReport | JudgedReport
+    | PairReport
+)  # fmt: skip
 
 _KINDS: dict[str | None, tuple[str, type[Report]]] = {
     None: ("skew", SkewReport),  # the first kind there was: it does not say so
     "style": ("style", StyleReport),
     "answers": ("answer", AnswerBiasReport),
     "debias": ("debias", DebiasReport),
+    "explain": ("explain", ExplainReport),
     "items": ("judged", JudgedReport),
+    "pairs": ("pair", PairReport),
     "ranking": ("judged", JudgedReport),
 }
 

@@ -6,9 +6,12 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.llm.cache import Answer, CompletionCache, request_key
@@ -18,9 +21,10 @@ from rag_sourcebias.types.completions import CompletionError, Request, Usage
 
 __all__ = ["Asker", "Outcome", "ask_all"]
 
-_BLOCK = 256  # requests looked up in the cache together
+_BLOCK = 256  # requests looked up in the cache together, and answers stored at the latest
 _UNREACHABLE = 3  # times as many as may be in flight: that many failures in a row end the run
 _SAVE_EVERY = 0.05  # seconds at most that an answer is only in memory
+_LOOK_AGAIN = 0.005
 _GRACE = 5.0  # seconds for answers that are on their way when a run is interrupted
 _SERVER_DOWN = ("unreachable", "timeout", "server")
 
@@ -44,6 +48,14 @@ class Outcome:
     cached: bool = False
 
 
+class _End(NamedTuple):
+    """How a request ended, as its thread reports it; ``error`` may be of one's own code."""
+
+    key: bytes
+    answer: Answer | None
+    error: BaseException | None
+
+
 def ask_all(
     completer: Completer,
     requests: Iterable[Request],
@@ -61,14 +73,22 @@ def ask_all(
 
 @dataclass
 class _State:
-    """One run: what is in flight and what has been counted."""
+    """One run: what is on its way and what has been counted.
+
+    The threads write down how a request ended before they take the next one, so that an
+    interruption of the caller's thread loses nothing.
+    """
 
     pool: ThreadPoolExecutor
+    lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
-    flying: dict[Future[Answer], bytes] = field(default_factory=dict)
+    ended: SimpleQueue[_End] = field(default_factory=SimpleQueue)
     waiting: dict[bytes, list[int]] = field(default_factory=dict)
     known: dict[bytes, Answer] = field(default_factory=dict)
     unsaved: dict[bytes, Answer] = field(default_factory=dict)
+    cache_open: ExitStack = field(default_factory=ExitStack)
+    holding: bool = False
+    sending: int = 0
     save_at: float = 0.0
     answered: int = 0
     in_a_row: int = 0
@@ -139,12 +159,14 @@ class Asker:
                 if self.cache is None:
                     state.known = self._remembered
                 else:
-                    state.known = self.cache.get(list(dict.fromkeys(keys))) | state.unsaved
+                    state.known = self.cache.get(list(dict.fromkeys(keys)))
+                    with state.lock:
+                        state.known |= state.unsaved
                 for (index, request), key in zip(block, keys, strict=True):
                     for outcome in self._one(state, index, key, request):
                         self._count(outcome)
                         yield outcome
-            while state.flying:
+            while state.waiting:
                 for outcome in self._landed(state):
                     self._count(outcome)
                     yield outcome
@@ -152,28 +174,48 @@ class Asker:
             self._close(state)
 
     def _one(self, state: _State, index: int, key: bytes, request: Request) -> Iterator[Outcome]:
-        """Answer from the cache, join an equal request in flight, or send."""
+        """Answer from the cache, join an equal request on its way, or send."""
         if key not in state.known and key not in state.waiting:
-            while len(state.flying) >= self.concurrency:
+            # As many again lie ready, so that no thread waits for the caller to come back.
+            while len(state.waiting) >= 2 * self.concurrency:
                 yield from self._landed(state)
         if key in state.known:
             yield Outcome(index=index, answer=state.known[key], cached=True)
         elif key in state.waiting:
             state.waiting[key].append(index)
         elif state.fatal is not None:
-            error = CompletionError(f"not asked: {state.fatal}", reason="not_asked")
-            yield Outcome(index=index, error=error)
+            yield Outcome(index=index, error=_not_asked(state))
         else:
             state.waiting[key] = [index]
-            state.flying[state.pool.submit(self._attempts, request, state.stop)] = key
+            state.pool.submit(self._send, state, key, request)
 
-    def _attempts(self, request: Request, stop: threading.Event) -> Answer:
-        if stop.is_set():
-            raise CompletionError("the run was stopped", reason="not_asked")
+    def _send(self, state: _State, key: bytes, request: Request) -> None:
+        """Ask, in a thread, and write down how it ended."""
+        answer: Answer | None = None
+        error: BaseException | None = None
+        with state.lock:
+            state.sending += 1
+        try:
+            answer = self._attempts(state, request)
+        except BaseException as caught:  # noqa: BLE001 - raised again where the caller reads
+            error = caught
+        with state.lock:
+            state.sending -= 1
+            if answer is not None:
+                state.unsaved[key] = answer
+            if error is None or isinstance(error, CompletionError):
+                self._watch(state, error)
+            else:
+                state.stop.set()
+        state.ended.put(_End(key, answer, error))
+
+    def _attempts(self, state: _State, request: Request) -> Answer:
+        if state.stop.is_set():
+            raise _not_asked(state)
         return with_retries(
             lambda: self._attempt(request),
             self.retry,
-            stop=stop,
+            stop=state.stop,
             retried=self._count_retry,
         )
 
@@ -188,48 +230,55 @@ class Asker:
         )
 
     def _landed(self, state: _State) -> list[Outcome]:
-        """Wait for at least one request, keep the answers, and return the outcomes."""
-        done = self._wait(state)
-        results = {future: _result(future) for future in done}
-        # Kept before they are taken off the list, so that an interruption here loses nothing.
-        answers = {state.flying[f]: answer for f, (answer, _) in results.items() if answer}
-        state.unsaved.update(answers)
-        state.known.update(answers)
+        """Wait for at least one request and return the outcomes."""
         outcomes: list[Outcome] = []
-        for future, (answer, error) in results.items():
-            self._watch(state, error)
-            for position, index in enumerate(state.waiting.pop(state.flying.pop(future))):
+        for key, answer, error in self._ends(state):
+            if error is not None and not isinstance(error, CompletionError):
+                raise error
+            if answer is not None:
+                state.known[key] = answer
+            for position, index in enumerate(state.waiting.pop(key)):
                 again = position > 0 and answer is not None
                 outcomes.append(Outcome(index=index, answer=answer, error=error, cached=again))
         if state.fatal is not None and not state.answered:
             raise state.fatal
         return outcomes
 
-    def _wait(self, state: _State) -> set[Future[Answer]]:
+    def _ends(self, state: _State) -> list[_End]:
         """Wait for a request; meanwhile store what has come since the last time.
 
         One transaction per answer would be slower than a fast server.
         """
         now = time.monotonic()
-        if state.unsaved and now >= state.save_at:
+        if state.unsaved and (now >= state.save_at or len(state.unsaved) >= _BLOCK):
             self._save(state)
         timeout = max(state.save_at - now, 0.0) if state.unsaved else None
-        done, _ = wait(state.flying, timeout=timeout, return_when=FIRST_COMPLETED)
-        if not done:
+        try:
+            ends = [state.ended.get(timeout=timeout)]
+        except Empty:
             self._save(state)
-            done, _ = wait(state.flying, return_when=FIRST_COMPLETED)
-        return done
+            ends = [state.ended.get()]
+        while not state.ended.empty():
+            ends.append(state.ended.get())
+        return ends
 
     def _save(self, state: _State) -> None:
+        with state.lock:
+            answers = dict(state.unsaved)
         # A NaN is not stored: it would outlive the fault that caused it.
-        good = {key: answer for key, answer in state.unsaved.items() if not _has_nan(answer)}
-        if self.cache is not None:
+        good = {key: answer for key, answer in answers.items() if not _has_nan(answer)}
+        if self.cache is not None and good:
             self.cache.put(good)
-        state.unsaved.clear()
+            if not state.holding:
+                state.cache_open.enter_context(self.cache.held())
+                state.holding = True
+        with state.lock:
+            for key in answers:
+                del state.unsaved[key]
         state.save_at = time.monotonic() + _SAVE_EVERY
 
     def _watch(self, state: _State, error: CompletionError | None) -> None:
-        """Decide whether the run can go on."""
+        """Decide whether the run can go on; called with the lock held."""
         if error is None:
             state.answered += 1
             state.in_a_row = 0
@@ -243,12 +292,12 @@ class Asker:
 
     def _close(self, state: _State) -> None:
         state.stop.set()
-        if state.flying:
-            done, _ = wait(state.flying, timeout=_GRACE)
-            good = [f for f in done if not f.cancelled() and f.exception() is None]
-            state.unsaved.update({state.flying[f]: f.result() for f in good})
-        self._save(state)
         state.pool.shutdown(wait=False, cancel_futures=True)
+        last = time.monotonic() + _GRACE
+        while state.sending and time.monotonic() < last:
+            time.sleep(_LOOK_AGAIN)
+        with state.cache_open:
+            self._save(state)
 
     def _count(self, outcome: Outcome) -> None:
         self._counts["requests"] += 1
@@ -265,14 +314,9 @@ class Asker:
             self._counts["retries"] += 1
 
 
-def _result(future: Future[Answer]) -> tuple[Answer | None, CompletionError | None]:
-    """Take a finished future apart; an error that is not one request's own is raised."""
-    error = future.exception()
-    if error is None:
-        return future.result(), None
-    if isinstance(error, CompletionError):
-        return None, error
-    raise error
+def _not_asked(state: _State) -> CompletionError:
+    why = f"not asked: {state.fatal or 'the run was stopped'}"
+    return CompletionError(why, reason="not_asked")
 
 
 def _has_nan(answer: Answer) -> bool:

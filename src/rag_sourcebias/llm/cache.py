@@ -7,7 +7,9 @@ answers that were on their way and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -41,7 +43,7 @@ class CompletionCache:
     """Store of answers by the hash of completer and request.
 
     Prompts are not stored, only their hash; answers are. A connection is opened for each call, so
-    that one object may be shared between threads and survives a fork.
+    that one object may be shared between threads and survives a fork; see :meth:`held`.
 
     Parameters
     ----------
@@ -82,6 +84,17 @@ class CompletionCache:
         rows = [(key, json.dumps(answer.to_dict())) for key, answer in answers.items()]
         with self._file.connection() as database:
             database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the file open for the length of a block; it must be there.
+
+        SQLite tidies up and waits for the disk whenever nobody has the file open any more, which
+        takes longer than to store a few answers.
+        """
+        with closing(sqlite3.connect(self.path, check_same_thread=False)) as idle:
+            idle.execute("SELECT 1 FROM answers LIMIT 1").fetchall()  # opened on first use
+            yield
 
     def _decoded(self, text: str) -> Answer:
         try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.llm import openai_answers as answers
 from rag_sourcebias.llm.openai_errors import completion_error
+from rag_sourcebias.llm.openai_http import OpenAIHttp
 from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores
 
 __all__ = ["Api", "OpenAICompleter"]
@@ -178,18 +179,14 @@ class OpenAICompleter:
         limit = "max_completion_tokens" if self._official else "max_tokens"
         message = {"role": "user", "content": prompt}
         body = {**fields, limit: max_tokens}
-        return self._send(
-            self._client.chat.completions.with_raw_response.create, {"messages": [message], **body}
-        )
+        return self._send("/chat/completions", {"messages": [message], **body})
 
     def _plain(self, prompt: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        create = self._client.completions.with_raw_response.create
-        return self._send(create, {"prompt": prompt, **fields})
+        return self._send("/completions", {"prompt": prompt, **fields})
 
-    def _send(self, create: Callable[..., Any], body: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    def _send(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401
         try:
-            response = create(model=self.model, extra_body=self._extra or None, **body)
-            text = response.text
+            text = self._http.post(path, {"model": self.model, **body, **self._extra})
         except self._openai.OpenAIError as error:
             raise completion_error(error, self._openai, self.base_url, key=self._key) from error
         except UnicodeEncodeError as error:  # half a surrogate pair, as scraped text may hold
@@ -199,13 +196,13 @@ class OpenAICompleter:
         return answers.parsed(text)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401
-        # One attempt only: retries are the caller's, who counts them.
-        return self._openai.OpenAI(
-            api_key=self._key or "none",
+    def _http(self) -> OpenAIHttp:
+        return OpenAIHttp(
+            self._openai,
+            key=self._key or "none",
             base_url=self.base_url,
-            max_retries=0,
             timeout=self._timeout,
+            connections=self.max_concurrency,
         )
 
 

@@ -76,6 +76,43 @@ class CausalScorer:
             scores[row] = float(chosen.mean())
         return scores
 
+    def sum_of_last(
+        self, sequences: Sequence[Sequence[int]], counts: Sequence[int]
+    ) -> npt.NDArray[np.float64]:
+        """Summed log-probability of the last tokens of each sequence, in one forward pass.
+
+        Parameters
+        ----------
+        sequences : sequence of sequence of int, length n
+            Padded on the right, where no token that counts can see it.
+        counts : sequence of int, length n
+            Tokens that count; each less than its sequence is long.
+
+        Returns
+        -------
+        float64 array of shape (n,)
+        """
+        import torch
+
+        ends = [len(sequence) for sequence in sequences]
+        ids = torch.zeros((len(ends), max(ends)), dtype=torch.long)
+        for row, sequence in enumerate(sequences):
+            ids[row, : len(sequence)] = torch.tensor(sequence)
+        first = min(end - count for end, count in zip(ends, counts, strict=True)) - 1
+        ids = ids.to(self._model.device)
+        kept = {}
+        if "logits_to_keep" in inspect.signature(self._model.forward).parameters:
+            kept["logits_to_keep"] = torch.arange(first, ids.shape[1], device=ids.device)
+        sums = np.zeros(len(ends))
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, use_cache=False, **kept).logits
+            offset = first if kept else 0
+            for row, (end, count) in enumerate(zip(ends, counts, strict=True)):
+                before = slice(end - count - 1 - offset, end - 1 - offset)
+                chosen = _chosen(logits[row, before], ids[row, end - count : end])
+                sums[row] = float(chosen.double().sum())
+        return sums
+
     def score_packed(
         self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]
     ) -> FloatArray:

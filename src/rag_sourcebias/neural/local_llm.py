@@ -11,18 +11,9 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.cache import cache_dir
-from rag_sourcebias.neural.causal import CausalScorer, load_causal
-from rag_sourcebias.neural.loading import (
-    Dtype,
-    ModelFolder,
-    checked_dtype,
-    find_model,
-    library_versions,
-    pick_device,
-    require_torch,
-)
-from rag_sourcebias.neural.packaged import SMOLLM2, smollm2_folder
+from rag_sourcebias.neural.causal import CausalScorer
+from rag_sourcebias.neural.causal_model import CausalModel
+from rag_sourcebias.neural.loading import Dtype, library_versions, pick_device, require_torch
 from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores
 
 __all__ = ["LocalCompleter"]
@@ -74,25 +65,24 @@ class LocalCompleter:
         name: str | None = None,
     ) -> None:
         require_torch(f"local language model {str(model)!r}")
-        self._cache = Path(cache) if cache is not None else cache_dir() / "models"
-        self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
-        self.name = name or f"local:{'smollm2' if self._found is None else self._found.name}"
+        self._causal = CausalModel(model, dtype=dtype, device=device, cache=cache)
+        self.name = name or f"local:{self._causal.name}"
         self.chat = chat
-        self.dtype = checked_dtype(dtype)
+        self.dtype = self._causal.dtype
         self.device = device
         self._lock = threading.Lock()
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its answers."""
-        identity = SMOLLM2.identity if self._found is None else self._found.identity
+        identity = self._causal.identity
         return f"local-1:{identity}:{self.chat}:{self.dtype}:{self.device or 'auto'}"
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "model": "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name,
+            "model": self._causal.described,
             "prompt as": "chat message" if self.chat else "bare text",
             "label scores": "exact log-probabilities",
             "dtype": self.dtype,
@@ -205,10 +195,9 @@ class LocalCompleter:
     def _tokenizer(self) -> Any:  # noqa: ANN401
         return self._scorer._tokenizer
 
-    @cached_property
+    @property
     def _scorer(self) -> CausalScorer:
-        folder = self._found or ModelFolder(name="smollm2", path=smollm2_folder(self._cache))
-        return load_causal(folder, dtype=self.dtype, device=self.device)
+        return self._causal.scorer
 
 
 def _shared_length(rows: Sequence[Sequence[int]]) -> int:

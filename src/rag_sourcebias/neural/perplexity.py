@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.cache import cache_dir
-from rag_sourcebias.neural.causal import CausalScorer, load_causal
+from rag_sourcebias.neural.causal import CausalScorer
+from rag_sourcebias.neural.causal_model import CausalModel
 from rag_sourcebias.neural.loading import (
     Dtype,
-    ModelFolder,
     checked_dtype,
     find_model,
     library_versions,
     pick_device,
 )
-from rag_sourcebias.neural.packaged import SMOLLM2, smollm2_folder
+from rag_sourcebias.neural.perplexity_conditional import conditional_values
 from rag_sourcebias.neural.perplexity_masked import MaskedScorer, load_masked
-from rag_sourcebias.neural.perplexity_values import (
-    LogPerplexities,
-    collect,
-    even_chunks,
-    sliding_windows,
-)
+from rag_sourcebias.neural.perplexity_values import collect, even_chunks, sliding_windows
+from rag_sourcebias.types.perplexity import LogPerplexities
 
 __all__ = ["CausalPerplexity", "MaskedPerplexity"]
 
@@ -46,6 +42,9 @@ class CausalPerplexity:
         ``"smollm2"`` (packaged), the folder of a causal language model, or a hub name.
     window : int
         Tokens read at once, at least 2; no more than the model was trained to read.
+    tokens_per_pass : int, optional
+        Tokens, padding included, in one forward pass of :meth:`conditional`. Memory grows with it
+        and with the vocabulary. By default 2,048 on the CPU and 16,384 elsewhere.
     dtype : {"bfloat16", "float32"}
         bfloat16 is faster where the processor supports it; it moves values by about 0.01.
     device : str, optional
@@ -62,28 +61,33 @@ class CausalPerplexity:
         If sentence-transformers (which brings transformers and torch) is not installed.
     """
 
+    kind: Literal["causal", "masked"] = "causal"
+
     def __init__(
         self,
         model: str | Path = "smollm2",
         *,
         window: int = 1024,
+        tokens_per_pass: int | None = None,
         dtype: Dtype = "bfloat16",
         device: str | None = None,
         cache: str | Path | None = None,
     ) -> None:
         if window < 2:
             raise DataError(f"window is {window}; at least 2 tokens are needed to predict one")
-        self._cache = Path(cache) if cache is not None else cache_dir() / "models"
-        self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
-        self.name = f"causal:{'smollm2' if self._found is None else self._found.name}"
+        if tokens_per_pass is not None and tokens_per_pass < 1:
+            raise DataError(f"tokens_per_pass is {tokens_per_pass}; it must be at least 1")
+        self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
+        self.name = f"causal:{self._model.name}"
         self.window = window
-        self.dtype = checked_dtype(dtype)
+        self.tokens_per_pass = tokens_per_pass
+        self.dtype = self._model.dtype
         self.device = device
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its values."""
-        identity = SMOLLM2.identity if self._found is None else self._found.identity
+        identity = self._model.identity
         return f"causal-perplexity-1:{identity}:{self.window}:{self.dtype}:{self.device or 'auto'}"
 
     @cached_property
@@ -91,10 +95,11 @@ class CausalPerplexity:
         """Settings a report must state."""
         started = bool(self._scorer.start)
         return {
-            "model": "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name,
+            "model": self._model.described,
             "value": "mean −log P(token | tokens before it), nats",
             "first token": "predicted after a start token" if started else "read, not predicted",
             "longer texts": f"windows of {self._width} tokens that overlap by half",
+            "after another text": "the other text, a blank line, then the text",
             "dtype": self.dtype,
             "device": pick_device(self.device),
             **library_versions(),
@@ -118,14 +123,45 @@ class CausalPerplexity:
                 progress(row + 1, len(texts))
         return collect(totals)
 
+    def conditional(
+        self,
+        prefixes: Sequence[str],
+        texts: Sequence[str],
+        *,
+        progress: Progress | None = None,
+    ) -> LogPerplexities:
+        """Return −1/S · Σ_s log P(d_s | prefix, d_<s) of each text ([K] App. B).
+
+        The text follows its prefix after a blank line. The mean is over the tokens that
+        :meth:`log_perplexities` predicts, so that the two can be subtracted. A prefix that leaves
+        the text less than half the window is cut at its end, and the result says by how much; a
+        text still longer than the rest is read in windows that overlap by half, each after the
+        prefix.
+
+        Raises
+        ------
+        DataError
+            If there are not as many prefixes as texts, or the window has no room for both.
+        """
+        if len(prefixes) != len(texts):
+            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts; need as many")
+        default = 2048 if pick_device(self.device) == "cpu" else 16_384
+        return conditional_values(
+            self._scorer,
+            prefixes,
+            texts,
+            width=self._width,
+            tokens_per_pass=self.tokens_per_pass or default,
+            progress=progress,
+        )
+
     @property
     def _width(self) -> int:
         return min(self.window, _longest(self._scorer) or self.window)
 
-    @cached_property
+    @property
     def _scorer(self) -> CausalScorer:
-        folder = self._found or ModelFolder(name="smollm2", path=smollm2_folder(self._cache))
-        return load_causal(folder, dtype=self.dtype, device=self.device)
+        return self._model.scorer
 
 
 class MaskedPerplexity:
@@ -155,6 +191,8 @@ class MaskedPerplexity:
     MissingExtraError
         If sentence-transformers (which brings transformers and torch) is not installed.
     """
+
+    kind: Literal["causal", "masked"] = "masked"
 
     def __init__(
         self,

@@ -1,44 +1,15 @@
-"""Log-perplexities of texts as data, and how long texts are cut."""
+"""From losses to log-perplexities, and how long texts are cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["LogPerplexities", "collect", "even_chunks", "sliding_windows"]
+from rag_sourcebias.types.perplexity import LogPerplexities
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LogPerplexities:
-    """Log-perplexity of each text, in nats per token.
-
-    Parameters
-    ----------
-    values : float64 array of shape (n,)
-        NaN for a text of which no token is predicted, such as an empty one.
-    tokens : int64 array of shape (n,)
-        Tokens predicted.
-    parts : int64 array of shape (n,)
-        Windows or chunks in which the text was read; more than 1 where it is longer than one.
-    """
-
-    values: npt.NDArray[np.float64] = field(repr=False)
-    tokens: npt.NDArray[np.int64] = field(repr=False)
-    parts: npt.NDArray[np.int64] = field(repr=False)
-
-    @property
-    def n_undefined(self) -> int:
-        """Texts without a value."""
-        return int(np.count_nonzero(self.tokens == 0))
-
-    @property
-    def n_cut(self) -> int:
-        """Texts longer than one window."""
-        return int(np.count_nonzero(self.parts > 1))
+__all__ = ["collect", "even_chunks", "sliding_windows"]
 
 
 def collect(totals: Sequence[tuple[float, int, int]]) -> LogPerplexities:

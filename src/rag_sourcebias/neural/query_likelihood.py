@@ -10,17 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.cache import cache_dir
-from rag_sourcebias.neural.causal import CausalScorer, load_causal
-from rag_sourcebias.neural.loading import (
-    Dtype,
-    ModelFolder,
-    checked_dtype,
-    find_model,
-    library_versions,
-    pick_device,
-)
-from rag_sourcebias.neural.packaged import SMOLLM2, smollm2_folder
+from rag_sourcebias.neural.causal import CausalScorer
+from rag_sourcebias.neural.causal_model import CausalModel
+from rag_sourcebias.neural.loading import Dtype, library_versions, pick_device
 
 __all__ = ["QueryLikelihoodReranker"]
 
@@ -76,28 +68,25 @@ class QueryLikelihoodReranker:
     ) -> None:
         if max_length < 1:
             raise DataError(f"max_length must be at least 1, got {max_length}")
-        self._packaged = model == "smollm2"
-        self._given = model
-        self._cache = Path(cache) if cache is not None else cache_dir() / "models"
-        self._found = None if self._packaged else find_model(model, packaged="smollm2")
-        self.name = name or f"ql:{'smollm2' if self._found is None else self._found.name}"
+        self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
+        self.name = name or f"ql:{self._model.name}"
         self.max_length = max_length
-        self.dtype = checked_dtype(dtype)
+        self.dtype = self._model.dtype
         self.device = device
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its scores."""
-        identity = SMOLLM2.identity if self._found is None else self._found.identity
         return (
-            f"query-likelihood-1:{identity}:{self.max_length}:{self.dtype}:{self.device or 'auto'}"
+            f"query-likelihood-1:{self._model.identity}:{self.max_length}:{self.dtype}:"
+            f"{self.device or 'auto'}"
         )
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "model": "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name,
+            "model": self._model.described,
             "score": "mean log-probability of the query's tokens",
             "prompt": f"{_BEFORE} <passage>{_AFTER}".replace("\n", " "),
             "maximum length": f"{self.max_length} tokens of the passage",
@@ -127,7 +116,6 @@ class QueryLikelihoodReranker:
     def _tokens(self, text: str) -> list[int]:
         return self._scorer.tokens(text)
 
-    @cached_property
+    @property
     def _scorer(self) -> CausalScorer:
-        folder = self._found or ModelFolder(name="smollm2", path=smollm2_folder(self._cache))
-        return load_causal(folder, dtype=self.dtype, device=self.device)
+        return self._model.scorer

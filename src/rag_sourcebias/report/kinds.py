@@ -10,9 +10,11 @@ from rag_sourcebias.types import (
     AnswerBiasReport,
     DebiasReport,
     JudgedReport,
+    PairReport,
     SkewReport,
     StyleReport,
 )
+from rag_sourcebias.types.explain_report import ExplainReport
 
 __all__ = ["renderer"]
 
@@ -21,7 +23,9 @@ _PACKAGES = {
     StyleReport: "rag_sourcebias.report.style",
     AnswerBiasReport: "rag_sourcebias.report.answers",
     DebiasReport: "rag_sourcebias.report.debias",
+    ExplainReport: "rag_sourcebias.report.explanation",
     JudgedReport: "rag_sourcebias.report.judged",
+    PairReport: "rag_sourcebias.report.pairs",
 }
 
 

@@ -32,6 +32,7 @@ from rag_sourcebias.types.debias_report import (
 from rag_sourcebias.types.debias_scores import DebiasScores
 from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.types.explain_report import ExplainConfig, ExplainReport
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judge_calibration import LabelCalibration
@@ -45,6 +46,8 @@ from rag_sourcebias.types.judged_parts import (
 )
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.labels import LabelDistributions
+from rag_sourcebias.types.pair_checks import PairThresholds
+from rag_sourcebias.types.pair_report import PairCheckConfig, PairReport
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import (
@@ -100,6 +103,8 @@ __all__ = [
     "DebiasSearch",
     "DocTags",
     "DriftCheck",
+    "ExplainConfig",
+    "ExplainReport",
     "ExposureShare",
     "FriedmanTest",
     "Interval",
@@ -114,6 +119,9 @@ __all__ = [
     "LabelCalibration",
     "LabelDistributions",
     "NoninferiorityTest",
+    "PairCheckConfig",
+    "PairReport",
+    "PairThresholds",
     "Qrels",
     "QualityChange",
     "Query",

@@ -20,6 +20,8 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+PAIRS_HELD = 0.6
+"""Share of the pairs of which a resample surely holds as many different ones."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +35,12 @@ class SpectrumComparison:
     difference : float64 array of shape (m,)
         (other − human) / human · 100, per index.
     lower, upper : float64 arrays of shape (m,)
-        Interval of each difference on its own.
+        Interval of each difference on its own; NaN beyond ``n_supported``.
     band_lower, band_upper : float64 arrays of shape (m,)
-        Band that holds all differences at once with the stated confidence.
-    head, tail : Interval
-        Mean difference, in percent, over the first tenth of the values and over the last half.
+        Band that holds all differences up to there at once with the stated confidence.
+    head, tail : Interval, Interval or None
+        Mean difference, in percent, over the first tenth of the values and over the last half;
+        no tail where there are too few pairs for it.
     confidence_level : float
     n : int
         Pairs of documents.
@@ -55,7 +58,7 @@ class SpectrumComparison:
     band_lower: FloatArray = field(repr=False)
     band_upper: FloatArray = field(repr=False)
     head: Interval
-    tail: Interval
+    tail: Interval | None
     confidence_level: float
     n: int
     resamples: int
@@ -68,6 +71,15 @@ class SpectrumComparison:
         shapes = {name: getattr(self, name).shape for name in names}
         if wrong := {name: s for name, s in shapes.items() if s != self.human.shape}:
             raise DataError(f"columns {wrong} beside {self.human.shape} singular values")
+
+    @property
+    def n_supported(self) -> int:
+        """How many of the values have intervals.
+
+        A resample of n pairs holds about 0.63 n different ones: later values vanish in it, and
+        what it would tell of their error is wrong.
+        """
+        return min(len(self.human), int(PAIRS_HELD * self.n))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,8 @@ class ExplainConfig:
     ----------
     baseline_source : str
     limit : int or None
-        Pairs of each source that are looked at, drawn at random; None takes all.
+        Pairs of each source that are looked at, drawn at random, those relevant to a judged query
+        before all others; None takes all.
     perplexity_limit : int or None
         Of these, pairs whose perplexity is computed (the first ones of the draw).
     map_method : {"pca", "tsne", "umap"}

@@ -337,9 +337,67 @@ def test_a_plain_folder_needs_to_be_told_that_it_is_human(tmp_path: Path) -> Non
         stream.write('{"_id": "d0", "text": "Again."}\n')
     with pytest.raises(DataError, match="'d0' occurs twice"):
         build_paired_corpus(source, Writer(), tmp_path / "out2", untagged="human")
-    (source / "tags.tsv").write_text("doc_id\tsource\nd0\thuman\n")
-    with pytest.raises(DataError, match="pass the data set"):
-        build_paired_corpus(source, Writer(), tmp_path / "out2", untagged="human")
+
+
+def test_a_plain_folder_with_a_tag_file(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "in", 6, layout="corpus.jsonl")
+    tags = source / "tags.tsv"
+    tags.write_text("doc_id\tsource\n" + "".join(f"d{i}\thuman\n" for i in range(4)))
+    with pytest.raises(MissingTagsError, match="'d4' has no source"):
+        build_paired_corpus(source, Writer(), tmp_path / "out")
+    tags.write_text(tags.read_text() + "d4\tllm:x\nd5\tllm:x\n")
+    report = build_paired_corpus(source, Writer(), tmp_path / "out")
+    assert [row["_id"] for row in rows_of(tmp_path / "out" / "corpus" / "human.jsonl")] == [
+        f"d{i}" for i in range(4)
+    ]
+    assert report.manifest.human.n_documents == 4
+    (source / "tags.csv").write_text("doc_id,source\n")
+    with pytest.raises(DataError, match=r"tags.csv, tags.tsv; keep one"):
+        build_paired_corpus(source, Writer(), tmp_path / "out2")
+
+
+def test_a_source_in_the_metadata_is_a_tag_only_where_it_names_people_or_a_model(
+    tmp_path: Path,
+) -> None:
+    source = write_folder(tmp_path / "in", 4, layout="corpus.jsonl")
+    told = ("human", "llm:x", "pubmed", "")
+    rows = [
+        {**row, "metadata": {"source": s}}
+        for row, s in zip(rows_of(source / "corpus.jsonl"), told, strict=True)
+    ]
+    (source / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(MissingTagsError, match="'d2' has no source"):
+        build_paired_corpus(source, Writer(), tmp_path / "out")
+    writer = Writer()
+    build_paired_corpus(source, writer, tmp_path / "out", untagged="human")
+    assert sorted(prompt[-25:-18] for prompt in writer.prompts) == [" Text 0", " Text 2", " Text 3"]
+
+
+def test_a_folder_without_queries_gives_pairs_without_them(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "in", 4)
+    (source / "qrels" / "test.tsv").unlink()
+    with pytest.raises(DataError, match=r"no qrels/<split>.tsv; give both or neither"):
+        build_paired_corpus(source, Writer(), tmp_path / "half")
+    (source / "queries.jsonl").unlink()
+    build_paired_corpus(source, Writer(), tmp_path / "out")
+    assert set(files(tmp_path / "out")) == {
+        *("corpus/human.jsonl", "corpus/writer.jsonl", "raw/writer.jsonl", "manifest.json")
+    }
+    with pytest.raises(DataError, match="nothing does not exist; expected a BEIR folder"):
+        build_paired_corpus(tmp_path / "nothing", Writer(), tmp_path / "out2")
+
+
+def test_a_folder_of_someone_else_is_not_written_to(tmp_path: Path) -> None:
+    source, other = write_folder(tmp_path / "in", 4), write_folder(tmp_path / "other", 8)
+    before = files(other)
+    with pytest.raises(DataError, match=r"holds corpus, qrels, queries.jsonl but no manifest"):
+        build_paired_corpus(source, Writer(), other)
+    assert files(other) == before
+    # What a run leaves that was killed before the manifest was written is no obstacle.
+    (tmp_path / "out" / "corpus").mkdir(parents=True)
+    (tmp_path / "out" / ".manifest.json.0a1b2c3d.tmp").write_text("{")
+    assert build_paired_corpus(source, Writer(), tmp_path / "out").complete
+    assert not list((tmp_path / "out").glob(".*.tmp"))
 
 
 def test_a_limit_takes_the_judgments_of_what_it_takes(tmp_path: Path) -> None:

@@ -83,6 +83,24 @@ def test_ends_hold_what_other_samples_give() -> None:
     assert large.head.lower > 0 > large.tail.upper
 
 
+def test_values_that_resamples_cannot_hold_have_no_intervals() -> None:
+    """No difference: with an interval for all of them, the band would hold in none of the runs."""
+    held = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        human, other = rng.normal(size=(2, 60, 60))
+        found = spectrum(human, other, resamples=60, rng=seed)
+        assert found.tail is None
+        assert found.n_supported == 36
+        assert np.isfinite(found.band_upper[:36]).all()
+        assert np.isnan(found.band_upper[36:]).all()
+        assert np.isnan(found.lower[36:]).all()
+        assert np.isfinite(found.difference).all()
+        band = (found.band_lower <= 0) & (found.band_upper >= 0)
+        held.append(band[:36].all() and not found.head.excludes(0))
+    assert np.mean(held) >= 0.85  # 40 runs
+
+
 def test_the_same_vectors_do_not_differ() -> None:
     human, _ = twins(2)
     found = spectrum(human, human, resamples=50)

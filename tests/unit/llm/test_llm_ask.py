@@ -168,6 +168,16 @@ def test_a_reader_that_stops_leaves_nothing_behind(tmp_path) -> None:
     assert set(completer.calls.values()) == {1}
 
 
+def test_threads_do_not_wait_for_a_slow_reader_nor_run_far_ahead() -> None:
+    completer = Scripted(concurrency=3)
+    asked = Asker(completer).ask(Request(prompt=f"p{i}") for i in range(100))
+    next(asked)
+    time.sleep(0.2)
+    assert completer.calls.total() == 6  # as many as run at once, and as many again
+    assert len(list(asked)) == 99
+    assert set(completer.calls.values()) == {1}
+
+
 def test_memory_of_requests_is_bounded() -> None:
     taken = 0
 

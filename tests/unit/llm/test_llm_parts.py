@@ -13,9 +13,9 @@ import pytest
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.llm import CompletionCache, OpenAICompleter, Prices, RetryPolicy
 from rag_sourcebias.llm.cache import request_key
+from rag_sourcebias.llm.http_status import retry_after_seconds
 from rag_sourcebias.llm.labels import label_scores_from_tokens
 from rag_sourcebias.llm.openai_answers import chat_text, parsed
-from rag_sourcebias.llm.openai_errors import retry_after_seconds
 from rag_sourcebias.llm.retry import with_retries
 from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores, Request
 

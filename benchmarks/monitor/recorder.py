@@ -1,0 +1,266 @@
+"""How fast is the durable event log, and what does it cost the application?
+
+    python benchmarks/monitor/recorder.py [--quick] [--output FILE]
+
+Retrievals of 10 documents: sustained rate into SQLite beside bare batched inserts (one row per
+document, and one ready-made row per retrieval) in the same run; time and CPU of ``observe`` while
+the writing thread runs; time of dashboard views over a log of 10 million retrievals. Writes
+benchmarks/results/recorder.json. Exit status 1 when a target is missed (never with ``--quick``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from rag_sourcebias.audit.environment import environment
+from rag_sourcebias.instrument import Recorder, RetrievalEvent
+from rag_sourcebias.instrument.events import event_of
+from rag_sourcebias.monitor.log.columns import Batch
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.read_rollups import read_rollups
+from rag_sourcebias.monitor.log.reading import iter_events, read_events, summary
+from rag_sourcebias.monitor.log.rollups import add_to_rollups
+from rag_sourcebias.monitor.log.schema import open_for_writing
+from rag_sourcebias.monitor.log.segments import segments_of
+from rag_sourcebias.types import DocTags
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+DEPTH, BATCH, DAY = 10, 1_000, 86_400
+TAGS = [(s, t) for s in ("human", "llm:a", "llm:b") for t in ("plain", "formal", None)]
+ROUTES = 6
+BARE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE t"
+
+
+def events_of(n: int) -> list[RetrievalEvent]:
+    """As instrumentations make them: tags of a store, labels of their own, scores left out."""
+    rng = np.random.default_rng(0)
+    pool = [DocTags(source=s, style=t) for s, t in TAGS]
+    picks, docs = rng.integers(0, len(pool), (n, DEPTH)), rng.integers(0, 5_000, (n, DEPTH))
+    return [
+        event_of(
+            tuple(f"d{d}" for d in docs[i]),
+            tuple(pool[k] for k in picks[i]),
+            query_id=f"{i:016x}",
+            scores=None,
+            labels={"route": f"r{i % ROUTES}"},
+            monotonic=time.monotonic(),
+        )
+        for i in range(n)
+    ]
+
+
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds and CPU seconds of the process."""
+    start, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - start, time.process_time() - cpu
+
+
+def logged(folder: Path, events: list[RetrievalEvent], **options: object) -> None:
+    log = EventLog(folder / "ours.db", batch=BATCH, capacity=len(events), **options)
+    for event in events:
+        log.observe(event)
+    if not log.close(600) or log.dropped.total:
+        raise SystemExit(f"the log lost events: {log.dropped.by_reason}")
+
+
+def bare(folder: Path, columns: str, rows: list[tuple], batch: int) -> None:
+    marks = ",".join("?" * len(rows[0]))
+    with closing(sqlite3.connect(folder / "bare.db")) as database:
+        database.executescript(f"{BARE} ({columns})")
+        for start in range(0, len(rows), batch):
+            with database:
+                database.executemany(f"INSERT INTO t VALUES ({marks})", rows[start : start + batch])
+
+
+def sustained(n: int, rounds: int) -> list[dict]:
+    events = events_of(n)
+    per_document = [(i, k, i % len(TAGS)) for i in range(n) for k in range(DEPTH)]
+    per_retrieval = [(i, i * 1_000, i % ROUTES, i * 7, b"0123456789") for i in range(n)]
+    works: dict[str, Callable[[Path], None]] = {
+        "log": lambda f: logged(f, events),
+        "log, hashed document ids": lambda f: logged(f, events, documents="hashed"),
+        "bare, one row per document": lambda f: bare(
+            f, "q, rank, tag", per_document, BATCH * DEPTH
+        ),
+        "bare, one ready row per retrieval": lambda f: bare(
+            f, "q INTEGER PRIMARY KEY, time, labels, query, tags", per_retrieval, BATCH
+        ),
+    }
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for turn in range(rounds + 1):
+        for name in list(works) if turn % 2 else list(reversed(works)):
+            with tempfile.TemporaryDirectory() as folder:
+                result = timed(lambda name=name, folder=folder: works[name](Path(folder)))
+            if turn:
+                seconds[name].append(result)
+    rows = []
+    ours = [s for s, _ in seconds["log"]]
+    for name, results in seconds.items():
+        rate = n / statistics.median(s for s, _ in results)
+        cpu = statistics.median(c for _, c in results) / n * 1e6
+        ratio = statistics.median(s / o for (s, _), o in zip(results, ours, strict=True))
+        target, met = "", None
+        if name == "log":
+            target, met = "at least 20,000 a second", rate >= 20_000
+        elif name == "bare, one row per document":
+            target, met = "ours at least half as fast", ratio >= 0.5
+        rows.append(
+            {
+                "what": f"sustained: {name}",
+                "value": f"{rate:,.0f} a second, {cpu:.1f} µs CPU each; log is {ratio:.2f} × that",
+                "target": target,
+                "met": met,
+            }
+        )
+    return rows
+
+
+def calls(n: int) -> list[dict]:
+    """Time of single calls with the thread writing: the log alone, and a whole recorded call."""
+    events = events_of(min(n, 20_000))
+    metadata = [{"rsb_source": s, "rsb_style": t or "none"} for s, t in TAGS] + [None]
+    ids = [f"d{i}" for i in range(DEPTH)]
+    rows = []
+    for what, pause, n_calls in (("back to back", 0.0, n), ("1,000 a second", 0.001, n // 20)):
+        for path in ("observe", "record"):
+            took = np.zeros(n_calls)
+            with tempfile.TemporaryDirectory() as folder:
+                log = EventLog(Path(folder) / "log.db", flush_seconds=0.2, capacity=10 * n)
+                recorder = Recorder(log)
+                for i in range(n_calls):
+                    event = events[i % len(events)]
+                    start = time.perf_counter()
+                    if path == "observe":
+                        log.observe(event)
+                    else:
+                        recorder.record(ids, metadata=metadata)
+                    took[i] = time.perf_counter() - start
+                    if pause:
+                        time.sleep(pause)
+                log.close(60)
+            p50, p99, worst = np.quantile(took, [0.5, 0.99, 1]) * 1e6
+            rows.append(
+                {
+                    "what": f"{path}, {what}",
+                    "value": f"p50 {p50:.2f} µs, p99 {p99:.2f} µs, worst {worst / 1e3:.1f} ms",
+                    "target": "" if path == "observe" else "p99 at most 10 × p50",
+                    "met": None if path == "observe" else bool(p99 <= 10 * p50),
+                }
+            )
+    return rows
+
+
+def filled(path: Path, n: int) -> None:
+    """Write n retrievals over 30 days, by the code of the log without events."""
+    rng = np.random.default_rng(1)
+    database = open_for_writing(path, busy_seconds=5)
+    database.execute("BEGIN")
+    database.execute("INSERT INTO tags VALUES (0, 'other', 'other')")
+    database.executemany(
+        "INSERT INTO tags VALUES (?, ?, ?)", [(i, *t) for i, t in enumerate(TAGS, 1)]
+    )
+    database.executemany(
+        "INSERT INTO labels VALUES (?, ?)",
+        [(i, json.dumps({"route": f"r{i}"})) for i in range(ROUTES)],
+    )
+    start, gap = 1_800_000_000 * 1_000_000, 30 * DAY * 1_000_000 / n
+    for first in range(0, n, 4_096):
+        count = min(4_096, n - first)
+        tags = rng.integers(1, len(TAGS) + 1, count * DEPTH).astype(np.uint8).tobytes()
+        queries = rng.bytes(8 * count).hex()
+        batch = Batch(
+            times=start + (np.arange(first, first + count) * gap).astype(np.int64),
+            label_codes=rng.integers(0, ROUTES, count).astype(np.uint16),
+            tags=[tags[i : i + DEPTH] for i in range(0, len(tags), DEPTH)],
+            query_ids=[queries[i : i + 16] for i in range(0, len(queries), 16)],
+            doc_ids=None,
+        )
+        database.executemany(
+            "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            segments_of(batch, first=first + 1, weight=1.0),
+        )
+        add_to_rollups(database, batch, weight=1.0)
+    database.executemany("INSERT INTO state VALUES (?, ?)", [("next", n + 1), ("last", start)])
+    database.execute("COMMIT")
+    database.close()
+
+
+def views(n: int) -> list[dict]:
+    start = 1_800_000_000.0
+    end = start + 30 * DAY
+    route = {"route": "r1"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.db"
+        took, _ = timed(lambda: filled(path, n))
+        size = path.stat().st_size / n
+        rows = [
+            {
+                "what": f"log of {n:,} retrievals over 30 days",
+                "value": f"{size:.0f} bytes each with rollups, made in {took:.0f} s",
+                "target": "",
+                "met": None,
+            }
+        ]
+        for what, view in {
+            "summary": lambda: summary(path),
+            "30 days by hour and source": lambda: read_rollups(path, step=3_600),
+            "30 days by day and style": lambda: read_rollups(path, step=DAY, by="style"),
+            "30 days by hour, one route": lambda: read_rollups(path, step=3_600, labels=route),
+            "a day by minute": lambda: read_rollups(path, since=end - DAY),
+            "a week in steps of 10 minutes": lambda: read_rollups(
+                path, since=end - 7 * DAY, step=600
+            ),
+            "the retrievals of an hour": lambda: read_events(path, since=end - 3_600),
+            "the retrievals of an hour, one route": lambda: read_events(
+                path, since=end - 3_600, labels=route
+            ),
+        }.items():
+            seconds = statistics.median(timed(view)[0] for _ in range(3))
+            rows.append(
+                {
+                    "what": f"view: {what}",
+                    "value": f"{seconds * 1e3:.0f} ms",
+                    "target": "under 1 s",
+                    "met": seconds < 1,
+                }
+            )
+        scan, _ = timed(lambda: sum(len(part) for part in iter_events(path)))
+        rows.append(
+            {"what": "reading every retrieval", "value": f"{scan:.1f} s", "target": "", "met": None}
+        )
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    quick = options.quick
+    rows = sustained(20_000 if quick else 200_000, 1 if quick else 5)
+    rows += calls(20_000 if quick else 200_000)
+    rows += views(200_000 if quick else 10_000_000)
+    for row in rows:
+        verdict = {None: "", True: "met", False: "MISSED"}[row["met"]]
+        print(f"{row['what']:45} {row['value']:55} {row['target']:28} {verdict}")
+    output = options.output or (None if quick else RESULTS / "recorder.json")
+    if output is not None:
+        record = {"environment": environment(), "rows": rows}
+        output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return int(not quick and any(row["met"] is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

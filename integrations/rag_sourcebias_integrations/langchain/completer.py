@@ -1,0 +1,138 @@
+"""A LangChain chat model or LLM as a completer of this library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel, BaseLLM
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables.base import RunnableBindingBase
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.completions import Completion
+from rag_sourcebias_integrations._completing import ModelCompleter, counts_of, finish_of
+
+__all__ = ["LangChainCompleter"]
+
+
+class LangChainCompleter(ModelCompleter):
+    """Let a LangChain model write rewrites, or judge.
+
+    The prompt is one human message for a chat model, and the bare text for an LLM. Each call is
+    one attempt: the model is copied, and in the copy the retries of the framework are off where
+    they can be found (``max_retries``, clients of OpenAI's kind). The model that is given is not
+    changed, its callbacks are called as for any other call, and LangChain's cache is not used.
+
+    Parameters
+    ----------
+    model : BaseChatModel or BaseLLM
+        Or what ``bind``, ``with_config`` or ``with_retry`` made of one.
+    name : str, optional
+        Name in reports and source tags; the model's by default.
+    max_concurrency : int
+        Calls that may run at once, from as many threads.
+    parameters : mapping, optional
+        Where ``max_tokens``, ``temperature`` and ``seed`` go, if not to fields of these names: a
+        field, ``"field.key"`` (``"model_kwargs.seed"``), an argument of the call
+        (``"call.temperature"``), or None to leave it to the model. A model without a seed is not
+        told any.
+
+    Raises
+    ------
+    DataError
+        If it is no such model, or takes no limit on tokens or no temperature.
+
+    Examples
+    --------
+    ::
+
+        from langchain_openai import ChatOpenAI
+        completer = LangChainCompleter(ChatOpenAI(model="gpt-4o-mini"), max_concurrency=16)
+        build_paired_corpus("my-corpus", completer, "paired")
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401
+        *,
+        name: str | None = None,
+        max_concurrency: int = 8,
+        parameters: Mapping[str, str | None] | None = None,
+    ) -> None:
+        inner = model
+        bound: dict[str, Any] = {}
+        config: dict[str, Any] = {}
+        while isinstance(inner, RunnableBindingBase):
+            bound = {**inner.kwargs, **bound}
+            config = {**inner.config, **config}
+            inner = inner.bound
+        if not isinstance(inner, BaseChatModel | BaseLLM):
+            raise DataError(
+                f"an object of type {type(inner).__qualname__} is no LangChain model; expected a "
+                "chat model or an LLM, as it is or bound (a chain writes other things than text)"
+            )
+        self._bound = bound
+        self._config = config
+        super().__init__(
+            inner,
+            inner._generate if isinstance(inner, BaseChatModel) else _call_of(inner),
+            name=name,
+            max_concurrency=max_concurrency,
+            parameters=parameters,
+            more={"bound": bound} if bound else None,
+        )
+        # The application's cache knows no samples where a model takes no seed: it would give the
+        # same answer to each.
+        self._model = self._model.model_copy(update={"cache": False})
+
+    def _answer(self, model: Any, prompt: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+        arguments = {**self._bound, **arguments}
+        if isinstance(model, BaseChatModel):
+            return model.invoke([HumanMessage(prompt)], self._config or None, **arguments)
+        # invoke returns the text alone: neither why it ended nor what it cost.
+        watch = {key: self._config.get(key) for key in ("callbacks", "tags", "metadata")}
+        return model.generate([prompt], **watch, **arguments)
+
+    def _text(self, answer: AIMessage | LLMResult) -> Completion:
+        if isinstance(answer, LLMResult):
+            return Completion(
+                text=answer.generations[0][0].text,
+                finish_reason=finish_of(answer.generations[0][0].generation_info),
+                **self._counts(answer),
+            )
+        finish, text = finish_of(answer.response_metadata), _text_of(answer.content)
+        refusal = answer.additional_kwargs.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            text, finish = refusal, "refusal"
+        return Completion(text=text, finish_reason=finish, **self._counts(answer))
+
+    def _choice(self, answer: AIMessage | LLMResult) -> dict[str, Any]:
+        if isinstance(answer, LLMResult):
+            return dict(answer.generations[0][0].generation_info or {})
+        return dict(answer.response_metadata)
+
+    def _counts(self, answer: AIMessage | LLMResult) -> dict[str, Any]:
+        if isinstance(answer, LLMResult):
+            told = answer.llm_output or {}
+            info = answer.generations[0][0].generation_info or {}
+            return counts_of(told.get("token_usage"), info.get("usage"), told.get("usage"), info)
+        told = answer.response_metadata
+        return counts_of(answer.usage_metadata, told.get("token_usage"), told.get("usage"))
+
+
+def _call_of(model: BaseLLM) -> Any:  # noqa: ANN401
+    return getattr(model, "_call", model._generate)
+
+
+def _text_of(content: str | list[Any]) -> str:
+    """Return the text of a message; thoughts and calls of tools are left out."""
+    if isinstance(content, str):
+        return content
+    blocks = (b if isinstance(b, str) else b.get("text") for b in content if _is_text(b))
+    return "".join(text for text in blocks if isinstance(text, str))
+
+
+def _is_text(block: Any) -> bool:  # noqa: ANN401
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")

@@ -1,0 +1,125 @@
+"""A LlamaIndex LLM as a completer of this library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
+from llama_index.core.llms import LLM
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.completions import Completion, CompletionError
+from rag_sourcebias_integrations._completing import ModelCompleter, counts_of, finish_of
+from rag_sourcebias_integrations._model_identity import name_of
+
+__all__ = ["LlamaIndexCompleter"]
+
+
+class LlamaIndexCompleter(ModelCompleter):
+    """Let a LlamaIndex LLM write rewrites, or judge.
+
+    The prompt is one user message where the LLM's metadata call it a chat model, and goes to
+    ``complete`` otherwise. Each call is one attempt: the LLM is copied, and in the copy the retries
+    of the framework are off where they can be found (``max_retries``, clients of OpenAI's kind).
+    The LLM that is given is not changed, and its callbacks are called as for any other call.
+
+    Parameters
+    ----------
+    llm : LLM
+    name : str, optional
+        Name in reports and source tags; the model's by default.
+    max_concurrency : int
+        Calls that may run at once, from as many threads.
+    parameters : mapping, optional
+        Where ``max_tokens``, ``temperature`` and ``seed`` go, if not to fields of these names: a
+        field, ``"field.key"`` (``"additional_kwargs.seed"``, ``"generate_kwargs.temperature"``), an
+        argument of the call (``"call.temperature"``), or None to leave it to the model. An LLM
+        without a seed is not told any.
+
+    Raises
+    ------
+    DataError
+        If it is no LLM, or takes no limit on tokens or no temperature.
+    """
+
+    def __init__(
+        self,
+        llm: Any,  # noqa: ANN401
+        *,
+        name: str | None = None,
+        max_concurrency: int = 8,
+        parameters: Mapping[str, str | None] | None = None,
+    ) -> None:
+        if not isinstance(llm, LLM):
+            raise DataError(
+                f"an object of type {type(llm).__qualname__} is no LlamaIndex LLM; expected one "
+                "such as Settings.llm"
+            )
+        told = llm.metadata
+        self._chat = bool(told.is_chat_model)
+        otherwise = "" if told.model_name == "unknown" else told.model_name
+        super().__init__(
+            llm,
+            llm.chat if self._chat else llm.complete,
+            name=name or name_of(llm, otherwise),
+            max_concurrency=max_concurrency,
+            parameters=parameters,
+            more={"metadata_model": otherwise} if otherwise else None,
+        )
+
+    def _answer(self, model: Any, prompt: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+        if self._chat:
+            return model.chat([ChatMessage(role="user", content=prompt)], **arguments)
+        return model.complete(prompt, **arguments)
+
+    def _text(self, answer: ChatResponse | CompletionResponse) -> Completion:
+        text = answer.message.content if isinstance(answer, ChatResponse) else answer.text
+        if text is not None and not isinstance(text, str):
+            raise CompletionError(
+                f"the model's answer is malformed: content {text!r:.60}", reason="malformed"
+            )
+        choice = _first_choice(_raw(answer))
+        message = choice.get("message")
+        refusal = message.get("refusal") if isinstance(message, Mapping) else None
+        finish = finish_of(choice, _raw(answer), answer.additional_kwargs)
+        if isinstance(refusal, str) and refusal:
+            text, finish = refusal, "refusal"
+        return Completion(text=text or "", finish_reason=finish, **self._counts(answer))
+
+    def _choice(self, answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
+        choice = _first_choice(_raw(answer))
+        if isinstance(choice.get("logprobs"), dict) or not answer.logprobs:
+            return choice
+        # LlamaIndex lists the alternatives of each token; which was written is the likeliest.
+        rows = []
+        for options in answer.logprobs:
+            told = [{"token": one.token, "logprob": one.logprob} for one in options]
+            if told:
+                rows.append({**max(told, key=lambda o: o["logprob"]), "top_logprobs": told})
+        return {**choice, "logprobs": {"content": rows}}
+
+    def _counts(self, answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
+        raw = _raw(answer)
+        return counts_of(raw.get("usage"), answer.additional_kwargs, raw.get("usage_metadata"), raw)
+
+
+def _raw(answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
+    """Return the body that the provider answered with, as far as the framework kept it."""
+    raw = answer.raw
+    dump = getattr(raw, "model_dump", None)
+    found = dump() if callable(dump) else raw
+    if not isinstance(found, Mapping):
+        return {}
+    return {key: _as_dict(value) for key, value in found.items()}
+
+
+def _as_dict(value: Any) -> Any:  # noqa: ANN401
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else value
+
+
+def _first_choice(raw: Mapping[str, Any]) -> dict[str, Any]:
+    choices = raw.get("choices")
+    first = _as_dict(choices[0]) if isinstance(choices, list) and choices else None
+    return dict(first) if isinstance(first, Mapping) else {}

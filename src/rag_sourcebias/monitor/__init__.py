@@ -1,0 +1,1 @@
+"""Watching the ranks that sources and styles get, in production."""

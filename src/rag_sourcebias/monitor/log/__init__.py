@@ -1,0 +1,1 @@
+"""The durable log of retrievals: one SQLite file, and Parquet for what leaves it."""

@@ -1,0 +1,118 @@
+"""The bounded buffer in front of a log: cheap to put into, emptied all at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from queue import Empty, SimpleQueue
+
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.log.encoding import Waiting
+
+__all__ = ["LogBuffer", "Mark"]
+
+
+class Mark:
+    """Stands behind the events that someone waits for."""
+
+    def __init__(self) -> None:
+        self.passed = threading.Event()
+        self.written = False
+
+
+class LogBuffer:
+    """First in, first out, for many threads that put and one that takes.
+
+    Putting takes no lock: the deque and the queue of wake-up calls may be used at any moment, also
+    by a signal handler that interrupted a put.
+
+    Parameters
+    ----------
+    capacity : int
+        Events waiting, or taken and not yet written.
+    batch : int
+        So many events are taken without waiting for more.
+    gather_seconds : float
+        Otherwise, how long the reader lets events gather.
+    """
+
+    def __init__(self, *, capacity: int, batch: int, gather_seconds: float) -> None:
+        self._waiting: deque[Waiting | Mark] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._capacity, self._batch = capacity, batch
+        self._gather_seconds = gather_seconds
+        self._asleep = False
+        self._hurry = False
+        self.n_taken = 0  # events that the reader holds
+        self.closed = False
+
+    def put(self, event: RetrievalEvent, at: float | None) -> bool:
+        """Append an event in constant time; False when the buffer is full."""
+        waiting = self._waiting
+        n = len(waiting)
+        if n + self.n_taken >= self._capacity:
+            return False
+        waiting.append((event, at))
+        if self._asleep or (n >= self._batch and not self._hurry):
+            self._call()
+        return True
+
+    def _call(self) -> None:
+        self._hurry = self._hurry or not self._asleep
+        self._asleep = False
+        self._wake.put(None)
+
+    def mark(self) -> Mark:
+        """Return a mark behind everything put so far, and have it written at once."""
+        mark = Mark()
+        self._waiting.append(mark)
+        self.hurry()
+        return mark
+
+    def hurry(self) -> None:
+        """Have the reader look now."""
+        self._hurry, self._asleep = True, False
+        self._wake.put(None)
+
+    def take(self, idle_seconds: float | None = None) -> tuple[list[Waiting], list[Mark]]:
+        """Wait for events, let some gather, and return all that wait.
+
+        Returns nothing when the buffer is closed or ``idle_seconds`` passed.
+        """
+        self._asleep = True
+        if not (self._waiting or self._hurry or self.closed):
+            self._sleep(idle_seconds)
+        self._asleep = False
+        last = time.monotonic() + self._gather_seconds
+        while self._waiting and not self._hurry and len(self._waiting) < self._batch:
+            left = last - time.monotonic()
+            if left <= 0 or self.closed:
+                break
+            self._sleep(left)
+        self._hurry = False
+        events: list[Waiting] = []
+        marks: list[Mark] = []
+        for _ in range(len(self._waiting)):
+            item = self._waiting.popleft()
+            if isinstance(item, Mark):
+                marks.append(item)
+            else:
+                events.append(item)
+                self.n_taken += 1
+        return events, marks
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless the buffer is closed meanwhile."""
+        last = time.monotonic() + seconds
+        while not self.closed and (left := last - time.monotonic()) > 0:
+            self._sleep(left)
+
+    def _sleep(self, seconds: float | None) -> None:
+        try:
+            self._wake.get(timeout=seconds)
+        except Empty:
+            return
+
+    def __len__(self) -> int:
+        return len(self._waiting)

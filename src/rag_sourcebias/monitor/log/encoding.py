@@ -1,0 +1,120 @@
+"""Turn events into columns, one broken event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Literal
+
+import numpy as np
+
+from rag_sourcebias.instrument.dropped import DroppedEvents
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.log.codes import LabelCodes, TagCodes
+from rag_sourcebias.monitor.log.columns import Batch
+
+__all__ = ["Documents", "Waiting", "encoded"]
+
+Documents = Literal["none", "hashed", "plain"]
+Waiting = tuple[RetrievalEvent, float | None]  # and the time to record it under
+
+_GROUP = attrgetter("source", "style")
+_LONGEST_ID = 200
+_LATEST = 1e11  # seconds since 1970 that a caller may give: the year 5138
+
+
+def encoded(
+    events: list[Waiting],
+    tags: TagCodes,
+    labels: LabelCodes,
+    *,
+    dropped: DroppedEvents,
+    now: float,
+    monotonic: float,
+    last: int,
+    max_documents: int,
+    documents: Documents,
+) -> Batch:
+    """Encode what can be; an event that cannot is dropped, counted, and taken out of the list.
+
+    Parameters
+    ----------
+    now, monotonic : float
+        Both clocks at one moment, in seconds.
+    last : int
+        Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
+    """
+    times: list[float] = []
+    codes: list[int] = []
+    rows: list[bytes] = []
+    query_ids: list[str] = []
+    doc_ids: list[Any] = []  # all bytes, or all lists
+    offset = now - monotonic
+    tag_code, ids_of = tags.__getitem__, _IDS_OF[documents]
+    broken: list[int] = []
+    for number, (event, at) in enumerate(events):
+        try:
+            kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
+            row = bytes(map(tag_code, map(_GROUP, kept)))
+            code = labels[tuple(event.labels.items())]
+            ranked = event.ranked
+            query_id = _short(ranked.query_id)
+            ids = ids_of(ranked.doc_ids[:max_documents])
+            if at is not None and 0 <= at < _LATEST:
+                when = at
+            else:
+                when = event.monotonic + offset
+                when = when if 0 <= when <= now else now  # also of NaN
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with an event, the log goes on
+            dropped.add("event could not be encoded", error=error)
+            broken.append(number)
+            continue
+        times.append(when)
+        codes.append(code)
+        rows.append(row)
+        query_ids.append(query_id)
+        doc_ids.append(ids)
+    for number in reversed(broken):  # the batch may have to be written again
+        del events[number]
+    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
+    if len(microseconds):
+        microseconds[0] = max(int(microseconds[0]), last)
+    return Batch(
+        times=np.maximum.accumulate(microseconds),
+        label_codes=np.array(codes, np.uint16),
+        tags=rows,
+        query_ids=query_ids,
+        doc_ids=None if documents == "none" else doc_ids,
+    )
+
+
+def _short(name: object) -> str:
+    """Return an id that fits: "" for none, a hash instead of a very long one."""
+    if name is None:
+        return ""
+    text = name if isinstance(name, str) else str(name)
+    if len(text) > _LONGEST_ID:
+        return _hash(text).hex()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=65_536)  # popular documents come back
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _plain(ids: Sequence[str]) -> list[str]:
+    return [_short(i) for i in ids]
+
+
+def _hashed(ids: Sequence[str]) -> bytes:
+    return b"".join([_hash(i if isinstance(i, str) else _short(i)) for i in ids])
+
+
+_IDS_OF: dict[Documents, Callable[[Sequence[str]], bytes | list[str]]] = {
+    "none": lambda _ids: b"",
+    "hashed": _hashed,
+    "plain": _plain,
+}

@@ -1,0 +1,166 @@
+"""Read an event log while others write it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.log.columns import EventColumns
+from rag_sourcebias.monitor.log.schema import reading
+from rag_sourcebias.monitor.log.segments import decoded
+
+__all__ = [
+    "LogSummary",
+    "iter_events",
+    "labels_of",
+    "microseconds",
+    "read_events",
+    "summary",
+    "tags_of",
+]
+
+_SEGMENTS = (
+    "SELECT * FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
+)
+_AT_ONCE = 16  # segments; a longer read would keep the write-ahead file from being emptied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSummary:
+    """What a log holds.
+
+    Parameters
+    ----------
+    n_written, n_kept : int
+        Retrievals written ever, and those that retention has left.
+    since, until : float or None
+        Seconds since 1970 of the first and the last retrieval left; None when there is none.
+    dropped : mapping of str to int
+        Events lost, by reason, as far as it could be written.
+    labels : tuple of mapping of str to str
+    tags : tuple of (source, style)
+    """
+
+    n_written: int
+    n_kept: int
+    since: float | None
+    until: float | None
+    dropped: Mapping[str, int]
+    labels: tuple[Mapping[str, str], ...]
+    tags: tuple[tuple[str | None, str | None], ...]
+
+
+def summary(path: str | Path) -> LogSummary:
+    """Return what a log holds.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not an event log or cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    with reading(path) as database:
+        state = dict(database.execute("SELECT name, value FROM state"))
+        kept, since, until = database.execute(
+            "SELECT sum(n), min(since), max(until) FROM segments"
+        ).fetchone()
+        return LogSummary(
+            n_written=state.get("next", 1) - 1,
+            n_kept=kept or 0,
+            since=None if since is None else since / 1e6,
+            until=None if until is None else until / 1e6,
+            dropped=dict(database.execute("SELECT reason, n FROM dropped")),
+            labels=labels_of(database),
+            tags=tags_of(database),
+        )
+
+
+def iter_events(
+    path: str | Path,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[EventColumns]:
+    """Yield the retrievals of a log in parts of at most 4,096, oldest first.
+
+    Memory does not grow with the log, and writers are not held up. Retrievals written while this
+    runs are read as well; those that retention removes meanwhile are not.
+
+    Parameters
+    ----------
+    path : str or Path
+    since, until : float or None
+        Seconds since 1970; ``until`` itself is left out.
+    labels : mapping of str to str, optional
+        Only retrievals with all of these labels.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not an event log or cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    low, high = microseconds(since, 0), microseconds(until, 2**62)
+    after = 0
+    with reading(path) as database:
+        while rows := database.execute(_SEGMENTS, (after, low, high, _AT_ONCE)).fetchall():
+            after = rows[-1][0]
+            known, tags = labels_of(database), tags_of(database)
+            wanted = np.array([_holds(k, labels) for k in known])
+            for row in rows:
+                part = decoded(row, known, tags)
+                keep = wanted[part.label_codes]
+                if row[2] < low or row[3] >= high:
+                    times = np.rint(part.times * 1e6)
+                    keep &= (times >= low) & (times < high)
+                if keep.any():
+                    yield part.take(keep)
+
+
+def read_events(
+    path: str | Path,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> EventColumns:
+    """Return the retrievals of a log as one set of arrays; see :func:`iter_events`."""
+    parts = list(iter_events(path, since=since, until=until, labels=labels))
+    if parts:
+        return EventColumns.joined(parts)
+    with reading(path) as database:
+        row = (0, 0, 0, 0, 1.0, b"", b"", b"", b"", None, None)
+        return decoded(row, labels_of(database), tags_of(database))
+
+
+def microseconds(seconds: float | None, otherwise: int) -> int:
+    """Return a time as the log holds it."""
+    if seconds is None:
+        return otherwise
+    if not -1e11 < seconds < 1e11:
+        raise DataError(f"a time must be seconds since 1970, got {seconds}")
+    return round(seconds * 1e6)
+
+
+def _holds(known: Mapping[str, str], wanted: Mapping[str, str] | None) -> bool:
+    return wanted is None or all(known.get(key) == value for key, value in wanted.items())
+
+
+def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
+    """Return the sets of labels in the order of their codes."""
+    rows = database.execute("SELECT labels FROM labels ORDER BY code")
+    return tuple(json.loads(text) for (text,) in rows)
+
+
+def tags_of(database: sqlite3.Connection) -> tuple[tuple[str | None, str | None], ...]:
+    """Return (source, style) in the order of their codes."""
+    return tuple(database.execute("SELECT source, style FROM tags ORDER BY code"))

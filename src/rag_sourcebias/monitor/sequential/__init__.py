@@ -1,0 +1,1 @@
+"""Tests that hold however often one looks: e-processes, confidence sequences, change detection."""

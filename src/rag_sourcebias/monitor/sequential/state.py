@@ -1,0 +1,82 @@
+"""State of tests as plain JSON values, so that a restart goes on where the last process was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.monitor.sequential.null import NullRange
+
+__all__ = ["VERSION", "read_state", "rebuild", "restore", "write_state"]
+
+VERSION = 1
+T = TypeVar("T")
+
+
+def write_state(
+    kind: str, settings: Mapping[str, Any], members: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return plain values of settings and of members, which are numbers or arrays of them."""
+    state = {name: np.asarray(value).tolist() for name, value in members.items()}
+    return {"kind": kind, "version": VERSION, "settings": dict(settings), "state": state}
+
+
+def read_state(data: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings and state after looking at kind and version.
+
+    Raises
+    ------
+    DataError
+        If it is something else.
+    UnsupportedVersionError
+        If another release wrote it.
+    """
+    if not isinstance(data, Mapping) or data.get("kind") != kind:
+        found = data.get("kind") if isinstance(data, Mapping) else type(data).__name__
+        raise DataError(f"expected the state of kind {kind!r}, found {found!r}")
+    if data.get("version") != VERSION:
+        raise UnsupportedVersionError(
+            f"state version {data.get('version')!r} cannot be read; "
+            f"this release reads version {VERSION}"
+        )
+    settings, state = data.get("settings"), data.get("state")
+    if not isinstance(settings, Mapping) or not isinstance(state, Mapping):
+        raise DataError(f"the state of kind {kind!r} needs 'settings' and 'state'")
+    return dict(settings), dict(state)
+
+
+def rebuild(cls: type[T], settings: Mapping[str, Any]) -> T:
+    """Call the constructor with stored settings."""
+    arguments = dict(settings)
+    if isinstance(arguments.get("null"), Mapping):
+        arguments["null"] = NullRange(**arguments["null"])
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise DataError(f"stored settings of {cls.__name__}: {error}") from None
+
+
+def restore(target: object, members: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Set members to stored values of the same shapes.
+
+    Raises
+    ------
+    DataError
+        If one is missing, has another shape or is not finite.
+    """
+    for name, now in members.items():
+        try:
+            found = np.asarray(state.get(name), np.asarray(now).dtype)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"stored {name!r}: expected numbers, found {state.get(name)!r:.80}"
+            ) from None
+        if found.shape != np.shape(now) or not np.isfinite(found).all():
+            raise DataError(
+                f"stored {name!r}: expected finite numbers of shape {np.shape(now)}, "
+                f"found {state.get(name)!r:.80}"
+            )
+        setattr(target, name, found if isinstance(now, np.ndarray) else found.item())

@@ -1,0 +1,40 @@
+"""What distinguishes Llama-2's rewrites of nq-utd, as texts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias import explain_sources, read_beir
+from rag_sourcebias.types.explain_report import SourceExplanation
+
+pytestmark = pytest.mark.data
+
+
+@pytest.fixture(scope="module")
+def found() -> SourceExplanation:
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not root:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    report = explain_sources(read_beir(Path(root) / "nq-utd", name="nq-utd"))
+    assert len(report.sources) == 1
+    return report.sources[0]
+
+
+def test_rewrites_are_shorter_and_keep_most_words(found):
+    """As on [K]'s sets (Table 1: 4.5 and 12.7 % shorter; Fig. 3b: overlaps near .6 and .8)."""
+    assert (found.n_pairs, found.n_available) == (800, 800)
+    assert -0.15 < found.texts.log_length_ratio.upper < 0
+    assert 0.6 < found.texts.overlap.median < 0.85
+    assert found.texts.jaccard.mean < found.texts.overlap.mean
+
+
+def test_a_lexical_retriever_loses_query_words(found):
+    """Why BM25 prefers the human version there (METHODS §9: +31 at rank 1)."""
+    assert found.lexical.n_queries == 80
+    assert found.lexical.coverage_gap.upper < 0
+    # Words that rewriting drops weigh more on the mixed corpus than among human documents.
+    assert found.lexical.idf_change_human_only.lower > 0
+    assert "significant" in [term.term for term in found.lexical.more_other]

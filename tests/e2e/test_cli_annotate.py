@@ -1,0 +1,237 @@
+"""Annotation from the command line: sheets out, filled in, un-blinded."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import inside, read_csv, refused, succeed, write_csv
+
+Fill = Callable[[int, str, str], dict[str, str]]  # row number, where human is, where LLM is
+
+
+def sheet(folder: Path, *more: str) -> str:
+    return succeed("annotate", "sheet", *more, "-o", "sheets", cwd=folder)
+
+
+def fill(folder: Path, name: str, answer: Fill, key: str = "sheets.key.json") -> Path:
+    """Answer a sheet, knowing from the key which text is whose."""
+    rows = {row["row_id"]: row for row in json.loads((folder / key).read_text())["rows"]}
+    path = folder / "sheets" / f"{name}.csv"
+    records = read_csv(path)
+    for number, record in enumerate(records):
+        order = rows[record["row_id"]]["order"]
+        given = answer(number, "AB"[order.index(0)], "AB"[order.index(1)])
+        for column in record:
+            record[column] = given.get(column.split(":")[0], record[column])
+    return write_csv(path, list(records[0]), [list(record.values()) for record in records])
+
+
+def test_sheets_are_blind_and_the_key_stands_apart(tmp_path: Path) -> None:
+    text = sheet(tmp_path, "--sample", "--annotators", "ann,bob", "--seed", "7")
+    assert "50 of 160 pairs, 2 annotators, questions: relevance, quality" in text
+    names = ("ann.csv", "ann.html", "bob.csv", "bob.html")
+    assert sorted(p.name for p in (tmp_path / "sheets").iterdir()) == list(names)
+    key = json.loads((tmp_path / "sheets.key.json").read_text())
+    ids = [word for unit in key["units"] for word in (*unit["unit_id"].split(), *unit["sources"])]
+    assert {"human", "llm:claude"} <= set(ids)
+    for name in names:
+        told = (tmp_path / "sheets" / name).read_text(encoding="utf-8-sig")
+        assert "llm:" not in told
+        assert "claude" not in told.lower()
+        assert "crowdrag" not in told
+        assert not [i for i in ids if i != "human" and re.search(rf"\b{re.escape(i)}\b", told)]
+    page = (tmp_path / "sheets" / "ann.html").read_text(encoding="utf-8")
+    items = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["items"]
+    assert [list(item) for item in items] == [["row_id", "query", "text_a", "text_b"]] * 50
+    # Each source stands first in half of the pairs, and the draw is random.
+    orders = [row["order"] for row in key["rows"] if row["annotator"] == 0]
+    assert orders.count([0, 1]) == 25
+    units = [unit["unit_id"] for unit in key["units"]]
+    again = ("annotate", "sheet", "--sample", "--annotators", "2", "--format", "csv")
+    for seed, same in (("7", True), ("8", False)):
+        succeed(*again, "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
+        drawn = json.loads((tmp_path / f"s{seed}.key.json").read_text())["units"]
+        assert ([unit["unit_id"] for unit in drawn] == units) is same
+    assert sorted(p.name for p in (tmp_path / "s7").iterdir()) == [
+        "annotator-1.csv",
+        "annotator-2.csv",
+    ]
+
+
+def test_the_figures_of_table_3_come_back(tmp_path: Path) -> None:
+    sheet(tmp_path, "--sample", "--format", "csv")
+    # Relevance: always equal. Quality, by place of the pair: two of three for the human text in
+    # pairs 0–9, all three for the rewrite in pairs 10–14, three different answers in 15–19.
+    units = {
+        row["row_id"]: row["unit"]
+        for row in json.loads((tmp_path / "sheets.key.json").read_text())["rows"]
+    }
+    for annotator in range(3):
+        name = f"annotator-{annotator + 1}"
+        rows = [units[r["row_id"]] for r in read_csv(tmp_path / "sheets" / f"{name}.csv")]
+
+        def answer(
+            number: int, human: str, llm: str, *, a: int = annotator, places: list[int] = rows
+        ) -> dict[str, str]:
+            unit = places[number]
+            quality = "equal"
+            if unit < 10:
+                quality = "equal" if a == 2 else human
+            elif unit < 15:
+                quality = llm
+            elif unit < 20:
+                quality = (human, llm, "equal")[a]
+            return {"relevance": "equal", "quality": quality}
+
+        fill(tmp_path, name, answer)
+    text = succeed("annotate", "read", "sheets", cwd=tmp_path)
+    assert "50 pairs, annotators: annotator-1, annotator-2, annotator-3" in text
+    relevance, quality = text.split("quality: majority of 50 pairs")
+    assert "│ equal │ 100.0% │ (100.0%) │ [92.9%, 100.0%] │ 50 │" in relevance
+    assert "│ human │ 20.0% │ (0.0%) │" in quality
+    assert "│ LLM-written (claude) │ 10.0% │ (100.0%) │" in quality
+    assert "│ equal │ 60.0% │ (100.0%) │" in quality
+    assert "│ no majority │ 10.0% │" in quality
+    assert "relevance: undefined: all answers are the same category" in text
+    data = json.loads(succeed("annotate", "read", "sheets", "--json", "-", cwd=tmp_path))
+    found = {q["question"]: q for q in data["questions"]}
+    assert found["quality"]["n_answered"] == 150
+    percent = found["quality"]["agreement"][0]
+    # 35 pairs agree in all three pairs of annotators, 10 in one of three, 5 in none
+    assert percent["value"] == pytest.approx((35 + 10 / 3) / 50)
+    assert percent["interval"]["lower"] < percent["value"] < percent["interval"]["upper"]
+
+
+def test_pages_renamed_files_and_gaps(tmp_path: Path) -> None:
+    sheet(tmp_path, "--sample", "-n", "10", "--annotators", "ann,bob", "--task", "quality")
+    fill(tmp_path, "ann", lambda n, h, m: {"quality": h if n else ""})
+    key = json.loads((tmp_path / "sheets.key.json").read_text())
+    rows = [row for row in key["rows"] if row["annotator"] == 1]
+    answers = [{"row_id": r["row_id"], "quality": "AB"[r["order"].index(1)]} for r in rows]
+    page = {"format": "rag-sourcebias answers", "sheet": key["sheet_id"], "answers": answers}
+    (tmp_path / "from-bob.json").write_text(json.dumps(page))
+    (tmp_path / "sheets" / "ann.csv").rename(tmp_path / "filled (1).csv")
+    (tmp_path / "sheets.key.json").rename(tmp_path / "secret.json")
+    files = ("filled (1).csv", "from-bob.json")
+    assert "--key" in refused("annotate", "read", *files, cwd=tmp_path)
+    given = ("annotate", "read", *files, "--key", "secret.json")
+    text = succeed(*given, "--json", "figures.json", cwd=tmp_path)
+    assert "quality: majority of 9 pairs" in text
+    assert "1 pairs left out for too few answers" in text
+    assert "1 of the questions asked have no answer" in text
+    assert "│ no majority │ 100.0% │" in text
+    assert json.loads((tmp_path / "figures.json").read_text())["n_units"] == 10
+    assert "majority of 10 pairs" in succeed(*given, "--min-answers", "1", cwd=tmp_path)
+    # Always the same place is a habit.
+    habit = [{"row_id": r["row_id"], "quality": "A"} for r in rows]
+    (tmp_path / "from-bob.json").write_text(json.dumps(page | {"answers": habit}))
+    one = ("annotate", "read", "from-bob.json", "--key", "secret.json", "--min-answers", "1")
+    assert "text A was chosen 10 times and text B 0 times" in succeed(*one, cwd=tmp_path)
+
+
+def pairs(folder: Path, n: int = 6, *, judged: bool = True) -> Path:
+    (folder / "corpus").mkdir(parents=True)
+    for source in ("human", "gpt", "llama"):
+        rows = [
+            {"_id": f"d{i}", "title": f"T{source}", "text": f"{i} {source[0]}"} for i in range(n)
+        ]
+        file = folder / "corpus" / f"{source}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if judged:
+        (folder / "qrels").mkdir()
+        (folder / "qrels" / "dev.tsv").write_text(
+            "query-id\tcorpus-id\tscore\nq0\td0\t2\nq0\td1\t1\nq1\td2\t0\n"
+        )
+        rows = [{"_id": f"q{i}", "text": f"query {i}"} for i in range(2)]
+        (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
+    tmp_path: Path,
+) -> None:
+    pairs(tmp_path / "in")
+    both = ("in", "--split", "dev", "--other-source", "llm:gpt", "--format", "csv")
+    code, text, messages = inside("annotate", "sheet", *both, "-o", "s1", cwd=tmp_path)
+    assert code == 0, messages
+    assert "2 of 2 pairs, 3 annotators, questions: relevance, quality" in text
+    rows = read_csv(tmp_path / "s1" / "annotator-1.csv")
+    assert {row["query"] for row in rows} == {"query 0"}
+    # titles are left out: those of a rewrite could tell
+    assert {frozenset((r["text_a"], r["text_b"])) for r in rows} == {
+        frozenset((f"{i} h", f"{i} g")) for i in range(2)
+    }
+    strict = succeed("annotate", "sheet", *both, "--min-grade", "2", "-o", "s2", cwd=tmp_path)
+    assert "1 of 1 pairs" in strict
+    pairs(tmp_path / "bare", judged=False)
+    bare = ("annotate", "sheet", "bare", "--other-source", "llm:llama", "-o", "s3")
+    assert "6 of 6 pairs, 3 annotators, questions: quality" in succeed(*bare, cwd=tmp_path)
+    with (tmp_path / "s3" / "annotator-2.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert next(csv.reader(file))[:3] == ["row_id", "text_a", "text_b"]
+    wanted = refused(*bare[:-1], "s4", "--task", "relevance", cwd=tmp_path)
+    assert "has no query; question 'relevance' needs one" in wanted
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), ["['llm:gpt', 'llm:llama']", "name one of them with --other-source"]),
+        (("--other-source", "llm:x"), ["'llm:x' cannot be paired"]),
+        (("--other-source", "llm:gpt", "-n", "7"), ["n 7 is not in 1 … 6"]),
+        (("--other-source", "llm:gpt", "--task", "beauty"), ["task 'beauty' is unknown"]),
+        (("--other-source", "llm:gpt", "--annotators", "a/b"), ["annotator 'a/b' names a file"]),
+        (("--other-source", "llm:gpt", "--format", "pdf"), ["--format 'pdf' is not one of"]),
+        (("--other-source", "llm:gpt", "--overlap", "2"), ["overlap 2.0 is outside"]),
+        (("--other-source", "llm:gpt", "--key", "out/key.json"), ["among the sheets in out"]),
+        (("--sample",), ["a BEIR folder, or --sample"]),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, more: tuple[str, ...], words: list[str]) -> None:
+    pairs(tmp_path / "in", judged=False)
+    message = refused("annotate", "sheet", "in", "-o", "out", *more, cwd=tmp_path)
+    for word in words:
+        assert word in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_errors_name_file_and_row(tmp_path: Path) -> None:
+    sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--task", "quality")
+    assert "exists and may hold answers" in refused(
+        "annotate", "sheet", "--sample", "-o", "sheets", "--annotators", "1", cwd=tmp_path
+    )
+    path = tmp_path / "sheets" / "annotator-1.csv"
+    good = read_csv(path)
+    column = next(name for name in good[0] if name.startswith("quality"))
+
+    def told(**changes: str) -> str:
+        rows = [dict(row) for row in good]
+        rows[2] |= {column if k == "quality" else k: v for k, v in changes.items()}
+        write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
+        return refused("annotate", "read", "sheets", cwd=tmp_path)
+
+    row_id = good[2]["row_id"]
+    bad = told(quality="C")
+    assert f"row '{row_id}': quality 'C' is not an answer; 'A', 'B', 'equal'" in bad
+    assert re.search(r"sheets/annotator-1\.csv:\d+:", bad)
+    assert "row_id 'nonsense' is not in the key" in told(row_id="nonsense")
+    assert "its texts are not those that were sent" in told(text_a="edited")
+    (tmp_path / "other.json").write_text("{}")
+    assert "is not the key of annotation sheets" in refused(
+        "annotate", "read", "sheets", "--key", "other.json", cwd=tmp_path
+    )
+    (tmp_path / "empty").mkdir()
+    assert "holds no filled sheet" in refused("annotate", "read", "empty", cwd=tmp_path)
+    replaced = sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--overwrite")
+    assert "5 of 160 pairs" in replaced
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    text = succeed("annotate", "sheet", "--help", cwd=tmp_path)
+    for word in ("Examples", "--annotators", "blind", "(50, as", "annotate read sheets"):
+        assert word in text
+    assert "Table 3" in succeed("annotate", "read", "--help", cwd=tmp_path)

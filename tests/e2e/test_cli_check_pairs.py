@@ -1,0 +1,201 @@
+"""``check-pairs`` as a user runs it: real folders, real files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import inside, read_csv, refused, succeed
+from paired_texts import human_text, paired_dataset
+from typer.main import get_command
+
+from rag_sourcebias.audit import check_paired_corpus
+from rag_sourcebias.cli.app import app
+from rag_sourcebias.io import read_beir, read_report_json
+from rag_sourcebias.io.beir_write import write_beir
+from rag_sourcebias.types import PairReport
+
+N = 30
+
+
+def rewrite(i: int, human: str, other: str) -> str:
+    if i == 3:
+        return "I'm sorry, but I can't assist with that request."
+    return other.replace(f"{1200 + 7 * i} crowns", "9999 crowns") if i == 9 else other
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("pairs")
+    write_beir(paired_dataset(n=N, rewrite=rewrite), root / "data")
+    return root / "data"
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    shutil.copytree(written, tmp_path / "data")
+    return tmp_path
+
+
+def report_of(folder: Path) -> PairReport:
+    found = read_report_json(folder / "report.json")
+    assert isinstance(found, PairReport)
+    return found
+
+
+def test_a_folder_is_checked_and_everything_written(folder: Path) -> None:
+    told = succeed("check-pairs", "data", "--report", "report", cwd=folder)
+    assert "1 of 30 pairs (3.3%) is broken" in told
+    assert "✓ one to one: 30 pairs" in told
+    assert "bm25, each corpus alone: " in told
+    report = report_of(folder / "report")
+    (part,) = report.sources
+    assert part.flagged_ids["refusal"] == ("d3",)
+    assert part.worst[0].pair_id == "d3"
+    assert {test.system for test in report.sole_corpus} == {"bm25"}
+    assert len(report.sole_corpus) == 8
+    rows = read_csv(folder / "report" / "pairs-rewriter.csv")
+    assert len(rows) == N
+    by_id = {row["pair_id"]: row for row in rows}
+    assert by_id["d3"]["broken"] == "yes"
+    assert (by_id["d9"]["numbers_missing"], by_id["d9"]["numbers_added"]) == ("1263", "9999")
+    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<mark>1263</mark>" in html
+    direct = check_paired_corpus(read_beir(folder / "data"))
+    assert direct.sources[0].summary == part.summary
+
+
+def test_too_many_broken_pairs_end_with_code_1(folder: Path) -> None:
+    arguments = ("check-pairs", "data", "--no-sole-corpus", "--fail-above")
+    code, _, told = inside(*arguments, "0.01", cwd=folder)
+    assert code == 1
+    assert "1 of 30 pairs with llm:rewriter are broken, more than --fail-above 0.01" in told
+    assert inside(*arguments, "0.05", cwd=folder)[0] == 0
+
+
+def test_the_report_is_written_before_the_command_fails(folder: Path) -> None:
+    code, *_ = inside(
+        "check-pairs", "data", "--no-sole-corpus", "--fail-above", "0", "--report", "r", cwd=folder
+    )
+    assert code == 1
+    assert report_of(folder / "r").sources[0].summary.n_broken == 1
+
+
+def test_thresholds_sources_and_settings_are_used(folder: Path) -> None:
+    told = succeed(
+        "check-pairs", "data", "--threshold", "numbers_kept=off", "--threshold", "writing=off",
+        "--threshold", "length_ratio=0.01,2", "--threshold", "language=on", "--source",
+        "llm:rewriter", "--cutoffs", "5", "--margin", "0.4", "--worst", "1", "--report", "r",
+        cwd=folder,
+    )  # fmt: skip
+    report = report_of(folder / "r")
+    assert report.thresholds.numbers_kept is None
+    assert report.thresholds.length_ratio == (0.01, 2.0)
+    assert not report.thresholds.writing
+    assert "refusal" not in report.sources[0].flagged_ids
+    assert len(report.sources[0].worst) == 1
+    assert {test.measure for test in report.sole_corpus} == {"NDCG@5", "MAP@5"}
+    assert report.sole_corpus[0].margin == 0.4
+    assert "equivalent within ±40" in told
+
+
+def test_without_qrels_pairs_are_checked_alone(folder: Path) -> None:
+    shutil.rmtree(folder / "data" / "qrels")
+    told = succeed("check-pairs", "data", "--report", "r", cwd=folder)
+    assert "there are no judgments" in told
+    assert "? labels copied" in told
+    assert report_of(folder / "r").sole_corpus == ()
+    message = refused("check-pairs", "data", "--retriever", "bm25", cwd=folder)
+    assert "retrievers ['bm25'] need queries and judgments" in message
+
+
+def test_a_report_is_shown_again(folder: Path) -> None:
+    first = succeed("check-pairs", "data", "--no-sole-corpus", "--report", "r", cwd=folder)
+    shown = succeed("report", "show", "r/report.json", cwd=folder)
+    assert shown.split("Warning")[0] in first
+
+
+def test_names_of_sources_are_no_emoji(folder: Path) -> None:
+    corpus = folder / "data" / "corpus"
+    (corpus / "rewriter.jsonl").rename(corpus / "x.jsonl")
+    code, _, told = inside("check-pairs", "data", "--fail-above", "0", cwd=folder)
+    assert code == 1
+    assert "llm:x: checking 30 pairs" in told
+
+
+def append(path: Path, row: dict[str, str]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def test_odd_corpora(folder: Path) -> None:
+    corpus = folder / "data" / "corpus"
+    append(corpus / "human.jsonl", {"_id": "שלום 😀", "title": "", "text": human_text(99)})
+    append(corpus / "rewriter.jsonl", {"_id": "שלום 😀", "title": "", "text": "<b>\u202e 😀 7"})
+    append(corpus / "human.jsonl", {"_id": "alone", "title": "", "text": human_text(77)})
+    told = succeed("check-pairs", "data", "--report", "r", cwd=folder)
+    assert "✗ one to one: 31 pairs; 1 (first alone@human) originals without a counterpart" in told
+    assert "שלום 😀" in {row["pair_id"] for row in read_csv(folder / "r" / "pairs-rewriter.csv")}
+    assert "<b>\u202e" not in (folder / "r" / "report.html").read_text(encoding="utf-8")
+    append(corpus / "human.jsonl", {"_id": "d0", "title": "", "text": "again"})
+    message = refused("check-pairs", "data", cwd=folder)
+    assert "_id 'd0' was used already in line 1" in message
+
+
+def test_folders_that_hold_no_pairs_are_refused(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    assert "empty holds no corpus" in refused("check-pairs", "empty", cwd=folder)
+    assert "none does not exist" in refused("check-pairs", "none", cwd=folder)
+    (folder / "data" / "corpus" / "rewriter.jsonl").unlink()
+    assert "a comparison needs a second source" in refused("check-pairs", "data", cwd=folder)
+    append(
+        folder / "data" / "corpus" / "x.jsonl", {"_id": "other", "title": "", "text": "some text"}
+    )
+    message = refused("check-pairs", "data", cwd=folder)
+    assert "no document of 'human' has a counterpart in 'llm:x'" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--threshold", "unknown=1"), "names are length_ratio, copied"),
+        (("--threshold", "copied"), "write name=value"),
+        (("--threshold", "copied=much"), "'much' is not a number, nor off"),
+        (("--threshold", "copied=7"), "copied=7.0 is outside [0, 1]"),
+        (("--threshold", "length_ratio=2,1"), "the first number must be below the second"),
+        (("--threshold", "language=7"), "language is on or off"),
+        (("--threshold", "copied=1", "--threshold", "copied=1"), "copied is given twice"),
+        (("--source", "llm:none"), "no other source ['llm:none']"),
+        (("--retriever", "bm25", "--no-sole-corpus"), "which --no-sole-corpus forbids"),
+        (("--cutoffs", "200"), "depth 100 is below the largest cutoff 200"),
+        (("--sample",), "give one data set"),
+    ],
+)
+def test_wrong_arguments_are_refused(folder: Path, arguments, message) -> None:
+    assert message in refused("check-pairs", "data", *arguments, cwd=folder)
+
+
+def test_help_teaches_with_examples_that_parse() -> None:
+    command = get_command(app).commands["check-pairs"]
+    examples = [line.strip() for line in command.help.split("\n") if "check-pairs" in line]
+    assert len(examples) == 3
+    for example in examples:
+        command.make_context("check-pairs", example.split()[2:])
+
+
+@pytest.mark.frameworks
+def test_an_encoder_gives_cosines(folder: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    from static_model import static_model
+
+    words = sorted({w for i in range(N) for w in human_text(i).split()})
+    static_model(folder / "tiny", words)
+    succeed("check-pairs", "data", "--encoder", "tiny", "--retriever", "dense:tiny",
+            "--cache", "cache", "--report", "r", cwd=folder)  # fmt: skip
+    report = report_of(folder / "r")
+    assert report.encoder == "tiny"
+    assert "cosine" in report.sources[0].histograms
+    assert {test.system for test in report.sole_corpus} == {"dense:tiny"}
+    assert all(row["cosine"] for row in read_csv(folder / "r" / "pairs-rewriter.csv"))

@@ -1,0 +1,180 @@
+"""``explain`` as a user runs it: tiny models, real folders, real reports."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import inside, refused, succeed
+from debias_folder import LLM, write_folder, write_model
+from tiny_language_models import write_causal, write_masked
+
+from rag_sourcebias.audit.explain import explain_sources
+from rag_sourcebias.io import read_beir, read_report_json
+from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.types.explain_report import ExplainReport
+
+pytestmark = pytest.mark.frameworks
+pytest.importorskip("sentence_transformers")
+
+TINY = ("--encoder", "tiny", "--split", "dev", "--cache", "cache")
+FULL = ("explain", "data", "--encoder", "tiny", "--split", "train", "--cache", "cache", "--source",
+        LLM, "--perplexity", "causal:llama", "--perplexity", "masked:bert", "--limit", "320",
+        "--perplexity-pairs", "300", "--normalise", "--report", "report")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("explain")
+    write_folder(root / "data", sources=("rewriter", "other"))
+    write_model(root / "tiny")
+    write_causal(root / "llama")
+    write_masked(root / "bert")
+    succeed(*FULL, cwd=root)
+    return root
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    for name in ("data", "tiny", "llama", "bert"):
+        (tmp_path / name).symlink_to(prepared / name)
+    shutil.copytree(prepared / "cache", tmp_path / "cache")
+    return tmp_path
+
+
+def report_of(folder: Path) -> ExplainReport:
+    found = read_report_json(folder / "report.json")
+    assert isinstance(found, ExplainReport)
+    return found
+
+
+def test_everything_is_measured_and_written(prepared: Path) -> None:
+    report = report_of(prepared / "report")
+    assert report.encoder == "tiny"
+    (found,) = report.sources
+    assert (found.source, found.n_pairs, found.n_available) == (LLM, 320, 440)
+    assert found.lexical is not None
+    assert found.geometry is not None
+    assert found.geometry.probe_accuracy.lower > 0.5  # rewrites carry a word of their own
+    assert found.lexical.more_other[0].term == "indeed"
+    assert found.decomposition is not None
+    assert found.decomposition.gap.lower > 0  # which the model likes
+    assert found.spectrum is not None
+    assert found.spectrum.normalised
+    assert [(m.model, m.kind, m.gap.n) for m in found.perplexity] == [
+        ("causal:llama", "causal", 300),
+        ("masked:bert", "masked", 300),
+    ]
+    assert found.perplexity[0].bounded is not None
+    for name in ("report.html", "report.md"):
+        assert "indeed" in (prepared / "report" / name).read_text(encoding="utf-8")
+
+
+def test_the_report_is_that_of_the_function(prepared: Path) -> None:
+    shown = report_of(prepared / "report")
+    direct = explain_sources(
+        read_beir(prepared / "data", split="train"),
+        encoder=SentenceEncoder(prepared / "tiny"),
+        sources=[LLM],
+        config=shown.config,
+    ).sources[0]
+    found = shown.sources[0]
+    np.testing.assert_allclose(found.spectrum.human, direct.spectrum.human, rtol=1e-5)
+    assert found.geometry.shift == pytest.approx(direct.geometry.shift, rel=1e-5)
+    assert found.texts.log_length_ratio == direct.texts.log_length_ratio
+
+
+def test_what_is_cached_is_not_read_again(folder: Path) -> None:
+    before = (folder / "cache" / "perplexities.sqlite").read_bytes()
+    again = succeed(*FULL, cwd=folder)
+    assert "perplexity under llama" in again
+    assert (folder / "cache" / "perplexities.sqlite").read_bytes() == before
+
+
+def test_the_sample_without_any_model(tmp_path: Path) -> None:
+    code, shown, told = inside(
+        "explain", "--sample", "--encoder", "none", "--limit", "60", cwd=tmp_path
+    )
+    text = " ".join(shown.split())
+    assert code == 0, told
+    assert "In 60 pairs" in text
+    assert "no encoder was given" in text
+    assert "no language model was given" in text
+    assert "add --report <folder> for the full report" in told
+
+
+def test_all_sources_by_default(folder: Path) -> None:
+    text = succeed("explain", "data", *TINY, "--limit", "60", cwd=folder)
+    assert "LLM-written (rewriter): 60 of 440 pairs" in text
+    assert "LLM-written (other): 60 of 440 pairs" in text
+
+
+def test_centring_reaches_the_report(folder: Path) -> None:
+    succeed("explain", "data", *TINY, "--source", LLM, "--limit", "60", "--centre",
+            "--confidence-level", "0.9", "--seed", "3", "--report", "r", cwd=folder)  # fmt: skip
+    report = report_of(folder / "r")
+    assert (report.config.confidence_level, report.config.seed) == (0.9, 3)
+    assert report.sources[0].spectrum.centred
+    assert not report.sources[0].spectrum.normalised
+    assert "90% interval" in (folder / "r" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "give one data set: a BEIR folder or --sample"),
+        (("data", "--sample"), "give one data set: a BEIR folder or --sample"),
+        (("missing",), "missing"),
+        (("data", "--split", "dev", "--source", "llm:nobody"), "llm:nobody"),
+        (("data", "--map", "som"), "--map 'som' is not one of pca, tsne, umap"),
+        (("data", "--confidence-level", "95"), "--confidence-level 95 is outside (0, 1)"),
+        (("data", "--perplexity", "smollm2"), "write causal:smollm2, causal:<path> or masked:"),
+        (("data", "--perplexity", "masked:"), "write causal:smollm2, causal:<path> or masked:"),
+        (("data", "--split", "dev", "--perplexity", "causal:nowhere"), "nowhere"),
+        (("data", "--split", "dev", "--encoder", "nowhere"), "nowhere"),
+        (("data", "--split", "dev", "--encoder", "tiny,pool=cls"), "no option pool"),
+        (("data", "--limit", "1"), "--limit"),
+        (("data", "--report", "data/queries.jsonl"), "is a file; name a folder"),
+    ],
+)
+def test_bad_options_are_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
+    encoder = () if "--encoder" in options else ("--encoder", "tiny")
+    assert message in refused("explain", *options, *encoder, "--cache", "cache", cwd=folder)
+
+
+def test_the_same_model_twice(folder: Path) -> None:
+    twice = ("--perplexity", "causal:llama") * 2
+    assert "names the same model twice" in refused("explain", "data", *TINY, *twice, cwd=folder)
+
+
+def test_one_source_is_refused(folder: Path) -> None:
+    shutil.copytree(folder / "data", folder / "alone")
+    for name in ("rewriter", "other"):
+        (folder / "alone" / "corpus" / f"{name}.jsonl").unlink()
+    text = refused("explain", "alone", *TINY, cwd=folder)
+    assert "human" in text
+    assert "Traceback" not in text
+
+
+def test_no_pairs_are_refused(folder: Path) -> None:
+    shutil.copytree(folder / "data", folder / "apart")
+    (folder / "apart" / "corpus" / "other.jsonl").unlink()
+    path = folder / "apart" / "corpus" / "rewriter.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"_id": "d', '"_id": "e'), encoding="utf-8")
+    text = refused("explain", "apart", *TINY, cwd=folder)
+    assert "pair" in text
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    code, shown, _ = inside("explain", "--help", cwd=tmp_path)
+    text = " ".join(shown.split())
+    assert code == 0
+    for part in (
+        "rag-sourcebias explain --sample --report report",
+        "Associations: it cannot tell what causes a preference",
+        "--perplexity",
+        "masked:<path>",
+    ):
+        assert part in text

@@ -1,0 +1,68 @@
+"""What docs/paired-corpora.md and docs/explain.md show works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from hashing_encoder import HashingEncoder
+from typer.main import get_command
+
+from rag_sourcebias.cli.app import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {name: (DOCS / name).read_text("utf-8") for name in ("paired-corpora.md", "explain.md")}
+
+
+def commands(page: str) -> list[list[str]]:
+    shell = "\n".join(re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL))
+    return [shlex.split(line) for line in re.findall(r"\$ (.*)", shell)]
+
+
+@pytest.mark.parametrize(
+    "command", [c for page in PAGES.values() for c in commands(page)], ids=" ".join
+)
+def test_commands_parse(command: list[str]) -> None:
+    found, rest = get_command(app), command[1:]
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    parsed = found.make_context(command[1], rest)
+    assert parsed.params.get("report") is not None or "--report" not in command
+
+
+def test_the_parts_of_an_explanation_are_named() -> None:
+    named = re.findall(r"^\| ([a-z ]+) \|", PAGES["explain.md"], flags=re.MULTILINE)
+    assert named == [
+        "part", "texts", "words of queries", "spectrum", "geometry", "map", "perplexity",
+        "score gap",
+    ]  # fmt: skip
+
+
+@pytest.mark.frameworks
+def test_python_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
+
+    class Chat(ParrotFakeChatModel):
+        max_tokens: int = 100
+        temperature: float = 1.0
+
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my-data" / "corpus"
+    folder.mkdir(parents=True)
+    rows = (f'{{"_id": "d{i}", "text": "Rain fell on town {i}."}}\n' for i in range(3))
+    (folder / "human.jsonl").write_text("".join(rows), encoding="utf-8")
+    names: dict[str, object] = {
+        "chat_model": Chat(),
+        "encoder": HashingEncoder(),
+    }
+    for page, text in PAGES.items():
+        for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+            exec(compile(block, page, "exec"), names)
+    printed = capsys.readouterr().out
+    assert re.search(r"^True 3 ", printed, flags=re.MULTILINE)
+    assert re.search(r"^llm:claude ", printed, flags=re.MULTILINE)
+    assert (tmp_path / "report" / "report.html").exists()

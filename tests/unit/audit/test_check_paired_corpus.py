@@ -1,0 +1,315 @@
+"""The check of a paired corpus: criteria, pairs, corpora searched alone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hashing_encoder import HashingEncoder
+from paired_texts import LLM, WordSpec, human_text, paired_dataset, rewritten
+
+from rag_sourcebias.audit import check_paired_corpus
+from rag_sourcebias.errors import DataError, MissingTagsError
+from rag_sourcebias.inference.equivalence import equivalence_test
+from rag_sourcebias.types import (
+    Corpus,
+    DocTags,
+    PairCheckConfig,
+    PairReport,
+    PairThresholds,
+    Qrels,
+    TagTable,
+)
+from rag_sourcebias.types.pair_checks import PairChecks
+
+FAST = PairCheckConfig(resamples=200)
+
+
+def retagged(dataset, change):
+    """Return the data set with the tags that ``change(doc_id, tags)`` gives."""
+    tags = dataset.corpus.tags
+    table = TagTable.from_tags((d, change(d, tags.get(d))) for d in tags.doc_ids)
+    return dataclasses.replace(dataset, corpus=Corpus(texts=dataset.corpus.texts, tags=table))
+
+
+def judged(dataset, change):
+    q = dataset.qrels
+    rows = [
+        (q.query_ids[a], q.doc_ids[b], int(g))
+        for a, b, g in zip(q.query_codes, q.doc_codes, q.grades, strict=True)
+    ]
+    return dataclasses.replace(dataset, qrels=Qrels.from_rows(change(rows)))
+
+
+def test_a_good_corpus_meets_all_criteria() -> None:
+    report = check_paired_corpus(paired_dataset(), config=FAST)
+    (part,) = report.sources
+    c = part.criteria
+    assert (c.sources_known, c.labels_copied, c.one_to_one) == (True, True, True)
+    assert (c.n_documents, c.n_pairs, c.n_labels) == (80, 40, 40)
+    assert part.summary.n_broken == 0
+    assert part.summary.flagged["numbers"] == part.summary.flagged["names"] == 0
+    assert report.warnings == ()
+    assert report.sole_corpus == ()
+    assert (report.data.n_pairs, report.encoder) == (40, "")
+
+
+def test_faults_are_found_counted_and_shown_worst_first() -> None:
+    def faulty(i: int, human: str, other: str) -> str:
+        if i == 3:
+            return "I'm sorry, but I can't assist with that request."
+        if i == 5:
+            return human
+        return other.replace(f"{1200 + 7 * i} crowns", "many crowns") if i == 9 else other
+
+    kept: dict[str, PairChecks] = {}
+    report = check_paired_corpus(
+        paired_dataset(rewrite=faulty), config=FAST, on_checks=kept.__setitem__
+    )
+    part = report.of_source(LLM)
+    assert part.flagged_ids["refusal"] == ("d3",)
+    assert part.flagged_ids["copy"] == ("d5",)
+    assert "d9" in part.flagged_ids["numbers"]
+    assert {p.pair_id for p in part.worst[:2]} == {"d3", "d5"}
+    assert part.broken_share == 2 / 40
+    (lost,) = [p for p in part.worst if p.pair_id == "d9"]
+    assert lost.numbers_missing == ("1263",)
+    assert (lost.baseline_text, lost.broken) == (human_text(9), False)
+    assert lost.values["numbers_kept"] == pytest.approx(2 / 3, abs=0.2)
+    assert "cosine" not in lost.values
+    # The callback has what the report leaves out.
+    assert kept[LLM].pair_ids == tuple(f"d{i}" for i in range(40))
+    assert kept[LLM].summary() == part.summary
+
+
+def test_cut_texts_say_how_they_were_recognised() -> None:
+    def cut(i: int, _human: str, other: str) -> str:
+        if i == 1:
+            return other.removesuffix(" collections.")
+        return other.split(", yet the", maxsplit=1)[0] + "." if i == 2 else other
+
+    part = check_paired_corpus(paired_dataset(rewrite=cut), config=FAST).sources[0]
+    assert part.flagged_ids["truncated"] == ("d1", "d2")
+    reasons = {
+        p.pair_id: p.reasons[p.flags.index("truncated")]
+        for p in part.worst
+        if "truncated" in p.flags
+    }
+    assert reasons["d1"] == "ends inside a sentence"
+    assert reasons["d2"].startswith("stops before the original ends (0% of its end")
+
+
+def test_histograms_hold_every_pair_and_the_values_are_those_of_the_checks() -> None:
+    kept: dict[str, PairChecks] = {}
+    report = check_paired_corpus(
+        paired_dataset(), encoder=HashingEncoder(), config=FAST, on_checks=kept.__setitem__
+    )
+    found = report.sources[0].histograms
+    assert list(found) == ["length_ratio", "jaccard", "overlap", "cosine"]
+    for name, histogram in found.items():
+        values = getattr(kept[LLM], name)
+        assert histogram.counts.sum() == 40
+        assert histogram.median == pytest.approx(np.median(values))
+    assert (report.encoder, report.settings["hashing"]["model"]) == ("hashing", "hashing")
+    assert report.sources[0].by_chance == kept[LLM].by_chance
+
+
+def test_texts_are_cut_and_say_how_long_they_are() -> None:
+    report = check_paired_corpus(
+        paired_dataset(rewrite=lambda _i, human, _o: human),
+        config=PairCheckConfig(worst=3, text_limit=25),
+    )
+    assert len(report.sources[0].worst) == 3
+    for pair in report.sources[0].worst:
+        assert len(pair.baseline_text) == 25
+        assert pair.baseline_length == pair.other_length > 200
+    assert len(report.sources[0].flagged_ids["copy"]) == 40
+
+
+def test_documents_without_source_or_counterpart_are_named() -> None:
+    data = paired_dataset(rewrite=lambda i, _h, other: None if i >= 30 else other)
+    data = retagged(
+        data, lambda d, tags: DocTags() if d == "d0@human" else dataclasses.replace(tags)
+    )
+    report = check_paired_corpus(data, config=FAST)
+    c = report.sources[0].criteria
+    assert (c.untagged.n, c.untagged.first) == (1, ("d0@human",))
+    assert c.n_pairs == 29
+    assert (c.baseline_alone.n, c.baseline_alone.first[0]) == (10, "d30@human")
+    assert (c.other_alone.n, c.other_alone.first) == (1, (f"d0@{LLM}",))
+    assert (c.sources_known, c.one_to_one) == (False, False)
+    assert any("d30@human" in w and "without a counterpart" in w for w in report.warnings)
+    assert any("1 (first d0@human) of 70 documents have no source" in w for w in report.warnings)
+
+
+def test_several_versions_in_one_source_are_not_one_to_one() -> None:
+    data = paired_dataset(
+        n=30,
+        texts=[("again", human_text(50), rewritten(50)), ("other", human_text(51), rewritten(51))],
+    )
+    data = retagged(
+        data,
+        lambda d, tags: dataclasses.replace(tags, pair_id="d2") if d == f"again@{LLM}" else tags,
+    )
+    c = check_paired_corpus(data, config=FAST).sources[0].criteria
+    assert (c.repeated.n, c.repeated.first) == (1, (f"again@{LLM}",))
+    assert c.baseline_alone.first == ("again@human",)
+    assert not c.one_to_one
+
+
+def test_labels_that_were_not_copied_are_named() -> None:
+    def spoil(rows):
+        kept = [r for r in rows if r[1] != f"d4@{LLM}" and r[1] != "d6@human"]
+        return [(q, d, 2 if d == f"d7@{LLM}" else g) for q, d, g in kept]
+
+    report = check_paired_corpus(judged(paired_dataset(), spoil), config=FAST)
+    c = report.sources[0].criteria
+    assert c.labels_copied is False
+    assert (c.labels_missing.n, c.labels_missing.first) == (1, (f"q4: d4@{LLM}",))
+    assert (c.labels_differ.n, c.labels_differ.first) == (1, (f"q7: d7@{LLM}",))
+    assert (c.labels_added.n, c.labels_added.first) == (1, (f"q6: d6@{LLM}",))
+    assert any(f"q4: d4@{LLM}" in w for w in report.warnings)
+
+
+def test_a_corpus_without_judgments_is_checked_but_for_labels() -> None:
+    report = check_paired_corpus(paired_dataset().corpus, config=FAST)
+    assert report.sources[0].criteria.labels_copied is None
+    assert report.sources[0].summary.n_pairs == 40
+    assert any("no judgments" in w for w in report.warnings)
+    with pytest.raises(DataError, match=r"retrievers \['words'\] need queries and judgments"):
+        check_paired_corpus(paired_dataset().corpus, retrievers=[WordSpec()])
+
+
+def test_corpora_that_are_equally_hard_are_equivalent() -> None:
+    spec = WordSpec()
+    report = check_paired_corpus(paired_dataset(n=300), retrievers=[spec], config=FAST)
+    assert len(report.sole_corpus) == report.n_tests == 8
+    assert [len(ids) for ids in spec.built] == [300, 300]
+    assert {d.split("@")[1] for d in spec.built[0]} == {"human"}
+    for test in report.sole_corpus:
+        assert test.verdict == "equivalent"
+        assert (test.mean_baseline, test.mean_other, test.n_queries) == (1, 1, 300)
+        assert test.p_equivalent_adjusted >= test.p_equivalent
+
+
+def test_few_queries_say_how_many_are_needed() -> None:
+    report = check_paired_corpus(paired_dataset(n=40), retrievers=[WordSpec()], config=FAST)
+    test = report.sole_corpus[0]
+    strict = equivalence_test(np.ones(40), np.ones(40), margin=0.05, level=0.05 / 8)
+    assert (test.verdict, test.needs_queries) == ("open", strict.n_needed)
+    # With that many it passes: the number is not made up.
+    enough = equivalence_test(
+        np.ones(strict.n_needed), np.ones(strict.n_needed), margin=0.05, level=0.05 / 8
+    )
+    assert enough.equivalent
+    refused = check_paired_corpus(paired_dataset(n=12), retrievers=[WordSpec()], config=FAST)
+    assert refused.sole_corpus[0].refusal is not None
+    assert (refused.sole_corpus[0].needs_queries, refused.n_tests) == (20, 0)
+
+
+def test_a_corpus_that_is_harder_is_different() -> None:
+    """Every second rewrite lost the word that its query asks for."""
+    data = paired_dataset(
+        n=80, rewrite=lambda i, _h, other: other.replace(f"number{i}", "one") if i % 2 else other
+    )
+    report = check_paired_corpus(data, retrievers=[WordSpec()], config=FAST)
+    for test in report.sole_corpus:
+        assert (test.verdict, test.mean_baseline, test.mean_other) == ("different", 1, 0.5)
+        assert test.difference.lower > 0.3
+        assert test.p_equivalent > 0.5
+
+
+def test_only_pairs_and_shared_queries_are_compared_alone() -> None:
+    """Missing rewrites make neither corpus smaller than the other, nor a query unanswerable."""
+    data = paired_dataset(n=60, rewrite=lambda i, _h, other: None if i >= 40 else other)
+    spec = WordSpec()
+    report = check_paired_corpus(data, retrievers=[spec], config=FAST)
+    assert [len(ids) for ids in spec.built] == [40, 40]
+    assert report.sole_corpus[0].n_queries == 40
+    assert report.sole_corpus[0].mean_other == 1
+    assert any("20 of 60 judged queries" in w for w in report.warnings)
+
+
+def test_p_values_are_adjusted_over_retrievers_and_sources() -> None:
+    sources = ("llm:a", "llm:b")
+    report = check_paired_corpus(
+        paired_dataset(n=30, sources=sources),
+        retrievers=[WordSpec("one"), WordSpec("two")],
+        config=FAST,
+    )
+    assert report.n_tests == 2 * 2 * 8
+    assert {(t.system, t.other) for t in report.sole_corpus} == {
+        (name, source) for name in ("one", "two") for source in sources
+    }
+    first = report.sole_corpus[0]
+    assert first.p_equivalent_adjusted == pytest.approx(min(1, 32 * first.p_equivalent))
+    only = check_paired_corpus(paired_dataset(sources=sources), sources=["llm:b"], config=FAST)
+    assert [p.source for p in only.sources] == ["llm:b"]
+
+
+def test_a_source_without_pairs_beside_one_with_pairs() -> None:
+    data = paired_dataset(sources=("llm:a", "llm:b"))
+    data = retagged(
+        data, lambda d, t: dataclasses.replace(t, pair_id=None) if d.endswith("llm:b") else t
+    )
+    report = check_paired_corpus(data, retrievers=[WordSpec()], config=FAST)
+    none = report.of_source("llm:b")
+    assert (none.summary.n_pairs, none.histograms, none.broken_share) == (0, {}, 0.0)
+    assert {t.other for t in report.sole_corpus} == {"llm:a"}
+
+
+def test_rewrites_of_other_documents_in_a_corpus_of_alike_texts_are_warned_of() -> None:
+    def template(i: int, side: str) -> str:
+        return f"The {side} of item {i} is the same as that of all others, as it must be here."
+
+    data = paired_dataset(
+        n=0, texts=[(f"t{i}", template(i, "price"), template(i + 1, "cost")) for i in range(30)]
+    )
+    report = check_paired_corpus(data.corpus, config=FAST)
+    assert any("resemble one another" in w for w in report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"sources": ["llm:none"]},
+            r"no other source \['llm:none'\]; there are \['llm:rewriter'\]",
+        ),
+        ({"baseline_source": "llm:none"}, "no document has the baseline source 'llm:none'"),
+        ({"retrievers": [WordSpec(), WordSpec()]}, "names of retrievers must differ"),
+    ],
+)
+def test_what_is_not_there_is_refused(arguments, message) -> None:
+    with pytest.raises(DataError, match=message):
+        check_paired_corpus(paired_dataset(), **arguments)
+
+
+def test_a_corpus_without_pairs_or_tags_is_refused() -> None:
+    alone = retagged(paired_dataset(), lambda _d, t: dataclasses.replace(t, pair_id=None))
+    with pytest.raises(DataError, match=r"no document of 'human' has a counterpart .*d0@human"):
+        check_paired_corpus(alone)
+    with pytest.raises(MissingTagsError):
+        check_paired_corpus(retagged(paired_dataset(), lambda *_: DocTags()))
+
+
+def test_thresholds_are_used_and_reasons_given() -> None:
+    strict = PairThresholds(length_ratio=(0.99, 1.0), language=False)
+    report = check_paired_corpus(paired_dataset(), thresholds=strict, config=FAST)
+    assert report.sources[0].summary.flagged["length"] > 0
+    assert report.threshold_reasons["language"] == "switched off by you"
+    assert report.threshold_reasons["length_ratio"].startswith("set by you; usual: (0.5, 2.0)")
+    assert set(report.threshold_reasons) == set(PairThresholds.__dataclass_fields__)
+
+
+def test_broken_characters_do_not_break_the_report() -> None:
+    odd = [
+        ("half \ud83d", "text \ud83d one two three 12", "text \ud83d one 13"),
+        ("empty", "", "x"),
+    ]
+    report = check_paired_corpus(paired_dataset(texts=odd).corpus, config=FAST)
+    assert isinstance(report, PairReport)
+    for pair in report.sources[0].worst:
+        (pair.pair_id + pair.baseline_text + "".join(pair.reasons)).encode()
+    assert report.sources[0].flagged_ids["empty"] == ("empty",)

@@ -1,0 +1,314 @@
+"""Explaining whole data sets: planted differences, and what is said where data lack."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from explained_pairs import (
+    LLM,
+    CountingPerplexity,
+    LikingEncoder,
+    MaskedCounting,
+    explained_dataset,
+)
+
+from rag_sourcebias import ExplainConfig, ExplainReport, explain_sources, load_sample
+from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.explain import maps
+from rag_sourcebias.io.reports import read_report_json, write_report_json
+from rag_sourcebias.measures import jaccard
+from rag_sourcebias.types import Corpus, Dataset, Qrels
+
+CONFIG = ExplainConfig(resamples=60)
+
+
+@pytest.fixture(scope="module")
+def report() -> ExplainReport:
+    return explain_sources(
+        explained_dataset(),
+        encoder=LikingEncoder(),
+        perplexities=[CountingPerplexity()],
+        config=CONFIG,
+    )
+
+
+def changed(dataset: Dataset, keep) -> Dataset:
+    """Keep the documents for which ``keep(doc_id, source)`` holds."""
+    rows = [
+        row
+        for row, doc_id in enumerate(dataset.corpus.doc_ids)
+        if keep(*doc_id.split("@", maxsplit=1))
+    ]
+    return replace(dataset, corpus=dataset.corpus.take(np.array(rows)))
+
+
+def test_the_planted_differences_are_found(report) -> None:
+    (found,) = report.sources
+    assert (found.source, found.n_pairs, found.n_available) == (LLM, 120, 120)
+    assert not found.notes
+    assert found.lexical.more_other[0].term == "moreover"
+    assert found.lexical.more_other[0].n_other == 120
+    # 30 % of the topic words of a query are dropped, each of about the same weight.
+    assert not found.lexical.coverage_gap.excludes(-0.3)
+    assert found.lexical.coverage_gap.excludes(0)
+    assert found.geometry.common_share.lower > 0.05
+    assert found.geometry.probe_accuracy.estimate > 0.95
+    (perplexity,) = found.perplexity
+    assert perplexity.gap.gap.estimate == pytest.approx(-0.4, abs=0.04)  # twice on average
+    assert perplexity.bounded.n == 120
+    assert perplexity.bounded.upper > perplexity.bounded.mean.estimate > 0.3
+    assert report.encoder == "liking"
+    assert report.environment["encoder: model"] == "liking"
+    assert report.environment["counting: longer texts"] == "windows"
+
+
+def test_the_score_gap_goes_with_what_was_planted(report) -> None:
+    """Scores rise with "moreover", that is along the source direction, and with topic words."""
+    found = report.sources[0].decomposition
+    assert [factor.name for factor in found.factors] == [
+        "log length ratio",
+        "query words",
+        "source direction",
+        "perplexity, counting",
+    ]
+    assert found.n_queries == 60
+    assert found.n == 120
+    by_name = {factor.name: factor for factor in found.factors}
+    assert by_name["query words"].slope.lower > 0
+    assert by_name["query words"].component.upper < 0
+    total = sum(factor.component.estimate for factor in found.factors)
+    assert total + found.remainder.estimate == pytest.approx(found.gap.estimate)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_gaps_are_those_of_the_encoders_similarity(similarity) -> None:
+    dataset, encoder = explained_dataset(), LikingEncoder(similarity=similarity)
+    found = explain_sources(dataset, encoder=encoder, config=CONFIG).sources[0].decomposition
+    text_of = dict(dataset.corpus)
+    gaps = []
+    for pair in range(120):
+        query = encoder.encode_queries([dataset.queries[pair // 2].text])[0]
+        sides = encoder.encode_documents([text_of[f"{pair}@{s}"] for s in ("human", LLM)])
+        scores = sides @ query
+        if similarity == "cosine":
+            scores = scores / np.linalg.norm(sides, axis=1) / np.linalg.norm(query)
+        gaps.append(float(scores[1] - scores[0]))
+    assert found.gap.estimate == pytest.approx(np.mean(gaps), rel=1e-5)
+    error = np.reshape(gaps, (60, 2)).mean(axis=1).std(ddof=1) / math.sqrt(60)
+    assert found.gap.half_width == pytest.approx(2.0010 * error, rel=1e-3)
+    # Queries point to "moreover", as the source direction does.
+    direction = next(f for f in found.factors if f.name == "source direction")
+    assert direction.slope.lower > 0
+    assert direction.component.lower > 0
+
+
+def test_spectra_are_those_of_the_vectors_as_they_are(report) -> None:
+    dataset, encoder = explained_dataset(), LikingEncoder()
+    for source, found in (
+        ("human", report.sources[0].spectrum.human),
+        (LLM, report.sources[0].spectrum.other),
+    ):
+        vectors = encoder.encode_documents(dataset.corpus.of_source(source).texts)
+        expected = np.linalg.svd(vectors.astype(np.float64), compute_uv=False)
+        np.testing.assert_allclose(found, expected[: len(found)], rtol=1e-9)
+
+
+def test_texts_only() -> None:
+    found = explain_sources(explained_dataset()).sources[0]
+    assert found.lexical is not None
+    assert found.cosine is found.spectrum is found.geometry is found.map is None
+    assert found.decomposition is None
+    dataset = explained_dataset()
+    text_of = dict(dataset.corpus)
+    values = [jaccard(text_of[f"{p}@human"], text_of[f"{p}@{LLM}"]) for p in range(120)]
+    assert found.texts.jaccard.mean == pytest.approx(np.mean(values))
+
+
+def test_without_judged_queries_the_reason_is_noted() -> None:
+    found = explain_sources(
+        explained_dataset(judged=False), encoder=LikingEncoder(), config=CONFIG
+    ).sources[0]
+    assert found.lexical is found.decomposition is None
+    assert found.spectrum is not None
+    assert any("need judged queries with text" in note for note in found.notes)
+
+
+def test_too_few_queries_are_no_decomposition() -> None:
+    found = explain_sources(explained_dataset(n=60), encoder=LikingEncoder(), config=CONFIG)
+    assert found.sources[0].decomposition is None
+    assert "need at least 40 queries with pairs, there are 30" in found.sources[0].notes[-1]
+
+
+def test_few_pairs_give_what_they_can() -> None:
+    found = explain_sources(
+        explained_dataset(n=4),
+        encoder=LikingEncoder(),
+        perplexities=[CountingPerplexity()],
+        config=CONFIG,
+    ).sources[0]
+    assert found.texts.jaccard.counts.sum() == 4
+    assert found.map.human.shape == (4, 2)
+    assert found.spectrum is found.geometry is None
+    assert "spectrum: 4 pairs; at least 20 are needed" in found.notes
+    assert "geometry: 4 pairs; at least 20 are needed" in found.notes
+    assert any(note.startswith("the score gap is not decomposed") for note in found.notes)
+    assert found.perplexity[0].gap.n == 4
+
+
+def test_every_source_in_turn_and_human_texts_are_read_once() -> None:
+    model, encoder = CountingPerplexity(), LikingEncoder()
+    dataset = explained_dataset(sources=("llm:b", "llm:a"))
+    stages: list[str] = []
+    progress: list[tuple[int, int]] = []
+    report = explain_sources(
+        dataset,
+        encoder=encoder,
+        perplexities=[model],
+        config=CONFIG,
+        on_stage=stages.append,
+        on_progress=lambda done, of: progress.append((done, of)),
+    )
+    assert [found.source for found in report.sources] == ["llm:a", "llm:b"]
+    human = [text for doc_id, text in dataset.corpus if doc_id.endswith("@human")]
+    plain = [text for text in model.read if text in set(human)]
+    assert len(plain) == len(set(human))
+    assert len(encoder.encoded) == len(set(encoder.encoded))
+    assert stages[0] == "encoding with liking"
+    assert "llm:b: score gap" in stages
+    assert progress[-1][0] == progress[-1][1]
+    only = explain_sources(dataset, sources=["llm:b"], config=CONFIG)
+    assert [found.source for found in only.sources] == ["llm:b"]
+
+
+def test_a_draw_takes_relevant_pairs_first_and_repeats() -> None:
+    dataset = explained_dataset()
+    judged = {"q3": {f"{pair}@human": 1 for pair in (6, 7)}, "q9": {f"18@{LLM}": 2}}
+    dataset = replace(dataset, qrels=Qrels.from_dict(judged))
+    config = replace(CONFIG, limit=50, perplexity_limit=3)
+    model = CountingPerplexity()
+    found = explain_sources(dataset, perplexities=[model], config=config).sources[0]
+    assert (found.n_pairs, found.n_available) == (50, 120)
+    assert found.notes[0] == (
+        "50 of 120 pairs were drawn at random, 3 of them relevant to a judged query (of 3): those "
+        "are drawn first"
+    )
+    assert "perplexities are of the first 3 of 50 pairs" in found.notes
+    text_of = dict(dataset.corpus)
+    assert set(model.read) == {text_of[f"{p}@{s}"] for p in (6, 7, 18) for s in ("human", LLM)}
+    again = explain_sources(dataset, config=config).sources[0]
+    assert again.texts == replace(
+        found.texts, jaccard=again.texts.jaccard, overlap=again.texts.overlap
+    )
+    other = explain_sources(dataset, config=replace(config, seed=1)).sources[0]
+    assert other.texts.mean_words_human != found.texts.mean_words_human
+
+
+def test_incomplete_pairs_are_left_out_and_counted() -> None:
+    dataset = explained_dataset(n=40)
+    part = changed(dataset, lambda pair, source: not (source == LLM and int(pair) < 4))
+    texts = list(part.corpus.texts)
+    texts[part.corpus.doc_ids.index(f"9@{LLM}")] = "..."
+    part = replace(part, corpus=Corpus(texts=tuple(texts), tags=part.corpus.tags))
+    found = explain_sources(part).sources[0]
+    assert found.n_available == 35
+    assert found.notes[:2] == (
+        "4 pair(s) with one version only, or a blank one: left out",
+        "1 pair(s) with a version without any word: left out",
+    )
+
+
+def test_too_little_perplexity_leaves_the_rest_of_the_decomposition() -> None:
+    config = replace(CONFIG, perplexity_limit=20)
+    found = explain_sources(
+        explained_dataset(),
+        encoder=LikingEncoder(),
+        perplexities=[CountingPerplexity(longest=20), MaskedCounting("masked")],
+        config=config,
+    ).sources[0]
+    assert [f.name for f in found.decomposition.factors][-1] == "source direction"
+    assert any(note.startswith("perplexity, counting is not part") for note in found.notes)
+    assert any(
+        note.startswith("counting: ") and "were read in windows" in note for note in found.notes
+    )
+    assert [(p.kind, p.bounded is None) for p in found.perplexity] == [
+        ("causal", False),
+        ("masked", True),
+    ]
+
+
+def test_factors_that_do_not_vary_are_left_out() -> None:
+    dataset = explained_dataset()
+    texts = [
+        text.replace("moreover", "thus") if doc_id.endswith(LLM) else text
+        for doc_id, text in dataset.corpus
+    ]
+    # Both versions hold the same topic words and as many words.
+    swapped = [
+        texts[row - 1].replace(" w1", " v1", 1) if doc_id.endswith(LLM) else text
+        for row, (doc_id, text) in enumerate(zip(dataset.corpus.doc_ids, texts, strict=True))
+    ]
+    dataset = replace(dataset, corpus=Corpus(texts=tuple(swapped), tags=dataset.corpus.tags))
+    found = explain_sources(dataset, encoder=LikingEncoder(), config=CONFIG).sources[0]
+    assert [factor.name for factor in found.decomposition.factors] == ["source direction"]
+    assert (
+        "query words is the same for every relevant pair: not part of the decomposition"
+        in found.notes
+    )
+    assert found.texts.log_length_ratio.method == "all alike"
+
+
+def test_a_report_survives_json(report, tmp_path) -> None:
+    text = json.dumps(report.to_dict(), allow_nan=False)
+    again = ExplainReport.from_dict(json.loads(text))
+    assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
+    path = tmp_path / "report.json"
+    write_report_json(report, path)
+    read = read_report_json(path)
+    assert isinstance(read, ExplainReport)
+    np.testing.assert_array_equal(read.sources[0].spectrum.human, report.sources[0].spectrum.human)
+    assert read.sources[0].decomposition == report.sources[0].decomposition
+
+
+def test_what_cannot_be_explained(monkeypatch) -> None:
+    dataset = explained_dataset(n=10)
+    with pytest.raises(DataError, match="source 'llm:y' cannot be paired"):
+        explain_sources(dataset, sources=["llm:y"])
+    with pytest.raises(DataError, match="'llm:x' is named twice"):
+        explain_sources(dataset, sources=[LLM, LLM])
+    with pytest.raises(DataError, match="there is no source to explain"):
+        explain_sources(dataset, sources=[])
+    with pytest.raises(DataError, match="two language models are called 'counting'"):
+        explain_sources(dataset, perplexities=[CountingPerplexity()] * 2)
+    one = changed(dataset, lambda pair, source: source == "human" or pair == "3")
+    with pytest.raises(InsufficientDataError, match=r"llm:x: 1 complete pair\(s\), at least 2"):
+        explain_sources(one)
+    unpaired = changed(dataset, lambda pair, source: (source == LLM) == (int(pair) < 5))
+    with pytest.raises(DataError, match="no document of 'human' shares its pair_id"):
+        explain_sources(unpaired)
+    monkeypatch.setattr(maps, "find_spec", lambda _: None)
+    encoder = LikingEncoder()
+    with pytest.raises(MissingExtraError, match="a map by tsne needs scikit-learn"):
+        explain_sources(dataset, encoder=encoder, config=replace(CONFIG, map_method="tsne"))
+    assert not encoder.encoded  # said before anything was encoded
+
+
+def test_a_model_of_the_wrong_shape_is_named() -> None:
+    class Broken(CountingPerplexity):
+        def log_perplexities(self, texts, *, progress=None):
+            return super().log_perplexities(texts[1:], progress=progress)
+
+    with pytest.raises(DataError, match=r"'counting' returned values of shape \(\d+,\) for"):
+        explain_sources(explained_dataset(n=10), perplexities=[Broken()])
+
+
+def test_the_bundled_sample() -> None:
+    """Claude's rewrites of responses are a little longer and keep half of the words."""
+    found = explain_sources(load_sample()).sources[0]
+    assert (found.source, found.n_pairs) == ("llm:claude", 160)
+    assert found.texts.log_length_ratio.lower > 0
+    assert found.texts.overlap.mean == pytest.approx(0.548, abs=0.01)
+    assert found.lexical.coverage_gap.upper < 0  # why BM25 prefers the human texts there

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.cli.explain_models import (
+    CachedConditional,
+    CachedPerplexity,
+    perplexity_models,
+)
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.protocols import ConditionalPerplexity, TextPerplexity
+from rag_sourcebias.retrieval import VectorCache
+from rag_sourcebias.types.perplexity import LogPerplexities
+
+
+class Counting:
+    """The log-perplexity of a text is its number of words over 3; an empty one has none."""
+
+    name, kind, fingerprint = "causal:counting", "causal", "counting-1"
+    settings = {"model": "counting"}  # noqa: RUF012
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.read: list[str] = []
+        self.stop_after = stop_after
+
+    def log_perplexities(self, texts: Sequence[str], *, progress=None) -> LogPerplexities:
+        if self.stop_after is not None and len(self.read) >= self.stop_after:
+            raise KeyboardInterrupt
+        self.read += texts
+        words = np.array([len(text.split()) for text in texts])
+        return LogPerplexities(
+            values=np.where(words > 0, words / 3, np.nan), tokens=words, parts=1 + words // 10
+        )
+
+    def conditional(self, prefixes: Sequence[str], texts: Sequence[str], *, progress=None):
+        found = self.log_perplexities([f"{p}|{t}" for p, t in zip(prefixes, texts, strict=True)])
+        return LogPerplexities(
+            values=found.values,
+            tokens=found.tokens,
+            parts=found.parts,
+            prefix_cut=np.array([len(p) > 4 for p in prefixes], dtype=np.int64),
+        )
+
+
+TEXTS = [" ".join(["word"] * n) + f" {n}" for n in range(1, 60)] + [""]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return VectorCache(tmp_path / "perplexities.sqlite")
+
+
+def test_values_are_those_of_the_model(cache):
+    expected = Counting().log_perplexities(TEXTS)
+    for _ in range(2):  # computed, then read from the file
+        found = CachedPerplexity(Counting(), cache).log_perplexities(TEXTS)
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-6)
+        np.testing.assert_array_equal(found.tokens, expected.tokens)
+        np.testing.assert_array_equal(found.parts, expected.parts)
+        assert found.prefix_cut is None
+        assert found.n_undefined == 1
+
+
+def test_nothing_is_read_twice(cache):
+    first, second = Counting(), Counting()
+    one = CachedPerplexity(first, cache).log_perplexities(TEXTS)
+    two = CachedPerplexity(second, cache).log_perplexities(TEXTS[::-1])
+    assert (len(first.read), second.read) == (len(TEXTS), [])
+    np.testing.assert_array_equal(one.values, two.values[::-1])
+
+
+def test_an_interrupted_run_goes_on(cache, tmp_path):
+    stopped, rest = Counting(stop_after=32), Counting()
+    with pytest.raises(KeyboardInterrupt):
+        CachedPerplexity(stopped, cache).log_perplexities(TEXTS)
+    assert len(stopped.read) == 32
+    found = CachedPerplexity(rest, cache).log_perplexities(TEXTS)
+    assert sorted(stopped.read + rest.read) == sorted(TEXTS)
+    whole = CachedPerplexity(Counting(), VectorCache(tmp_path / "other.sqlite"))
+    np.testing.assert_array_equal(found.values, whole.log_perplexities(TEXTS).values)
+
+
+def test_progress_counts_what_is_left_to_read(cache):
+    told = []
+    model = CachedPerplexity(Counting(), cache)
+    model.log_perplexities(TEXTS[:20])
+    model.log_perplexities(TEXTS, progress=lambda done, total: told.append((done, total)))
+    assert told == [(16, 40), (32, 40), (40, 40)]
+
+
+def test_conditional_values_are_kept_apart(cache):
+    model = CachedConditional(Counting(), cache)
+    assert isinstance(model, ConditionalPerplexity)
+    assert not isinstance(CachedPerplexity(Counting(), cache), ConditionalPerplexity)
+    assert isinstance(CachedPerplexity(Counting(), cache), TextPerplexity)
+    alone = model.log_perplexities(["ab c"])
+    after = model.conditional(["a", "longer"], ["b c", "ab c"])
+    np.testing.assert_array_equal(after.prefix_cut, [0, 1])
+    assert after.n_prefix_cut == 1
+    # "ab" + "c" and "a" + "bc" are not the same.
+    other = model.conditional(["ab"], [" c"])
+    assert len(model.inner.read) == 4
+    assert other.values.shape == alone.values.shape == (1,)
+
+
+def test_no_texts(cache):
+    found = CachedPerplexity(Counting(), cache).log_perplexities([])
+    assert found.values.shape == found.tokens.shape == (0,)
+
+
+@pytest.mark.parametrize("text", ["smollm2", "gpt:x", "masked:", ":x", ""])
+def test_names_of_another_form_are_refused(text, tmp_path):
+    with pytest.raises(DataError, match=r"write causal:smollm2, causal:<path> or masked:<path>"):
+        perplexity_models([text], cache=tmp_path)
+
+
+def test_a_model_named_twice_is_refused(tmp_path):
+    with pytest.raises(DataError, match="names the same model twice: causal:a, causal:a"):
+        perplexity_models(["causal:a", " causal:a"], cache=tmp_path)
+
+
+def test_no_models_are_no_models(tmp_path):
+    assert perplexity_models(None, cache=tmp_path) == ()
+    assert list(tmp_path.iterdir()) == []

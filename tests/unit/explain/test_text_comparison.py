@@ -1,0 +1,112 @@
+"""Lengths and shared words against the plain definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain.histogram import histogram, shared_edges, unit_edges
+from rag_sourcebias.explain.text_comparison import compare_texts, log_length_ratios
+from rag_sourcebias.explain.word_sets import WordSets, count_shared, word_sets
+from rag_sourcebias.measures import jaccard, overlap
+from rag_sourcebias.measures.text import words
+
+
+def made_up(n: int, seed: int) -> tuple[list[str], list[str]]:
+    rng = np.random.default_rng(seed)
+    names = np.array([f"w{i}" for i in range(60)])
+    human = [" ".join(rng.choice(names, rng.integers(1, 30))) for _ in range(n)]
+    other = [f"{text} extra{i % 3}" if i % 2 else text[: 3 + i] for i, text in enumerate(human)]
+    return human, other
+
+
+def sets(*columns: list[str]) -> list[WordSets]:
+    vocabulary: dict[str, int] = {}
+    return [word_sets(column, vocabulary) for column in columns]
+
+
+def test_values_are_those_of_the_definitions() -> None:
+    human, other = made_up(300, 0)
+    found = compare_texts(*sets(human, other))
+    pairs = list(zip(other, human, strict=True))
+    assert found.jaccard.mean == pytest.approx(np.mean([jaccard(*pair) for pair in pairs]))
+    assert found.overlap.mean == pytest.approx(np.mean([overlap(*pair) for pair in pairs]))
+    assert found.overlap.median == pytest.approx(np.median([overlap(*pair) for pair in pairs]))
+    expected, _ = np.histogram([jaccard(*pair) for pair in pairs], np.linspace(0, 1, 41))
+    np.testing.assert_array_equal(found.jaccard.counts, expected)
+    ratios = [math.log(len(words(b)) / len(words(a))) for b, a in pairs]
+    assert found.log_length_ratio.estimate == pytest.approx(np.mean(ratios))
+    error = np.std(ratios, ddof=1) / math.sqrt(300)
+    assert found.log_length_ratio.half_width == pytest.approx(1.9679 * error, rel=1e-3)
+    assert found.mean_words_human == pytest.approx(np.mean([len(words(t)) for t in human]))
+    every = [set().union(*map(words, side)) for side in (human, other)]
+    assert found.vocabulary_human == len(every[0])
+    assert found.vocabulary_other == len(every[1])
+    assert found.vocabulary_shared == len(every[0] & every[1])
+
+
+def test_more_pairs_than_one_block_are_counted() -> None:
+    human, other = made_up(4200, 1)  # blocks hold 4,096
+    shared = count_shared(*sets(human, other))
+    expected = [len(set(words(a)) & set(words(b))) for a, b in zip(human, other, strict=True)]
+    np.testing.assert_array_equal(shared, expected)
+
+
+def test_taking_texts_keeps_their_words() -> None:
+    human, _ = made_up(20, 2)
+    vocabulary: dict[str, int] = {}
+    found = word_sets([*human, ""], vocabulary)
+    names = list(vocabulary)
+    rows = np.array([20, 3, 3, 0])
+    part = found.take(rows)
+    for place, row in enumerate(rows):
+        assert {names[code] for code in part.of(place)} == set(words([*human, ""][row]))
+    assert part.n_words.tolist() == [0, *(len(words(human[row])) for row in (3, 3, 0))]
+    assert word_sets([], vocabulary).take(np.array([], dtype=int)).codes.shape == (0,)
+
+
+def test_copies_have_no_length_interval_to_speak_of() -> None:
+    found = compare_texts(*sets(["a b", "c d e"], ["a b", "c d e"]))
+    ratio = found.log_length_ratio
+    assert (ratio.lower, ratio.estimate, ratio.upper) == (0, 0, 0)
+    assert "nothing is known of others" in ratio.notes[0]
+    assert found.jaccard.counts[-1] == 2
+
+
+def test_what_cannot_be_compared() -> None:
+    one, two = sets(["a"], ["b"])
+    with pytest.raises(InsufficientDataError, match=r"1 pair\(s\); at least 2"):
+        compare_texts(one, two)
+    with pytest.raises(DataError, match="other text 1 has no word"):
+        log_length_ratios(*sets(["a", "b"], ["a", "..."]))
+    with pytest.raises(DataError, match="2 and 1 texts"):
+        log_length_ratios(*sets(["a", "b"], ["a"]))
+    with pytest.raises(DataError, match="2 and 1 texts"):
+        count_shared(*sets(["a", "b"], ["a"]))
+
+
+def test_histograms_hold_every_finite_value() -> None:
+    values = np.array([-5.0, 0.1, 0.1, 0.55, 9.0, np.nan])
+    found = histogram(values, np.array([0.0, 0.5, 1.0]))
+    assert found.counts.tolist() == [3, 2]
+    assert found.mean == pytest.approx((-5 + 0.2 + 0.55 + 9) / 5)
+    with pytest.raises(DataError, match="must be two or more and rise"):
+        histogram(values, np.array([0.0, 0.0]))
+    with pytest.raises(InsufficientDataError, match="no finite value"):
+        histogram(np.array([np.nan]), np.array([0.0, 1.0]))
+
+
+def test_edges_suit_the_values() -> None:
+    rng = np.random.default_rng(0)
+    values = np.append(rng.normal(3, 1, 10_000), [1e6])
+    edges = shared_edges(values[:5000], values[5000:])
+    assert 0 < edges[0] < 1 < 5 < edges[-1] < 7  # one outlier does not stretch it
+    assert shared_edges(np.full(5, 2.0))[[0, -1]].tolist() == [1.5, 2.5]
+    with pytest.raises(InsufficientDataError, match="no finite value"):
+        shared_edges(np.array([np.nan]))
+    assert unit_edges(np.array([0.83, 0.99]))[[0, -1]].tolist() == [0.8, 1.0]
+    assert unit_edges(np.array([1.0]))[0] == 0.95
+    assert unit_edges(np.array([-1.0]))[0] == -1.0

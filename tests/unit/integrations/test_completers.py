@@ -1,0 +1,410 @@
+"""Models of frameworks as completers: told per call, named, without secrets, never changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+import threading
+from typing import Any
+
+import pytest
+from model_server import chat_reply, serving
+from served_models import served_chat_model, served_llm
+
+pytest.importorskip("langchain_core")
+pytest.importorskip("llama_index.core")
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+from llama_index.core.llms import MockLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
+from pydantic import PrivateAttr
+
+from rag_sourcebias.adapters import as_completer
+from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.instrument import is_suppressed
+from rag_sourcebias.llm import OpenAICompleter
+from rag_sourcebias.protocols import Completer
+from rag_sourcebias.types.completions import Completion, CompletionError
+from rag_sourcebias_integrations.langchain import LangChainCompleter
+from rag_sourcebias_integrations.llama_index import LlamaIndexCompleter
+
+pytestmark = pytest.mark.frameworks
+
+SERVED = [served_chat_model, served_llm]
+NOWHERE = {"max_tokens": None, "temperature": None}
+ASK = {"max_tokens": 7, "temperature": 0.5, "seed": 3}
+
+
+def answering(*bodies: bytes):
+    """A server that keeps what it was asked."""
+    asked: list[dict] = []
+
+    def answer(path: str, body: dict, seen: int):
+        asked.append(body)
+        return 200, {}, bodies[min(len(asked), len(bodies)) - 1]
+
+    return asked, serving(answer)
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_a_request_reaches_the_server_as_it_was_asked(served) -> None:
+    asked, server = answering(chat_reply("An answer.")[2])
+    with server as running:
+        model = served(running.url, temperature=0.9, timeout=20)
+        before = model.model_dump()
+        completer = as_completer(model, max_concurrency=2)
+        assert isinstance(completer, Completer)
+        found = completer.complete("A question?", **ASK)
+        completer.complete("A question?", **{**ASK, "max_tokens": 8, "temperature": 0.0})
+    assert found == Completion(
+        text="An answer.", finish_reason="stop", prompt_tokens=10, completion_tokens=2
+    )
+    told = {"model": "faulty", "messages": [{"role": "user", "content": "A question?"}]}
+    assert asked[0] == {**told, **ASK}
+    assert (asked[1]["max_tokens"], asked[1]["temperature"]) == (8, 0.0)
+    assert model.model_dump() == before
+    assert model.max_retries == 2
+    assert (completer.name, completer.max_concurrency) == ("faulty", 2)
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_the_fingerprint_knows_the_model_and_no_secret(served) -> None:
+    def of(**fields: Any) -> Any:
+        return as_completer(served("http://me:pass@host/v1?key=sk-secret", **fields))
+
+    one = of()
+    text = one.fingerprint + json.dumps(dict(one.settings)) + repr(one)
+    assert "sk-secret" not in text
+    assert "pass" not in text
+    assert "http://host/v1" in one.fingerprint
+    assert one.settings["model"] == "faulty"
+    assert one.settings["retries of the framework"] == "off"
+    # What each request carries, and what only matters to how it runs, is no part of it.
+    same = of(temperature=1.0, max_tokens=3, seed=9, timeout=5, max_retries=7, api_key="sk-2")
+    assert same.fingerprint == one.fingerprint
+    assert of(model="other").fingerprint != one.fingerprint
+    left = as_completer(served("http://host/v1"), parameters={"seed": None})
+    assert left.settings["not told to the model"] == "seed"
+    assert left.fingerprint != as_completer(served("http://host/v1")).fingerprint
+
+
+@pytest.mark.parametrize("served", SERVED)
+@pytest.mark.parametrize(
+    ("status", "headers", "reason", "after", "fatal"),
+    [
+        (429, {"retry-after": "7"}, "rate_limited", 7.0, False),
+        (500, {}, "server", None, False),
+        (408, {}, "timeout", None, False),
+        (401, {}, "rejected", None, True),
+        (404, {}, "rejected", None, True),
+        (400, {}, "rejected", None, False),
+    ],
+)
+def test_errors_are_told_apart_and_echo_no_key(
+    served, status, headers, reason, after, fatal
+) -> None:
+    body = b'{"error": "wrong, sk-secret"}'
+    with serving(lambda path, asked, seen: (status, headers, body)) as server:
+        with pytest.raises(CompletionError) as caught:
+            as_completer(served(server.url, timeout=20)).complete("Q", **ASK)
+        assert sum(server.prompts.values()) == 1
+    found = caught.value
+    assert (found.reason, found.retry_after, found.fatal) == (reason, after, fatal)
+    assert "sk-secret" not in str(found)
+
+
+def test_errors_of_the_openai_package_below_langchain() -> None:
+    ChatOpenAI = pytest.importorskip("langchain_openai").ChatOpenAI
+    answers = {
+        "A": (429, {"retry-after": "3"}, b'{"error": {"message": "no sk-secret"}}'),
+        "B": (200, {}, b'{"error": {"message": "over quota"}}'),
+        "C": (401, {}, b"{}"),
+        "D": chat_reply("fine"),
+    }
+    with serving(lambda p, body, s: answers[body["messages"][0]["content"]]) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="sk-secret", max_retries=5)
+        completer = as_completer(model)
+        assert completer.fingerprint == as_completer(model).fingerprint
+        found = {}
+        for prompt in "ABC":
+            with pytest.raises(CompletionError) as caught:
+                completer.complete(prompt, **ASK)
+            found[prompt] = caught.value
+        fine = completer.complete("D", **ASK)
+        assert set(server.prompts.values()) == {1}
+    assert (found["A"].reason, found["A"].retry_after) == ("rate_limited", 3.0)
+    assert "sk-secret" not in str(found["A"])
+    assert found["B"].reason == "malformed"
+    assert found["C"].fatal
+    assert fine == Completion(text="fine", prompt_tokens=10, completion_tokens=2)
+    assert model.root_client.max_retries == 5  # the application's own calls are as they were
+    assert model.max_retries == 5
+
+
+class Client:
+    """As the packages of OpenAI and others have it."""
+
+    base_url = "http://host/v1"
+
+    def __init__(self, max_retries: int = 4) -> None:
+        self.max_retries = max_retries
+
+    def with_options(self, *, max_retries: int) -> Client:
+        return Client(max_retries)
+
+
+class Resource:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+
+class Lazy(MockLLM):
+    """Makes its client when it is first asked, as LlamaIndex's own OpenAI does."""
+
+    temperature: float = 0.0
+    resource: Any = None
+    _made: Any = PrivateAttr(default=None)
+    _seen: list[int] = PrivateAttr(default_factory=list)
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any):
+        self._made = self._made or Client()
+        clients = (self._made, self.resource._client)
+        self._seen.append(max(client.max_retries for client in clients))
+        return super().complete(prompt, formatted=formatted)
+
+
+def test_clients_do_not_retry_and_do_not_change_the_fingerprint_once_they_are_there() -> None:
+    model = Lazy()
+    model.resource = Resource(Client())
+    fresh = as_completer(model)
+    model.complete("Q")
+    used = as_completer(model)
+    assert fresh.fingerprint == used.fingerprint
+    assert "http://host/v1" in used.fingerprint
+    used.complete("Q", **ASK)
+    assert model._seen == [4, 0]
+    model.complete("Q")
+    assert model._seen == [4, 0, 4]
+
+
+def test_a_refusal_is_told() -> None:
+    ChatOpenAI = pytest.importorskip("langchain_openai").ChatOpenAI
+    with serving(lambda *_: chat_reply(None, refusal="I will not.")) as server:
+        completer = as_completer(ChatOpenAI(model="m", base_url=server.url, api_key="k"))
+        found = completer.complete("Q", **ASK)
+    assert (found.text, found.finish_reason) == ("I will not.", "refusal")
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_label_scores_where_the_model_has_them(served) -> None:
+    reply = chat_reply("yes", logprobs={"yes": math.log(0.6), "no": math.log(0.3)})[2]
+    asked, server = answering(reply, chat_reply("yes")[2])
+    with server as running:
+        completer = as_completer(served(running.url, timeout=20))
+        found = completer.label_logprobs("Is it?", ("no", "yes"))
+        with pytest.raises(CompletionError, match=r"no log-probabilities.*votes") as caught:
+            completer.label_logprobs("Is it?", ("no", "yes"))
+    assert found.logprobs == pytest.approx((math.log(0.3), math.log(0.6)))
+    assert (asked[0]["logprobs"], asked[0]["top_logprobs"], asked[0]["max_tokens"]) == (True, 20, 3)
+    assert caught.value.fatal
+
+
+def test_alternatives_as_llama_index_lists_them() -> None:
+    from llama_index.core.base.llms.types import LogProb
+
+    class Listing(MockLLM):
+        temperature: float = 0.0
+        logprobs: bool = False
+        top_logprobs: int = 0
+
+        @property
+        def metadata(self) -> LLMMetadata:
+            return LLMMetadata(is_chat_model=True, model_name="listing")
+
+        def chat(self, messages, **kwargs):
+            options = [LogProb(token=t, logprob=v) for t, v in (("0", -2.0), ("1", -0.2))]
+            rows = [options] if self.logprobs and self.top_logprobs == 20 else None
+            message = ChatMessage(role="assistant", content=messages[0].content)
+            return ChatResponse(message=message, logprobs=rows, raw={"stop_reason": "max_tokens"})
+
+    completer = LlamaIndexCompleter(Listing())
+    assert completer.label_logprobs("Is it?", ("0", "1")).logprobs == (-2.0, -0.2)
+    assert completer.complete("Q", **ASK) == Completion(text="Q", finish_reason="length")
+    assert completer.name == "listing"
+
+
+def test_models_without_log_probabilities_name_the_other_modes() -> None:
+    completer = as_completer(FakeListLLM(responses=["a"]), parameters=NOWHERE)
+    with pytest.raises(CompletionError, match="FakeListLLM gives no log-probabilities"):
+        completer.label_logprobs("Q", ("0", "1"))
+
+
+def test_what_cannot_be_told_is_refused_unless_left_out() -> None:
+    with pytest.raises(DataError, match=r"FakeListChatModel takes no max_tokens.*parameters="):
+        LangChainCompleter(FakeListChatModel(responses=["a"]))
+    with pytest.raises(DataError, match=r"MockLLM takes no temperature"):
+        LlamaIndexCompleter(MockLLM(max_tokens=5))
+    with pytest.raises(DataError, match="no field 'nowhere'"):
+        LlamaIndexCompleter(MockLLM(), parameters={"temperature": "nowhere"})
+    with pytest.raises(DataError, match="no field 'max_tokens' that holds a dict"):
+        LlamaIndexCompleter(MockLLM(max_tokens=5), parameters={"temperature": "max_tokens.x"})
+    with pytest.raises(DataError, match="'top_p' is not one of max_tokens, temperature, seed"):
+        LlamaIndexCompleter(MockLLM(), parameters={"top_p": None})
+    completer = LangChainCompleter(FakeListLLM(responses=["a b"]), parameters=NOWHERE)
+    assert completer.complete("Q", **ASK).text == "a b"
+    assert completer.settings["not told to the model"] == "max_tokens, temperature, seed"
+    one_word = LlamaIndexCompleter(MockLLM(), parameters={"temperature": None})
+    assert one_word.complete("Q", max_tokens=2, temperature=0, seed=0).text == "text text"
+
+
+class Told(FakeListChatModel):
+    """Takes settings of a request as arguments and in a dict, and says what it was told."""
+
+    responses: list[str] = []  # noqa: RUF012
+    options: dict[str, Any] = {"top_k": 4}  # noqa: RUF012
+    watched: list[bool] = []  # noqa: RUF012
+
+    def _generate(self, messages, stop=None, run_manager=None, *, temperature=None, **kwargs):
+        self.watched.append(is_suppressed())
+        told = {"temperature": temperature, **kwargs, **self.options, "stop": stop}
+        content = [
+            {"type": "reasoning", "reasoning": "hm"},
+            {"type": "text", "text": json.dumps(told)},
+        ]
+        return ChatResult(
+            generations=[
+                ChatGeneration(
+                    message=AIMessage(content, response_metadata={"stop_reason": "end_turn"})
+                )
+            ]
+        )
+
+
+def test_routes_into_a_dict_and_into_the_call_and_what_is_bound() -> None:
+    routes = {"max_tokens": "options.num_predict", "seed": "call.random"}
+    model = Told()
+    bound = model.bind(stop=["END"]).with_config(tags=["t"]).with_retry()
+    completer = as_completer(bound, parameters=routes)
+    found = completer.complete("Q", **ASK)
+    assert json.loads(found.text) == {
+        "temperature": 0.5,
+        "random": 3,
+        "top_k": 4,
+        "num_predict": 7,
+        "stop": ["END"],
+    }
+    assert found.finish_reason == "stop"
+    assert model.options == {"top_k": 4}
+    assert completer.fingerprint != as_completer(model, parameters=routes).fingerprint
+    assert model.watched == [True]
+    assert not is_suppressed()
+    with pytest.raises(DataError, match=r"no LangChain model.*a chain"):
+        LangChainCompleter(model | (lambda message: message))
+
+
+class Counting(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.starts: list[str] = []
+
+    def on_chat_model_start(self, serialized, messages, **kwargs) -> None:
+        self.starts.append(messages[0][0].content)
+
+
+def test_callbacks_of_the_application_are_left_alone() -> None:
+    handler = Counting()
+    model = Told(callbacks=[handler])
+    completer = as_completer(model, parameters={"max_tokens": None})
+    completer.complete("Q", **ASK)
+    assert handler.starts == ["Q"]
+    assert model.callbacks == [handler]
+
+
+def test_samples_do_not_come_from_the_cache_of_the_application() -> None:
+    from langchain_core.caches import InMemoryCache
+    from langchain_core.globals import get_llm_cache, set_llm_cache
+
+    before, cache = get_llm_cache(), InMemoryCache()
+    set_llm_cache(cache)
+    try:
+        for model in (FakeListChatModel(responses=["a", "b"]), FakeListLLM(responses=["a", "b"])):
+            completer = as_completer(model, parameters=NOWHERE)
+            texts = [completer.complete("Q", **{**ASK, "seed": seed}).text for seed in (0, 1)]
+            assert texts == ["a", "b"]
+        assert cache._cache == {}
+        assert get_llm_cache() is cache
+    finally:
+        set_llm_cache(before)
+
+
+def test_models_are_asked_from_threads_inside_a_running_loop() -> None:
+    completer = as_completer(Told(), parameters={"max_tokens": None})
+    threads: set[int] = set()
+
+    def ask(i: int) -> str:
+        threads.add(threading.get_ident())
+        return completer.complete(f"Q{i}", **ASK).text
+
+    async def main() -> list[str]:
+        return await asyncio.gather(*(asyncio.to_thread(ask, i) for i in range(8)))
+
+    assert len(asyncio.run(main())) == 8
+    assert threading.get_ident() not in threads
+
+
+def test_a_mistake_of_ones_own_is_not_a_failed_request() -> None:
+    class Broken(Told):
+        def _generate(self, messages, stop=None, run_manager=None, *, temperature=None, **kwargs):
+            raise NotImplementedError("not yet")
+
+    class Strict(FakeListLLM):
+        def _call(self, prompt, stop=None, run_manager=None, *, temperature=None, max_tokens=None):
+            return "a"
+
+    with pytest.raises(NotImplementedError, match="not yet"):
+        as_completer(Broken(), parameters={"max_tokens": None}).complete("Q", **ASK)
+    strict = as_completer(Strict(responses=[]), parameters={"seed": "call.seed"})
+    with pytest.raises(CompletionError, match=r"unexpected keyword.*parameters=") as caught:
+        strict.complete("Q", **ASK)
+    assert caught.value.fatal
+    assert as_completer(Strict(responses=[])).complete("Q", **ASK).text == "a"
+
+
+def test_other_objects_are_refused_with_what_is_accepted() -> None:
+    with pytest.raises(DataError, match="of type int cannot") as caught:
+        as_completer(3)
+    for accepted in ("OpenAICompleter", "LangChain chat model", "LlamaIndex LLM"):
+        assert accepted in str(caught.value)
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+
+    with pytest.raises(DataError, match="no LangChain model"):
+        as_completer(DeterministicFakeEmbedding(size=3))
+    with pytest.raises(DataError, match="max_concurrency must be at least 1, got 0"):
+        as_completer(Told(), max_concurrency=0)
+    made = as_completer(Told(), parameters={"max_tokens": None}, name="mine")
+    assert as_completer(made) is made
+    assert made.name == "mine"
+    with pytest.raises(DataError, match=r"name: .* is a completer already"):
+        as_completer(made, name="x")
+    if "openai" in sys.modules:
+        own = OpenAICompleter("m", base_url="http://localhost:1/v1")
+        assert as_completer(own) is own
+
+
+def test_without_the_framework_it_is_said(monkeypatch) -> None:
+    import importlib.metadata
+
+    from rag_sourcebias_integrations import _require
+
+    def missing(package: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(_require, "version", missing)
+    with pytest.raises(MissingExtraError, match="langchain"):
+        as_completer(Told())

@@ -1,0 +1,62 @@
+"""Values of all pairs as CSV."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from command_line import read_csv
+
+from rag_sourcebias.corpora.checks import check_pairs
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.pairs_csv import pair_files, write_pair_checks
+
+HUMAN = "The price was 55 crowns in Ghent, and it rose by 3 crowns in the year 1999."
+OTHER = "In Ghent the price stood at 55 crowns before, in the year 1999, rising a bit."
+
+
+def test_every_value_comes_back(tmp_path: Path) -> None:
+    ids = ["d1", "שלום 😀", '=1+1,"x"', "copy"]
+    checks = check_pairs([HUMAN] * 3 + [""], [OTHER, OTHER, HUMAN, "x"], pair_ids=ids)
+    write_pair_checks(checks, tmp_path / "pairs.csv")
+    rows = read_csv(tmp_path / "pairs.csv")
+    assert [row["pair_id"].removeprefix("'") for row in rows] == ids
+    assert rows[2]["pair_id"].startswith("'=")  # no formula in a spreadsheet
+    for row, record in enumerate(rows):
+        ratio = record["length_ratio"]
+        assert (ratio == "") == (row == 3)
+        if ratio:
+            assert float(ratio) == pytest.approx(checks.length_ratio[row], abs=1e-4)
+            assert float(record["jaccard"]) == pytest.approx(checks.jaccard[row], abs=1e-4)
+        assert record["cosine"] == ""
+        assert record["reasons"] == " | ".join(checks.reasons[row])
+        assert (record["broken"] == "yes") == bool(checks.broken[row])
+    assert rows[0]["numbers_missing"] == "3 crowns" or "3" in rows[0]["numbers_missing"]
+    assert rows[2]["flags"] == "copy"
+    assert rows[3]["flags"] == "empty"
+
+
+def test_the_file_is_utf8_with_a_mark_and_one_record_per_line(tmp_path: Path) -> None:
+    checks = check_pairs([HUMAN, "half \ud83d 7"], [OTHER, "half"], pair_ids=["a", "b \ud83d"])
+    write_pair_checks(checks, tmp_path / "pairs.csv")
+    data = (tmp_path / "pairs.csv").read_bytes()
+    assert data.startswith(b"\xef\xbb\xbf")
+    assert len(list(csv.reader(data.decode("utf-8-sig").splitlines()))) == 3
+
+
+def test_names_of_files_are_safe_and_differ() -> None:
+    found = pair_files(["llm:org/model", "llm:x", "x", "llm:..\\up", "ünï😀"])
+    assert found == {
+        "llm:org/model": "pairs-org%2Fmodel.csv",
+        "llm:x": "pairs-llm%3Ax.csv",
+        "x": "pairs-x.csv",
+        "llm:..\\up": "pairs-..%5Cup.csv",
+        "ünï😀": "pairs-ünï😀.csv",
+    }
+
+
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    checks = check_pairs([HUMAN], [OTHER], pair_ids=["a"])
+    with pytest.raises(DataError, match="does not exist"):
+        write_pair_checks(checks, tmp_path / "none" / "pairs.csv")

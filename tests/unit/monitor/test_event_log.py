@@ -1,0 +1,298 @@
+"""The durable log of retrievals: what is written, counted and read back."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import ExposureObserver, Recorder, RetrievalEvent, hash_query
+from rag_sourcebias.instrument.events import event_of
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.read_rollups import Rollups, read_rollups
+from rag_sourcebias.monitor.log.reading import iter_events, read_events, summary
+from rag_sourcebias.types import DocTags, RankedList
+
+NOON = 1_800_000_000.0 - 1_800_000_000.0 % 3_600
+
+POOL = [DocTags(source=s, style=t) for s in ("human", "llm:a", None) for t in ("plain", None)]
+
+
+def event(i: int, rng: np.random.Generator | None = None, **labels: str) -> RetrievalEvent:
+    rng = np.random.default_rng(i) if rng is None else rng
+    n = int(rng.integers(0, 12))
+    return event_of(
+        tuple(f"d{j}" for j in range(n)),
+        tuple(POOL[k] for k in rng.integers(0, len(POOL), n)),
+        query_id=f"{i:016x}",
+        scores=array("f", [1.0] * n),
+        labels=labels,
+        monotonic=0.0,
+    )
+
+
+def plain(i: int = 0, **kwargs: object) -> RetrievalEvent:
+    return RetrievalEvent(
+        ranked=RankedList(query_id=f"{i:016x}", doc_ids=("a", "b")),
+        tags=(DocTags(source="human"), DocTags(source="llm:a")),
+        **kwargs,
+    )
+
+
+def agree(rollups: Rollups, observer: ExposureObserver) -> None:
+    counts = observer.counts()
+    assert rollups.retrievals.sum() == counts.n_retrievals
+    assert rollups.empty.sum() == counts.n_empty
+    assert set(rollups.groups) == set(counts.groups)
+    for column, name in enumerate(rollups.groups):
+        expected = counts.groups[name]
+        assert rollups.documents[:, column].sum() == expected.documents
+        assert rollups.first[:, column].sum() == expected.first
+        assert rollups.exposure[:, column].sum() == pytest.approx(expected.exposure, rel=1e-12)
+
+
+@pytest.mark.parametrize("by", ["source", "style"])
+@pytest.mark.parametrize("step", [60, 180, 600, 86_400 * 7])
+def test_rollups_agree_with_the_exposure_observer(tmp_path: Path, by: str, step: int) -> None:
+    observer = ExposureObserver(by=by)
+    with EventLog(tmp_path / "log.db", batch=100) as log:
+        for i in range(1_000):
+            told = event(i, route=f"r{i % 3}")
+            observer.observe(told)
+            log.record(told, at=NOON + 17 * i)
+    agree(read_rollups(tmp_path / "log.db", by=by, step=step), observer)
+
+
+def test_events_come_back_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    events = [event(i, route=f"r{i % 3}") for i in range(500)]
+    with EventLog(path, batch=64, documents="plain") as log:
+        for i, told in enumerate(events):
+            log.record(told, at=NOON + i / 4)
+    read = read_events(path)
+    assert read.numbers.tolist() == list(range(1, 501))
+    np.testing.assert_allclose(read.times, NOON + np.arange(500) / 4, atol=1e-6)
+    assert read.query_ids.tolist() == [f"{i:016x}" for i in range(500)]
+    assert set(read.weights) == {1.0}
+    for i, told in enumerate(events):
+        part = slice(read.offsets[i], read.offsets[i + 1])
+        assert [read.tags[c] for c in read.tag_codes[part]] == [
+            (t.source, t.style) for t in told.tags
+        ]
+        assert tuple(read.doc_ids[part]) == told.ranked.doc_ids
+        assert read.ranks[part].tolist() == list(range(1, len(told.tags) + 1))
+        assert read.labels[read.label_codes[i]] == told.labels
+
+
+def test_a_log_is_read_by_time_and_label_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        for i in range(9_000):
+            log.record(plain(i, labels={"route": f"r{i % 3}", "tenant": "t"}), at=NOON + i)
+    parts = list(iter_events(path))
+    assert max(map(len, parts)) <= 4_096
+    assert sum(map(len, parts)) == 9_000
+    some = read_events(path, since=NOON + 100, until=NOON + 5_000, labels={"route": "r1"})
+    assert some.query_ids.tolist() == [f"{i:016x}" for i in range(100, 5_000) if i % 3 == 1]
+    assert len(some.tag_codes) == 2 * len(some)
+    assert some.offsets[-1] == len(some.tag_codes)
+    assert len(read_events(path, labels={"route": "none"})) == 0
+    assert len(read_events(path, since=NOON + 10_000).tag_codes) == 0
+    rollups = read_rollups(path, since=NOON + 120, until=NOON + 3_600, labels={"route": "r1"})
+    assert rollups.retrievals.sum() == (3_600 - 120) / 3
+    assert rollups.starts[[0, -1]].tolist() == [NOON + 120, NOON + 3_540]
+    np.testing.assert_allclose(rollups.shares().sum(axis=1), 1)
+    assert read_rollups(path, labels={"route": "none"}).documents.shape == (0, 0)
+
+
+def test_totals_are_exact_under_eight_threads_and_asyncio(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    observer = ExposureObserver()
+    log = EventLog(path, batch=50, flush_seconds=0.01)
+
+    def work(number: int) -> None:
+        rng = np.random.default_rng(number)
+        for i in range(1_000):
+            told = event(number * 1_000 + i, rng)
+            observer.observe(told)
+            log.observe(told)
+            if i % 250 == 0:
+                assert log.flush(30)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+
+    async def one(i: int) -> None:
+        await asyncio.sleep(0)
+        told = event(i)
+        observer.observe(told)
+        log.observe(told)
+
+    async def many() -> None:
+        await asyncio.gather(*(one(i) for i in range(8_000, 9_000)))
+        assert await asyncio.to_thread(log.flush, 30)
+
+    asyncio.run(many())
+    for thread in threads:
+        thread.join()
+    assert log.close(30)
+    agree(read_rollups(path), observer)
+    assert sorted(read_events(path).query_ids) == [f"{i:016x}" for i in range(9_000)]
+    assert log.dropped.total == 0
+
+
+def test_an_event_is_in_the_file_after_the_flush_time(tmp_path: Path) -> None:
+    with EventLog(tmp_path / "log.db", batch=1_000, flush_seconds=0.05) as log:
+        log.observe(plain())
+        deadline = threading.Event()
+        for _ in range(100):
+            if summary(log.path).n_written:
+                break
+            deadline.wait(0.05)
+        assert summary(log.path).n_written == 1
+
+
+def test_a_recorder_writes_into_a_log(tmp_path: Path) -> None:
+    with EventLog(tmp_path / "log.db") as log:
+        recorder = Recorder(log, labels={"collection": "c"}, query_key=b"k" * 16)
+        recorder.record(["a", "b"], metadata=[{"rsb_source": "human"}, None], query="who?")
+        recorder.record([], query="who?")
+    read = read_events(log.path)
+    assert recorder.dropped.total == 0
+    assert [read.tags[c][0] for c in read.tag_codes] == ["human", None]
+    assert [read.labels[c] for c in read.label_codes] == [{"collection": "c"}] * 2
+    assert read.query_ids.tolist() == [hash_query("who?", key=b"k" * 16)] * 2
+    assert abs(read.times[-1] - time.time()) < 60
+    assert b"who?" not in log.path.read_bytes()
+
+
+def test_a_log_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    for run in range(3):
+        with EventLog(path) as log:
+            log.observe(plain(run, labels={"run": str(run)}))
+    read = read_events(path)
+    assert read.numbers.tolist() == [1, 2, 3]
+    assert [read.labels[c]["run"] for c in read.label_codes] == ["0", "1", "2"]
+    assert len(summary(path).tags) == 3  # and ("other", "other")
+
+
+def test_sampled_totals_are_unbiased(tmp_path: Path) -> None:
+    path, observer = tmp_path / "log.db", ExposureObserver()
+    with EventLog(path, sample=0.2, rng=7) as log:
+        for i in range(10_000):
+            told = plain(i) if i % 2 else event(i)
+            observer.observe(told)
+            log.record(told, at=NOON)
+    rollups, counts = read_rollups(path), observer.counts()
+    kept = int(rollups.kept.sum())
+    assert kept == len(read_events(path))
+    assert set(read_events(path).weights) == {5.0}
+    assert rollups.retrievals.sum() == 5 * kept
+    assert abs(5 * kept - 10_000) < 4 * (10_000 * 0.8 / 0.2) ** 0.5
+    for column, name in enumerate(rollups.groups):
+        expected = counts.groups[name].exposure
+        assert rollups.exposure[0, column] == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("documents", ["hashed", "none"])
+def test_document_ids_are_kept_as_told(tmp_path: Path, documents: str) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path, documents=documents) as log:
+        for i in range(3):
+            log.observe(plain(i))
+    ids = read_events(path).doc_ids
+    if documents == "none":
+        assert ids is None
+    else:
+        assert ids.reshape(3, 2).tolist() == [ids[:2].tolist()] * 3
+        assert all(len(i) == 16 for i in ids)
+        assert ids[0] != ids[1]
+    assert b'"a"' not in path.read_bytes()
+
+
+def test_query_ids_of_any_kind_come_back(tmp_path: Path) -> None:
+    path, given = tmp_path / "log.db", ["q1", "", "0" * 16, "ABCDEF0123456789", "ü", "x" * 5_000]
+    with EventLog(path) as log:
+        for query_id in given:
+            log.observe(RetrievalEvent(ranked=RankedList(query_id=query_id, doc_ids=())))
+    read = read_events(path).query_ids.tolist()
+    assert read[:5] == given[:5]
+    assert len(read[5]) == 16
+
+
+def test_only_rollups_are_plain_rows_that_other_tools_can_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        for i in range(10):
+            log.observe(plain(i))
+    database = sqlite3.connect(path)
+    rows = database.execute(
+        "SELECT source, sum(documents), sum(first) FROM rollups JOIN tags ON tag = code "
+        "WHERE width = 3600 GROUP BY source ORDER BY source"
+    ).fetchall()
+    database.close()
+    assert rows == [("human", 10.0, 10.0), ("llm:a", 10.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample": 0}, r"sample is a probability in \(0, 1\], got 0"),
+        ({"batch": 0}, "batch must be 1 to capacity"),
+        ({"batch": 11, "capacity": 10}, r"batch must be 1 to capacity \(10\), got 11"),
+        ({"flush_seconds": 0}, r"flush_seconds must be in \(0, 3600\], got 0"),
+        ({"documents": "text"}, "documents='text' is none of"),
+        ({"max_documents": 0}, "max_documents must be 1 to 65535, got 0"),
+        ({"max_tags": 300}, "max_tags must be 1 to 200, got 300"),
+        ({"max_label_sets": 0}, "max_label_sets must be 1 to 60000, got 0"),
+        ({"max_bytes": 10}, "max_bytes must be at least 1000000, got 10"),
+        ({"max_age": -1}, "max_age must be a positive number of seconds, got -1"),
+    ],
+)
+def test_settings_out_of_range(tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        EventLog(tmp_path / "log.db", **options)
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda p: read_rollups(p, by="model"), "by='model' is neither"),
+        (lambda p: read_rollups(p, step=90), "step must be a multiple of 60 seconds, got 90"),
+        (lambda p: read_rollups(p, since=float("nan")), "seconds since 1970, got nan"),
+        (lambda p: read_events(p, until=1e13), "seconds since 1970, got 1000000"),
+        (lambda p: read_events(p.with_name("none.db")), "none.db is not there"),
+        (lambda p: read_events(p.with_name("torn.db")), "torn.db cannot be read: no such table"),
+        (lambda p: read_events(p.with_name("text.db")), "not an event log"),
+        (lambda p: read_events(p.with_name("sql.db")), "another program's SQLite file"),
+        (lambda p: EventLog(p.with_name("text.db")), "not an event log"),
+        (lambda p: EventLog(p.with_name("sql.db")), "another program's SQLite file"),
+        (lambda p: EventLog(p.parent), "cannot be written"),
+        (lambda p: EventLog(p / "below.db"), "cannot be created"),
+    ],
+)
+def test_what_cannot_be_read_or_opened(
+    tmp_path: Path, read: Callable[[Path], object], message: str
+) -> None:
+    path = tmp_path / "log.db"
+    EventLog(path).close()
+    (tmp_path / "text.db").write_text("some words, and more of them " * 100, encoding="utf-8")
+    EventLog(tmp_path / "torn.db").close()
+    database = sqlite3.connect(tmp_path / "torn.db")
+    database.execute("DROP TABLE segments")
+    database.close()
+    database = sqlite3.connect(tmp_path / "sql.db")
+    database.execute("CREATE TABLE mine (a)")
+    database.close()
+    with pytest.raises(DataError, match=message):
+        read(path)

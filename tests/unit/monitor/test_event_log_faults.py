@@ -1,0 +1,376 @@
+"""What may go wrong under a log: the application never notices, the counters say what was lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import UnsupportedVersionError
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.migrate import upgrade
+from rag_sourcebias.monitor.log.read_rollups import read_rollups
+from rag_sourcebias.monitor.log.reading import read_events, summary
+from rag_sourcebias.types import DocTags, RankedList
+
+START = """
+import os, sys, time
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.types import DocTags, RankedList
+
+def event(i, source="human"):
+    return RetrievalEvent(ranked=RankedList(query_id=f"{i:016x}", doc_ids=("a",)),
+                          tags=(DocTags(source=source),))
+"""
+KILLED = """
+log = EventLog(sys.argv[1], batch=50, flush_seconds=0.02)
+i = 0
+while True:
+    log.observe(event(i))
+    i += 1
+    if i % 10 == 0:
+        print("seen", i, flush=True)
+        time.sleep(0.01)
+    if i % 100 == 0 and log.flush(30):
+        print("flushed", i, flush=True)
+"""
+FULL = """
+import resource, signal
+log = EventLog(sys.argv[1], batch=10, flush_seconds=0.01, capacity=100, documents="plain")
+for i in range(50):
+    log.observe(event(i))
+assert log.flush(30)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+for i in range(50, 550):
+    log.observe(event(i))
+assert not log.flush(0.3)
+assert log.dropped.by_reason == {"log is not written fast enough": 400}, log.dropped.by_reason
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert log.flush(30)
+log.observe(event(550))
+assert log.close()
+"""
+FORKED = """
+import warnings
+warnings.simplefilter("ignore")  # of forking beside a thread, which is what is tested
+log = EventLog(sys.argv[1], flush_seconds=30)
+for i in range(10):
+    log.observe(event(i))
+child = os.fork()
+for i in range(100, 105):
+    log.observe(event(i, "child" if child == 0 else "parent"))
+assert log.flush(30)
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+log.observe(event(20))
+"""
+FORKED_WHILE_WRITING = """
+import sqlite3, warnings
+warnings.simplefilter("ignore")
+log = EventLog(sys.argv[1], flush_seconds=0.01, busy_seconds=30)
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+log.observe(event(0))
+time.sleep(0.5)
+child = os.fork()
+if child == 0:
+    log.observe(event(1))
+    expected = {"process forked while the log was being written": 1}
+    os._exit(0 if log.dropped.by_reason == expected else 1)
+assert os.waitpid(child, 0)[1] == 0
+other.execute("ROLLBACK")
+assert log.flush(30)
+"""
+WRITER = """
+log = EventLog(sys.argv[1], batch=20, flush_seconds=0.01, busy_seconds=30)
+for i in range(2000):
+    log.observe(event(i, sys.argv[2]))
+    if i % 100 == 0:
+        time.sleep(0.005)
+assert log.close(30) and not log.dropped.total
+"""
+
+
+def plain(**kwargs: object) -> RetrievalEvent:
+    return RetrievalEvent(
+        ranked=RankedList(query_id="0" * 16, doc_ids=("a", "b")),
+        **{"tags": (DocTags(source="human"), DocTags(source="llm:a")), **kwargs},
+    )
+
+
+def run(script: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", START + script, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def is_sound(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert read_rollups(path).kept.sum() == summary(path).n_written
+
+
+def test_a_killed_process_loses_the_unflushed_batch_and_damages_nothing(tmp_path: Path) -> None:
+    path, before = tmp_path / "log.db", 0
+    for pause in (0.05, 0.21, 1.0):
+        with run(KILLED, path) as process:
+            assert process.stdout is not None
+            told = [process.stdout.readline()]
+            time.sleep(pause)
+            process.kill()
+            told += process.stdout.readlines()
+        last = {word: int(n) for word, n in (line.split() for line in told if line[-1:] == "\n")}
+        is_sound(path)
+        read = read_events(path)
+        ids = [int(i, 16) for i in read.query_ids[before:]]
+        assert ids == list(range(len(ids)))  # no hole: what was lost is the end
+        assert len(ids) >= last.get("flushed", 0)
+        assert last["seen"] - len(ids) <= 500  # 20 ms here; half a second on a busy machine
+        before = len(read)
+    assert before > 100
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of a process")
+def test_a_full_disk_drops_what_does_not_fit_the_buffer(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with run(FULL, path) as process:
+        assert process.wait(60) == 0
+    is_sound(path)
+    ids = [int(i, 16) for i in read_events(path).query_ids]
+    assert ids == [*range(150), 550]
+    assert summary(path).dropped == {"log is not written fast enough": 400}
+
+
+def test_what_waits_is_written_when_the_interpreter_ends(tmp_path: Path) -> None:
+    script = "EventLog(sys.argv[1], flush_seconds=30).observe(event(0))"  # held by nobody
+    with run(script, tmp_path / "log.db") as process:
+        assert process.wait(60) == 0
+    assert summary(tmp_path / "log.db").n_written == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_child_logs_on_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with run(FORKED, path) as process:
+        assert process.wait(60) == 0
+    is_sound(path)
+    rollups = read_rollups(path)
+    assert rollups.groups == ("child", "human", "parent")
+    assert rollups.documents.sum(axis=0).tolist() == [5, 11, 5]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_child_forked_while_a_batch_is_written_drops_and_counts(tmp_path: Path) -> None:
+    with run(FORKED_WHILE_WRITING, tmp_path / "log.db") as process:
+        assert process.wait(60) == 0
+    is_sound(tmp_path / "log.db")
+    assert summary(tmp_path / "log.db").n_written == 1
+
+
+def test_two_processes_write_while_another_reads(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    EventLog(path).close()
+    seen = []
+    with run(WRITER, path, "one") as one, run(WRITER, path, "two") as two:
+        while one.poll() is None or two.poll() is None:
+            seen.append(len(read_events(path)))
+            time.sleep(0.02)
+    assert (one.returncode, two.returncode) == (0, 0)
+    assert seen == sorted(seen)
+    is_sound(path)
+    read = read_events(path)
+    assert read.numbers.tolist() == list(range(1, 4_001))
+    for source in ("one", "two"):
+        mine = read.tag_codes == read.tags.index((source, None))
+        assert read.query_ids[read.rows[mine]].tolist() == [f"{i:016x}" for i in range(2_000)]
+
+
+def test_a_locked_log_keeps_the_application_going(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = EventLog(path, batch=5, flush_seconds=0.01, busy_seconds=0.05, capacity=60)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        start = time.perf_counter()
+        for _ in range(100):
+            log.observe(plain())
+        assert time.perf_counter() - start < 0.5
+        assert not log.flush(0.2)
+        other.execute("ROLLBACK")
+    assert log.flush(30)
+    assert log.dropped.by_reason == {"log is not written fast enough": 40}
+    assert log.close()
+    assert summary(path).n_written == 60
+    is_sound(path)
+
+
+def test_closing_a_locked_log_counts_what_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = EventLog(path, flush_seconds=0.01, busy_seconds=0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(7):
+            log.observe(plain())
+        assert not log.close()
+    assert log.dropped.by_reason == {"log was closed before it could be written": 7}
+    log.observe(plain())
+    assert log.dropped.by_reason["log is closed"] == 1
+    assert summary(path).n_written == 0
+
+
+def test_a_log_that_was_removed_is_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        log.observe(plain())
+        assert log.flush(30)
+        path.unlink()
+        log.observe(plain())
+    assert summary(path).n_written == 1
+    is_sound(path)
+
+
+def test_times_never_fall_when_the_clock_does(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, now = tmp_path / "log.db", [2_000_000_000.0]
+    with EventLog(path, clock=lambda: now[0]) as log:
+        for value in (2e9, 1e9, float("nan"), -5.0, 2e9 + 60):
+            now[0] = value
+            log.observe(plain())
+            assert log.flush(30)
+    times = read_events(path).times
+    assert len(times) == 5
+    assert [r.args[0] for r in caplog.records] == [pytest.approx(1e9, abs=10)]  # said once
+    assert (np.diff(times) >= 0).all()
+    np.testing.assert_allclose(times, [2e9] * 4 + [2e9 + 60], atol=5)
+
+
+def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    poisoned = [
+        plain(tags=("human", "llm:a")),
+        plain(tags=(DocTags(style=["list"]), DocTags())),
+        plain(monotonic="noon"),
+    ]
+    strange = [
+        plain(monotonic=float("nan")),
+        plain(monotonic=float("inf")),
+        RetrievalEvent(
+            ranked=RankedList(
+                query_id=None,
+                doc_ids=(None, 7, "\ud800"),
+                scores=np.full(3, np.nan, np.float32),
+            )
+        ),
+        RetrievalEvent(ranked=RankedList(query_id="q", doc_ids=("d",) * 5_000)),
+    ]
+    with EventLog(path, documents="plain") as log:
+        for bad in poisoned:
+            log.observe(bad)
+            log.observe(plain())
+        for odd in strange:
+            log.observe(odd)
+        log.observe(None)
+        log.observe(plain(tags=(DocTags(source="\ud800"), DocTags()), labels={"a": "\ud800"}))
+    assert log.dropped.by_reason == {"event could not be encoded": 4}
+    read = read_events(path)
+    assert np.diff(read.offsets).tolist() == [2, 2, 2, 2, 2, 3, 1_000, 2]
+    assert read.doc_ids[10:13].tolist() == ["", "7", "?"]
+    assert summary(path).dropped == {"event could not be encoded": 4}
+    is_sound(path)
+
+
+def test_codes_of_a_broken_event_are_not_taken_for_stored(tmp_path: Path) -> None:
+    with EventLog(tmp_path / "log.db") as log:
+        log.observe(plain())
+        assert log.flush(30)
+        log.observe(plain(tags=(DocTags(source="new"), "human")))
+        assert log.flush(30)
+        log.observe(plain(tags=(DocTags(source="new"), DocTags(source="newer"))))
+    read = read_events(log.path)
+    assert [read.tags[c][0] for c in read.tag_codes] == ["human", "llm:a", "new", "newer"]
+
+
+def test_poison_counts_once_however_often_the_batch_is_tried(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log.db", batch=3)
+    with closing(sqlite3.connect(log.path, isolation_level=None)) as other:
+        other.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON segments BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+        for told in (plain(), plain(tags=("human", "llm:a")), plain()):
+            log.observe(told)
+        assert not log.flush(1.2)  # two attempts
+        other.execute("DROP TRIGGER no")
+        assert log.flush(30)
+    assert log.close()
+    assert log.dropped.by_reason == {"event could not be encoded": 1}
+    assert summary(log.path).n_written == 2
+
+
+def test_tags_and_labels_beyond_the_cap_are_other(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path, max_tags=3, max_label_sets=2) as log:
+        for i in range(500):
+            tags = (DocTags(source="human", style=f"s{i}"), DocTags(source=f"m{i}"))
+            log.observe(plain(tags=tags, labels={"user": f"u{i}"}))
+    found = summary(path)
+    assert found.labels == ({"other": "other"}, {"user": "u0"}, {"user": "u1"})
+    rollups = read_rollups(path)
+    totals = dict(zip(rollups.groups, rollups.documents.sum(axis=0), strict=True))
+    assert totals["human"] == 500  # its source is known still
+    assert sum(totals.values()) == 1_000
+    assert len(found.tags) == 256
+    assert totals["other"] == 248  # beyond 256 codes
+    assert read_rollups(path, labels={"other": "other"}).retrievals.sum() == 498
+
+
+def test_a_newer_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    EventLog(path).close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 9")
+    with pytest.raises(UnsupportedVersionError, match="has version 9, this release reads up to 1"):
+        EventLog(path)
+    with pytest.raises(UnsupportedVersionError, match="has version 9"):
+        read_events(path)
+
+
+def test_an_older_log_is_migrated_after_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        log.observe(plain())
+
+    def step(database: sqlite3.Connection) -> None:
+        database.execute("ALTER TABLE segments ADD COLUMN note TEXT")
+
+    def broken(database: sqlite3.Connection) -> None:
+        database.execute("DROP TABLE rollups")
+        raise sqlite3.OperationalError("no space")
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        with pytest.raises(sqlite3.OperationalError, match="no space"):
+            upgrade(database, path, target=3, steps={1: step, 2: broken})
+        with pytest.raises(UnsupportedVersionError, match="version 2, which this release cannot"):
+            upgrade(database, path, target=3, steps={1: step})
+        assert summary(path).n_written == 1  # as it was
+        copy = upgrade(database, path, target=2, steps={1: step})
+        assert upgrade(database, path, target=2, steps={1: step}) is None
+        assert database.execute("SELECT n, note FROM segments").fetchall() == [(1, None)]
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+    assert copy == tmp_path / "log.db.v1.backup"
+    assert len(read_events(copy)) == 1
+    is_sound(copy)
+    with pytest.raises(UnsupportedVersionError, match="has version 2"):
+        read_events(path)

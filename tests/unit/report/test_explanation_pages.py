@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import re
+from itertools import pairwise
+
+import explain_reports as made
+import pytest
+from rich.console import Console
+from test_report_pages import HOSTILE, Page
+
+from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report import write_report
+from rag_sourcebias.report.explanation import findings, headline, to_html, to_markdown
+from rag_sourcebias.report.explanation.findings import unmeasured
+from rag_sourcebias.report.explanation.names import scored_ends, telling_digits
+from rag_sourcebias.report.explanation.terminal import print_report
+from rag_sourcebias.report.explanation.view import assumptions, caveats
+from rag_sourcebias.report.format import interval, number
+from rag_sourcebias.report.kinds import renderer
+
+REPORTS = {
+    "clear": made.clear_report,
+    "nothing": made.nothing_report,
+    "no perplexity": made.no_perplexity_report,
+    "no queries": made.no_queries_report,
+    "texts": made.texts_report,
+    "several": made.several_report,
+    "empty": made.empty_report,
+}
+SECTIONS = {"gap", "texts", "words", "vectors", "perplexity"}
+
+
+@functools.cache
+def page_of(name):
+    return to_html(REPORTS[name]())
+
+
+@pytest.fixture(params=list(REPORTS))
+def name(request):
+    return request.param
+
+
+def plain(text):
+    return text.replace("\\", "").replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">")
+
+
+def printed(report, width=4000):
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_the_page_is_sound(name):
+    html = page_of(name)
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+    levels = [int(t[1]) for t in page.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    words = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were| of)|inf)\b", words)
+    assert set(page.ids) & SECTIONS == (set() if name == "empty" else SECTIONS)
+
+
+def test_the_page_loads_nothing(name):
+    html = page_of(name)
+    page = Page(html)
+    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert not [k for _, k, _ in page.attributes if k in ("src", "srcset") or k.startswith("on")]
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "default-src 'none'" in html
+
+
+def test_all_outputs_say_what_was_found(name):
+    report = REPORTS[name]()
+    html, markdown, terminal = plain(page_of(name)), plain(to_markdown(report)), printed(report)
+    for text in (html, markdown, terminal):
+        assert headline(report) in text
+        for warning in report.warnings:
+            assert warning in text
+        for explained in report.sources:
+            for found in findings(report, explained):
+                assert found.text in text
+            for part, why in unmeasured(report, explained):
+                assert part in text
+                assert why.rstrip(".")[1:] in text
+    for where, what in caveats(report):
+        assert where in html
+        assert what in html
+        assert where in markdown
+        assert what in markdown
+    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def intervals_of(report):
+    """Return (ends, n, method) of every interval as a table should show it."""
+    for s in report.sources:
+        found = []
+        if s.lexical is not None:
+            found += [(s.lexical.coverage_gap, 100, 1), (s.lexical.idf_change_human_only, 1, 2)]
+        if s.spectrum is not None:
+            found += [(s.spectrum.head, 1, 1), (s.spectrum.tail, 1, 1)]
+        if s.geometry is not None:
+            found += [(s.geometry.probe_accuracy, 100, 1), (s.geometry.probe_pair_accuracy, 100, 1)]
+            found += [(s.geometry.anisotropy_difference, 1, 3), (s.geometry.common_share, 100, 1)]
+        for p in s.perplexity:
+            found += [(p.gap.gap, 1, 2), (p.gap.gap_equal_length, 1, 2)]
+            found += [(p.gap.share_lower, 100, 1)]
+            found += [] if p.bounded is None else [(p.bounded.mean, 1, 2)]
+        for value, scale, digits in found:
+            low, high = scale * value.lower, scale * value.upper
+            shown = interval(value, scale=scale, digits=telling_digits(low, high, digits=digits))
+            yield shown, f"{value.n_labeled}", value.method
+
+
+def test_tables_give_interval_n_and_method(name):
+    report = REPORTS[name]()
+    rows = re.findall(r"<tr>(.*?)</tr>", plain(page_of(name)), flags=re.DOTALL)
+    for wanted in intervals_of(report):
+        assert any(all(f">{cell}<" in row for cell in wanted) for row in rows), wanted
+    lines = plain(to_markdown(report)).splitlines()
+    for wanted in intervals_of(report):
+        assert any(all(f" {cell} |" in line for cell in wanted) for line in lines), wanted
+    assert (">95% interval<" in page_of(name)) == (name != "empty")
+
+
+def test_the_parts_of_the_gap_are_a_sum():
+    report = made.clear_report()
+    found = report.sources[0].decomposition
+    html = plain(page_of("clear"))
+    for value in (found.gap, found.remainder, *(f.component for f in found.factors)):
+        assert number(value.estimate, digits=4, signed=True) in html
+        assert scored_ends(value, digits=4) in html
+    total = sum(f.component.estimate for f in found.factors) + found.remainder.estimate
+    assert total == pytest.approx(found.gap.estimate)
+    assert "overlap (extrapolated)" in html
+    assert "The score gap and its parts" in html
+
+
+def test_missing_parts_are_sentences_not_holes():
+    html = plain(page_of("texts"))
+    for text in (
+        "Not computed: parts of the score gap. <bdi>No encoder was given</bdi>.",
+        "Not computed: words of queries. <bdi>There are no judged queries with text</bdi>.",
+        "Not computed: singular values. <bdi>No encoder was given</bdi>.",
+        "Not computed: perplexity. <bdi>No language model was given</bdi>.",
+    ):
+        assert text in html
+    assert "Not computed" not in plain(page_of("clear"))
+    several = plain(page_of("several"))
+    assert "Perplexity: the model could not read the texts of this source</bdi>." in several
+
+
+def test_no_reason_is_invented():
+    bare = dataclasses.replace(made.clear_report().sources[0], spectrum=None, decomposition=None)
+    report = made.explain_report(bare)
+    assert dict(unmeasured(report, bare)) == {
+        "singular values and parts of the score gap": "the report does not say why",
+    }
+    noted = dataclasses.replace(
+        bare,
+        notes=("spectrum: 7 pairs; at least 20 are needed", "the score gap is not decomposed: few"),
+    )
+    assert dict(unmeasured(report, noted)) == {
+        "singular values": "spectrum: 7 pairs; at least 20 are needed",
+        "parts of the score gap": "the score gap is not decomposed: few",
+    }
+
+
+def test_every_picture_describes_itself():
+    html = plain(page_of("clear"))
+    spectrum = made.clear_report().sources[0].spectrum
+    for title in (
+        "Singular values of LLM vectors relative to human ones",
+        "Vectors of human and LLM versions in a plane",
+        "Parts of the score gap, LLM minus human",
+        "Jaccard index",
+        "Overlap with the human text",
+        "Cosine of the two versions of a document",
+        "smollm2, causal",
+        "bert-base-uncased, masked",
+    ):
+        assert f">{title}</title>" in html
+    assert html.count("</svg>") == 8
+    assert "not centred, rows scaled to length 1; 120 pairs, 95% band from 50 resamples" in html
+    assert f"First tenth {number(spectrum.head.estimate, signed=True)}%" in html
+    assert "PCA, " in html
+    assert "120 pairs" in html
+    assert page_of("texts").count("</svg>") == 2
+
+
+def test_what_spectra_are_made_of_is_said():
+    found = made.clear_report().sources[0]
+    spectrum = dataclasses.replace(found.spectrum, centred=True, normalised=False)
+    text = to_markdown(made.explain_report(dataclasses.replace(found, spectrum=spectrum)))
+    assert "Spectra: each source's mean subtracted, lengths as they are." in text
+
+
+def test_assumptions_name_what_they_are_for():
+    found = assumptions(made.clear_report())
+    linear = found["the score gap is linear in the factors"]
+    assert linear == ("parts of the score gap",)
+    for text in found:
+        assert text in plain(page_of("clear"))
+
+
+def test_hostile_words_are_escaped():
+    base = made.clear_report()
+    explained = base.sources[0]
+    term = dataclasses.replace(explained.lexical.more_human[0], term=HOSTILE)
+    lexical = dataclasses.replace(explained.lexical, more_human=(term,), more_other=(term,))
+    factor = dataclasses.replace(explained.decomposition.factors[0], name=HOSTILE)
+    decomposition = dataclasses.replace(explained.decomposition, factors=(factor,))
+    explained = dataclasses.replace(
+        explained,
+        source=f"llm:{HOSTILE}",
+        lexical=lexical,
+        decomposition=decomposition,
+        perplexity=(dataclasses.replace(explained.perplexity[0], model=HOSTILE),),
+        notes=(HOSTILE,),
+        cosine=None,
+    )
+    report = dataclasses.replace(
+        base,
+        data=dataclasses.replace(base.data, name=HOSTILE, license=HOSTILE),
+        sources=(explained,),
+        encoder=HOSTILE,
+        warnings=(HOSTILE,),
+        environment={HOSTILE: HOSTILE},
+    )
+    text = to_html(report)
+    assert "script" not in Page(text).tags
+    assert "&lt;script&gt;alert(1)" in text
+    marks = to_markdown(report)
+    assert not re.search(r"(?<!\\)<script", marks)
+    assert not re.search(r"(?<!\\)\]\(javascript", marks)
+    assert HOSTILE in printed(report)
+
+
+def test_odd_names_and_few_words_render():
+    explained = made.explained("llm:多言語-" + "x" * 90, models=())
+    lexical = dataclasses.replace(explained.lexical, more_human=(), more_other=())
+    html = to_html(made.explain_report(dataclasses.replace(explained, lexical=lexical)))
+    Page(html)
+    assert "No word distinguishes the sources." in html
+    assert "None were recorded" not in html  # notes of the decomposition are caveats
+
+
+def test_notes_may_be_empty():
+    found = made.explained(models=(), queries=False, encoder=False)
+    report = made.explain_report(found, encoder="", n_queries=0)
+    assert caveats(report) == ()
+    assert "None were recorded." in to_html(report)
+    assert "None recorded." in to_markdown(report)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_terminal_width(width):
+    report = made.several_report()
+    text = printed(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "Warning: the queries of this set are few" in " ".join(text.split())
+    assert "more in human-written texts: thing, got" in " ".join(text.split())
+
+
+def test_the_json_holds_the_page(name, tmp_path):
+    report = REPORTS[name]()
+    write_report_json(report, tmp_path / "report.json")
+    again = read_report_json(tmp_path / "report.json")
+    if name in ("clear", "texts"):
+        assert to_html(again) == page_of(name)
+    assert to_markdown(again) == to_markdown(report)
+    assert printed(again) == printed(report)
+
+
+def test_a_folder_holds_all_three(tmp_path):
+    report = made.texts_report()
+    files = write_report(report, tmp_path / "out")
+    assert files["html"].read_text(encoding="utf-8") == to_html(report)
+    assert renderer(report, "markdown").to_markdown(report) == files["md"].read_text("utf-8")
