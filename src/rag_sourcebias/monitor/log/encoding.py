@@ -59,9 +59,9 @@ def encoded(
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
             row = bytes(map(tag_code, map(_GROUP, kept)))
             code = labels[tuple(event.labels.items())]
-            ranked = event.ranked
-            query_id = _short(ranked.query_id)
-            ids = ids_of(ranked.doc_ids[:max_documents])
+            query_id = _short(event.query_hash)
+            # An event puts its ranking together when asked for it, at the cost of all the rest.
+            ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents])
             if at is not None and 0 <= at < _LATEST:
                 when = at
             else:
@@ -113,8 +113,8 @@ def _hashed(ids: Sequence[str]) -> bytes:
     return b"".join([_hash(i if isinstance(i, str) else _short(i)) for i in ids])
 
 
-_IDS_OF: dict[Documents, Callable[[Sequence[str]], bytes | list[str]]] = {
-    "none": lambda _ids: b"",
+_IDS_OF: dict[Documents, Callable[[Sequence[str]], bytes | list[str]] | None] = {
+    "none": None,
     "hashed": _hashed,
     "plain": _plain,
 }
