@@ -44,9 +44,9 @@ def test_the_parts_of_an_explanation_are_named() -> None:
 def test_python_examples_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-    class Chat(ParrotFakeChatModel):
+    class Chat(FakeListChatModel):
         max_tokens: int = 100
         temperature: float = 1.0
 
@@ -56,7 +56,7 @@ def test_python_examples_run(
     rows = (f'{{"_id": "d{i}", "text": "Rain fell on town {i}."}}\n' for i in range(3))
     (folder / "human.jsonl").write_text("".join(rows), encoding="utf-8")
     names: dict[str, object] = {
-        "chat_model": Chat(),
+        "chat_model": Chat(responses=["It rained on the town."]),
         "encoder": HashingEncoder(),
     }
     for page, text in PAGES.items():

@@ -112,6 +112,14 @@ class _Recorded(RetrievalEvent):
     def ranked(self, value: RankedList) -> None:  # copies are made by setting it
         _set_ranked(self, value)
 
+    @property
+    def query_hash(self) -> str | None:
+        """Identifier of the query; the ranking is not put together for it."""
+        try:
+            return self._query_id or None
+        except AttributeError:  # made by dataclasses.replace, with a ranking
+            return self.ranked.query_id or None
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _plain, (self.ranked, self.tags, self.labels, self.monotonic)
 

@@ -103,11 +103,13 @@ class Retention:
                 found = database.execute(f"SELECT * {chosen} ORDER BY first", (first,)).fetchall()
                 archive_segments(database, archive, found)
             database.execute(f"DELETE {chosen}", (first,))
+            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
+            kept_from = (ended if oldest is None else oldest) // 1_000_000
             for width in (w for w in WIDTHS if w < _HOUR):
                 for table in ("rollups", "traffic"):
                     database.execute(
-                        f"DELETE FROM {table} WHERE width = ? AND start < ?",
-                        (width, ended // 1_000_000 - width),
+                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
+                        (width, kept_from - width),
                     )
         database.execute("COMMIT")
         return len(rows)
