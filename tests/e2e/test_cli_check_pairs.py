@@ -180,7 +180,7 @@ def test_wrong_arguments_are_refused(folder: Path, arguments, message) -> None:
 def test_help_teaches_with_examples_that_parse() -> None:
     command = get_command(app).commands["check-pairs"]
     examples = [line.strip() for line in command.help.split("\n") if "check-pairs" in line]
-    assert len(examples) == 3
+    assert len(examples) == 4
     for example in examples:
         command.make_context("check-pairs", example.split()[2:])
 
@@ -199,3 +199,18 @@ def test_an_encoder_gives_cosines(folder: Path) -> None:
     assert "cosine" in report.sources[0].histograms
     assert {test.system for test in report.sole_corpus} == {"dense:tiny"}
     assert all(row["cosine"] for row in read_csv(folder / "r" / "pairs-rewriter.csv"))
+
+
+def test_sound_pairs_are_written_and_audited(folder: Path) -> None:
+    words = ("check-pairs", "data", "--no-sole-corpus", "--sound", "sound")
+    code, _, told = inside(*words, cwd=folder)
+    assert code == 0
+    assert "sound: sound (29 documents of each source" in told
+    assert "None of 29 pairs is broken" in succeed("check-pairs", "sound", cwd=folder)
+    assert (folder / "sound" / "qrels" / "test.tsv").is_file()
+    assert "29" in succeed("audit", "source", "sound", "--retriever", "bm25", cwd=folder)
+    again = refused("check-pairs", "data", "--sound", "sound", cwd=folder)
+    assert "--sound sound is there already; name a new folder" in again
+    shutil.rmtree(folder / "data" / "qrels")
+    without = refused("check-pairs", "data", "--sound", "other", cwd=folder)
+    assert "there are no queries and judgments to audit with" in without

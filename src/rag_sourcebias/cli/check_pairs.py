@@ -15,7 +15,9 @@ from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import cache_dir
+from rag_sourcebias.io.beir_write import write_beir
 from rag_sourcebias.io.pairs_csv import pair_files, write_pair_checks
+from rag_sourcebias.types import Corpus, Dataset
 from rag_sourcebias.types.pair_checks import PairChecks
 from rag_sourcebias.types.pair_report import PairCheckConfig, PairReport
 
@@ -36,6 +38,7 @@ def check_pairs(
     threshold: own.ThresholdOptions = None,
     worst: own.Worst = 20,
     fail_above: own.FailAbove = None,
+    sound: own.SoundFolder = None,
     sole_corpus: own.SoleCorpus = True,
     retriever: own.Retrievers = None,
     cutoffs: opt.Cutoffs = "1,3,5,10",
@@ -60,6 +63,8 @@ def check_pairs(
         rag-sourcebias check-pairs my-corpus --encoder all-MiniLM-L6-v2 --retriever bm25
 
         rag-sourcebias check-pairs my-corpus --threshold cosine=0.7 --fail-above 0.05
+
+        rag-sourcebias check-pairs my-corpus --sound sound
     """
     thresholds = own.read_thresholds(threshold or ())
     config = PairCheckConfig(
@@ -73,6 +78,7 @@ def check_pairs(
     if retriever and not sole_corpus:
         raise DataError("--retriever searches each corpus alone, which --no-sole-corpus forbids")
     data = load_paired(folder, sample=sample, dataset=dataset, split=split)
+    _check_sound(sound, data)
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
     from rag_sourcebias.audit.pairs import check_paired_corpus
@@ -93,6 +99,8 @@ def check_pairs(
     deliver(found, report)
     if report is not None:
         _write_values(every, report)
+    if sound is not None and isinstance(data, Dataset):
+        _write_sound(data, every, sound, baseline=baseline_source)
     _judge(found, fail_above)
 
 
@@ -100,6 +108,32 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
     for source, name in pair_files(list(every)).items():
         write_pair_checks(every[source], folder / name)
         err.print(f"csv: {folder / name}", highlight=False, soft_wrap=True)
+
+
+def _check_sound(folder: Path | None, data: Dataset | Corpus) -> None:
+    """Refuse before the checks, not after them."""
+    if folder is None:
+        return
+    if not has_judgments(data):
+        raise DataError(f"--sound {folder}: there are no queries and judgments to audit with")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"--sound {folder} is there already; name a new folder")
+
+
+def _write_sound(
+    data: Dataset, every: dict[str, PairChecks], folder: Path, *, baseline: str
+) -> None:
+    from rag_sourcebias.corpora import sound_pairs
+
+    kept = sound_pairs(data, every, baseline_source=baseline)
+    write_beir(kept, folder)
+    n = kept.corpus.tags.counts()[baseline]
+    err.print(
+        f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _judge(found: PairReport, fail_above: float | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ __all__ = [
     "OtherSources",
     "Retrievers",
     "SoleCorpus",
+    "SoundFolder",
     "ThresholdOptions",
     "Worst",
     "read_thresholds",
@@ -66,6 +68,15 @@ FailAbove = Annotated[
         "0.05: for continuous integration.",
         min=0,
         max=1,
+        rich_help_panel=_CHECKS,
+    ),
+]
+SoundFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--sound",
+        help="Write the pairs that are not broken, with their queries and judgments, as a BEIR "
+        "folder to audit with.",
         rich_help_panel=_CHECKS,
     ),
 ]

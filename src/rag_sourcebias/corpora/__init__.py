@@ -17,6 +17,7 @@ from rag_sourcebias.corpora.estimate import estimate_paired_corpus
 from rag_sourcebias.corpora.manifest import read_manifest
 from rag_sourcebias.corpora.paired import build_paired_corpus
 from rag_sourcebias.corpora.prompts import REPHRASE, REWRITE, STYLES, RewritePrompt
+from rag_sourcebias.corpora.sound import sound_pairs
 
 __all__ = [
     "QUESTIONS",
@@ -39,5 +40,6 @@ __all__ = [
     "read_annotation_key",
     "read_annotations",
     "read_manifest",
+    "sound_pairs",
     "write_annotation_sheets",
 ]
