@@ -15,7 +15,8 @@ __all__ = ["project_rows"]
 
 FloatArray = npt.NDArray[np.float32]
 
-_CHUNK_BYTES = 1 << 19  # stays in the cache, and too small for BLAS to start threads of its own
+_CHUNK_BYTES = 1 << 19  # stays in the processor's cache
+_CHUNK_PRODUCTS = 600_000  # above, BLAS starts threads of its own, which cost more than they save
 _THREAD_BYTES = 1 << 24  # below this, starting threads takes longer than they save
 _UNIT = 1e-3  # a length this close to 1 is meant to be 1
 _VANISHED = 1e-6  # what is left of a vector is rounding
@@ -52,7 +53,8 @@ def project_rows(
     """
     worker = _Rows(vectors, target, readout, directions, np.float32(strength))
     n, width = vectors.shape
-    step = max(1, _CHUNK_BYTES // (4 * width))
+    largest = min(_CHUNK_BYTES // (4 * width), _CHUNK_PRODUCTS // readout.size)
+    step = max(1, largest)
     starts = range(0, n, step)
     if threads is None:
         threads = 1 if 4 * n * width < _THREAD_BYTES else _cores()
@@ -77,6 +79,9 @@ class _Rows:
     ) -> None:
         self._vectors = vectors
         self._target = target
+        from scipy.linalg.blas import sgemm
+
+        self._sgemm = sgemm
         self._readout = np.ascontiguousarray(readout)
         self._subtracted = np.ascontiguousarray(strength * directions.T)
         self._between = directions.T @ directions
@@ -97,9 +102,13 @@ class _Rows:
         amounts = rows @ self._readout
         factors = self._factors(rows, squared, amounts)
         out = self._target[start:stop]
-        np.multiply(rows, factors[:, None], out=out)
+        work = out if out.flags.c_contiguous else np.empty_like(rows)
+        np.multiply(rows, factors[:, None], out=work)
         amounts *= factors[:, None]
-        out -= amounts @ self._subtracted
+        # Accumulating into work.T spares the array of products, and the pass that subtracts it.
+        self._sgemm(-1.0, self._subtracted.T, amounts.T, 1.0, work.T, overwrite_c=True)
+        if work is not out:
+            out[:] = work
 
     def _factors(self, rows: FloatArray, squared: FloatArray, amounts: FloatArray) -> FloatArray:
         """One over the length of what is left, for rows of length 1; 1 for the others."""
