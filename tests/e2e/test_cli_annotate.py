@@ -235,3 +235,9 @@ def test_help_teaches(tmp_path: Path) -> None:
     for word in ("Examples", "--annotators", "blind", "(50, as", "annotate read sheets"):
         assert word in text
     assert "Table 3" in succeed("annotate", "read", "--help", cwd=tmp_path)
+
+
+def test_sheets_that_are_not_there_are_named(tmp_path: Path) -> None:
+    assert "nowhere does not exist; name filled sheets" in refused(
+        "annotate", "read", "nowhere", cwd=tmp_path
+    )

@@ -171,6 +171,8 @@ def _files(sheets: Sequence[Path]) -> list[Path]:
     """Files as given, and those in folders."""
     found: list[Path] = []
     for path in sheets:
+        if not path.exists():
+            raise DataError(f"{path} does not exist; name filled sheets, or their folder")
         within = sorted(p for p in path.iterdir() if p.suffix in _FILLED) if path.is_dir() else []
         if path.is_dir() and not within:
             raise DataError(f"{path} holds no filled sheet; expected files in {', '.join(_FILLED)}")

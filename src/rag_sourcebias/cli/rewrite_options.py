@@ -62,14 +62,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        envvar="OPENAI_BASE_URL",
-        help="Server, such as http://localhost:8000/v1. The key comes from OPENAI_API_KEY.",
-        rich_help_panel=_MODEL,
-    ),
-]
 Api = Annotated[
     str,
     typer.Option(
@@ -77,10 +69,6 @@ Api = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
-Timeout = Annotated[
-    float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
-]
-Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
 Name = Annotated[
     str | None,
     typer.Option(

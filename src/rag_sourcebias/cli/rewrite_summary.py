@@ -132,7 +132,8 @@ def print_next(report: RewriteReport) -> None:
         _tell(f"answers as written: {folder / 'raw' / f'{stem}.jsonl'}")
     _tell(f"how it was made: {folder / MANIFEST}")
     if not any(entry.done for entry in report.manifest.sources):
-        _tell("there is no rewrite: try another --model or --prompts")
+        if not any(entry.failed for entry in report.manifest.sources):
+            _tell("there is no rewrite: try another --model or --prompts")
         return
     judged = (folder / "qrels").is_dir()
     steps = ["check-pairs", *(["audit source"] if judged else []), "explain"]

@@ -1,0 +1,80 @@
+"""Read a monitor for a metric system, whatever the monitor does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from rag_sourcebias.instrument.dropped import DroppedEvents
+from rag_sourcebias.instrument.guard import guarded
+from rag_sourcebias.instrument.process import renews_after_fork
+from rag_sourcebias.monitor.readings import Labels, Readings, label_values, read_snapshots
+from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
+
+__all__ = ["MonitorReader"]
+
+_RULES = ("baseline", "change")
+
+
+class MonitorReader:
+    """Current values of every metric, and a count of the alarms it was told of.
+
+    Parameters
+    ----------
+    snapshots : callable
+        Returns the monitor's state for every set of labels; called once a reading.
+
+    Attributes
+    ----------
+    dropped : DroppedEvents
+        Readings that failed; they are read under ``dropped_events`` themselves.
+    """
+
+    def __init__(self, snapshots: Callable[[], Iterable[MonitorSnapshot]]) -> None:
+        self._snapshots = snapshots
+        self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
+        self._lock = threading.Lock()
+        self.dropped = DroppedEvents()
+        self._reading = guarded(self.dropped, "monitor could not be read")
+        renews_after_fork(self)
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Count one alarm."""
+        key = (tuple(sorted(label_values(alarm.labels).items())), alarm.rule)
+        with self._lock:
+            self._alarms[key] = self._alarms.get(key, 0) + 1
+
+    def read(self) -> Readings:
+        """Return all values; never raises.
+
+        ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
+        """
+        read: Readings = read_snapshots(())
+        with self._reading:
+            read = read_snapshots(self._snapshots())
+        found = {name: dict(values) for name, values in read.items()}
+        for reason, lost in self.dropped.by_reason.items():
+            found["dropped_events"][(("reason", reason),)] = float(lost)
+        found["alarms"] = self._counted(found["retrievals"])
+        return found
+
+    def _counted(self, places: Iterable[Labels]) -> dict[Labels, float]:
+        with self._lock:
+            counts = dict(self._alarms)
+        known = [dict(place) for place in places]
+        names = {name for place in known for name in place} | {
+            name for place, _ in counts for name, _ in place
+        }
+        empty = dict.fromkeys(names, "")
+        found = {
+            tuple(sorted({**empty, **place, "rule": rule}.items())): 0.0
+            for place in known
+            for rule in _RULES
+        }
+        for (place, rule), count in counts.items():
+            at = tuple(sorted({**empty, **dict(place), "rule": rule}.items()))
+            found[at] = found.get(at, 0.0) + count
+        return found
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()

@@ -1,0 +1,39 @@
+"""Rule files are written where one asks for them, and not over someone's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.rules import RULE_FILES, read_rules, write_rules
+
+
+def test_both_files_are_written(tmp_path: Path) -> None:
+    written = write_rules(tmp_path / "new" / "folder")
+    assert [path.name for path in written] == list(RULE_FILES)
+    assert yaml.safe_load(written[0].read_text(encoding="utf-8"))["groups"]
+    assert json.loads(written[1].read_text(encoding="utf-8"))["panels"]
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "alerts.yml").write_text("mine", encoding="utf-8")
+    with pytest.raises(DataError, match=r"has alerts\.yml already; say overwrite=True"):
+        write_rules(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["alerts.yml"]
+    write_rules(tmp_path, overwrite=True)
+    assert (tmp_path / "alerts.yml").read_text(encoding="utf-8") == read_rules("alerts.yml")
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="rule files cannot be written to"):
+        write_rules(tmp_path / "file" / "folder")
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(DataError, match=r"no rule file '\.\./x'; there are alerts\.yml, grafana"):
+        read_rules("../x")

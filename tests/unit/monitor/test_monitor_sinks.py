@@ -1,0 +1,136 @@
+"""Log lines of alarms and states: one each, whatever stands in a label."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+from monitor_states import alarm, share, snapshot
+
+from rag_sourcebias.monitor.sinks import LoggingSink, Sink, SinkGroup
+from rag_sourcebias.monitor.webhook import WebhookSink
+
+
+def test_an_alarm_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
+        LoggingSink().alarm(alarm())
+    assert [(r.name, r.levelname, r.getMessage()) for r in caplog.records] == [
+        (
+            "rag_sourcebias.monitor",
+            "WARNING",
+            "retrieval skew alarm (baseline): source human: exposure 0.250 [0.200, 0.300], "
+            "baseline 0.500, log evidence 9.0 after 812 observation(s) (collection=docs)",
+        )
+    ]
+
+
+def test_a_state_is_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
+        LoggingSink().snapshots([snapshot(), snapshot(7, labels={}, groups=())])
+    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
+        (
+            "INFO",
+            "retrieval skew by source: 100 retrieval(s), 1000 document(s), 10 empty, 3 event(s) "
+            "dropped (collection=docs): untagged exposure 0.125 [0.075, 0.175]; human exposure "
+            "0.250 [0.200, 0.300], baseline 0.500, ALARM; llm:gpt exposure 0.625 [0.575, 0.675], "
+            "baseline 0.500; human share of first ranks 0.375 [0.325, 0.425], baseline 0.500",
+        ),
+        (
+            "INFO",
+            "retrieval skew by source: 7 retrieval(s), 70 document(s), 0 empty, 3 event(s) dropped",
+        ),
+    ]
+
+
+def test_a_logger_may_be_given(caplog: pytest.LogCaptureFixture) -> None:
+    LoggingSink(logger=logging.getLogger("application")).alarm(alarm())
+    assert [record.name for record in caplog.records] == ["application"]
+
+
+def test_states_are_not_even_read_when_nobody_listens() -> None:
+    def states():
+        raise AssertionError("read")
+        yield
+
+    quiet = logging.getLogger("rag_sourcebias.test_quiet")
+    quiet.setLevel(logging.WARNING)
+    sink = LoggingSink(logger=quiet)
+    sink.snapshots(states())
+    assert sink.dropped.total == 0
+
+
+@pytest.mark.parametrize("text", ["a\nCRITICAL root: forged", "a\r", "a\u2028b", "a\x1b[31m"])
+def test_no_label_breaks_a_line(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    sink = LoggingSink()
+    with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
+        sink.alarm(alarm(labels={"tenant": text}, group=text))
+        sink.snapshots([snapshot(labels={"tenant": text}, groups=(share(text, 0.5),))])
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.isprintable() for line in lines] == [True, True]
+    assert "a\ufffd" in lines[0]
+
+
+def test_numbers_that_are_not_known_yet_are_written(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
+        LoggingSink().snapshots([snapshot(0, groups=(share("human", float("nan")),))])
+    assert "human exposure nan [nan, nan]" in caplog.text
+
+
+def test_a_log_handler_that_raises_stays_away_from_the_monitor() -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError("disk full")
+
+    logger = logging.getLogger("rag_sourcebias.test_broken_handler")
+    logger.propagate = False
+    logger.addHandler(Broken())
+    sink = LoggingSink(logger=logger)
+    sink.alarm(alarm())
+    assert sink.dropped.by_reason == {"log handler raised": 1}
+
+
+def test_both_are_sinks() -> None:
+    webhook = WebhookSink("http://127.0.0.1/")
+    sinks: list[Sink] = [LoggingSink(), webhook]
+    for sink in sinks:
+        assert isinstance(sink, Sink)
+        sink.snapshots([replace(snapshot())])
+        sink.close()
+    assert webhook.dropped.total == 0
+
+
+class Collecting:
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def alarm(self, alarm: object) -> None:
+        self.told.append(alarm)
+
+    def snapshots(self, snapshots: object) -> None:
+        self.told.append(tuple(snapshots))
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+class Broken(Collecting):
+    def alarm(self, alarm: object) -> None:
+        raise RuntimeError("broken")
+
+    snapshots = alarm
+
+    def close(self) -> None:
+        raise RuntimeError("broken")
+
+
+def test_a_group_tells_every_sink_whatever_another_does() -> None:
+    first, last = Collecting(), Collecting()
+    group = SinkGroup(first, Broken())
+    group.add(last)
+    assert isinstance(group, Sink)
+    group.alarm(alarm())
+    group.snapshots(state for state in [snapshot()])
+    group.close()
+    assert first.told == last.told == [alarm(), (snapshot(),), "closed"]
+    assert group.dropped.by_reason == {"sink raised": 3}

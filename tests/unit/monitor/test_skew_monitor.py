@@ -1,0 +1,463 @@
+"""A monitor of skew: totals, evidence, alarms, and the state that survives a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.instrument import ExposureObserver, RetrievalEvent
+from rag_sourcebias.monitor.aggregate import Aggregation
+from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare, ReferenceWindow
+from rag_sourcebias.monitor.corpus_share import corpus_share
+from rag_sourcebias.monitor.sequential.betting import BettingTest
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.protocols import Observer
+from rag_sourcebias.tagging.memory_store import MemoryTagStore
+from rag_sourcebias.types import DocTags, RankedList, TagTable
+from rag_sourcebias.types.monitor import Alarm, GroupShare, MonitorSnapshot
+
+TAGS = {name: DocTags(source=name) for name in ("human", "llm:a", "llm:b", "x", "y", "z")}
+HALF = CorpusShare({"human": 0.5, "llm:a": 0.5})
+DOCS = {"collection": "docs"}
+
+
+def event(*sources: str | None, query: str = "", at: float = 0.0, **labels: str) -> RetrievalEvent:
+    return RetrievalEvent(
+        ranked=RankedList(query_id=query, doc_ids=tuple(f"d{i}" for i in range(len(sources)))),
+        tags=tuple(DocTags() if s is None else TAGS[s] for s in sources),
+        labels=labels or DOCS,
+        monotonic=at,
+    )
+
+
+def stream(seed: int, n: int, *, share: float = 0.5) -> list[RetrievalEvent]:
+    """Five documents each, human with this probability."""
+    draws = np.random.default_rng(seed).random((n, 5)) < share
+    return [FIVE[code] for code in (draws @ (1 << np.arange(5))).tolist()]
+
+
+def mixed(seed: int, n: int) -> list[RetrievalEvent]:
+    """Retrievals of all lengths, untagged documents and two collections."""
+    rng = np.random.default_rng(seed)
+    names = ("human", "llm:a", "llm:b", None)
+    return [
+        event(
+            *(names[c] for c in rng.integers(0, 4, size=rng.integers(0, 12))),
+            at=float(i),
+            collection="ab"[rng.integers(2)],
+        )
+        for i in range(n)
+    ]
+
+
+FIVE = [event(*("human" if c >> i & 1 else "llm:a" for i in range(5))) for c in range(32)]
+
+
+def watched(events: list[RetrievalEvent], **settings: Any) -> SkewMonitor:
+    monitor = SkewMonitor(clock=lambda: 0.0, **settings)
+    for i, one in enumerate(events):
+        monitor.record(one, at=float(i))
+    return monitor
+
+
+def group(snapshot: MonitorSnapshot, name: str, measure: str = "exposure") -> GroupShare:
+    (found,) = (g for g in snapshot.groups if (g.group, g.measure) == (name, measure))
+    return found
+
+
+def test_counts_are_those_of_an_exposure_observer() -> None:
+    events = [replace(e, labels=DOCS) for e in mixed(1, 700)]
+    observer, monitor = ExposureObserver(), SkewMonitor()
+    for one in events:
+        observer.observe(one)
+    monitor.observe_many(events)
+    expected, found = observer.counts(), monitor.counts(DOCS)
+    assert (found.n_retrievals, found.n_empty) == (expected.n_retrievals, expected.n_empty)
+    assert found.groups.keys() == expected.groups.keys()
+    for name, one in expected.groups.items():
+        assert (found.groups[name].documents, found.groups[name].first) == (
+            one.documents,
+            one.first,
+        )
+        assert found.groups[name].exposure == pytest.approx(one.exposure, rel=1e-12)
+    (snapshot,) = monitor.snapshot()
+    assert snapshot.n_documents == sum(len(one.tags) for one in events)
+    assert (snapshot.n_empty, snapshot.baseline) == (expected.n_empty, "no baseline")
+
+
+def test_shares_and_evidence_are_those_of_a_test_on_hand_made_rows() -> None:
+    events = stream(2, 300, share=0.6)
+    weights = 1 / np.log2(np.arange(2, 7))
+    human = np.array([[tag.source == "human" for tag in one.tags] for one in events])
+    rows = (human @ weights / weights.sum())[:, None]
+    (snapshot,) = watched(
+        events, groups=("human",), baseline=HALF, measures=("exposure",)
+    ).snapshot()
+    found = group(snapshot, "human")
+    test = BettingTest(0.5)
+    test.update_many(rows)
+    assert found.share == pytest.approx(rows.mean(), rel=1e-12)
+    assert found.evidence == pytest.approx(float(test.log_e[0]), rel=1e-9)
+    assert found.lower < found.share < found.upper
+    assert (found.baseline, snapshot.n_observations) == (0.5, 300)
+    assert group(snapshot, "other").baseline is None  # counted, not tested
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "corpus": {"baseline": CorpusShare({"human": 0.6, "llm:a": 0.1}), "change_run_length": 50.0},
+    "pool": {"baseline": PoolShare(3)},
+    "reference": {"baseline": ReferenceWindow(40), "groups": ("human", "llm:a")},
+    "sessions": {"baseline": HALF, "aggregate": Aggregation(key="collection", max_events=5)},
+}
+
+
+def plain(monitor: SkewMonitor) -> str:
+    return json.dumps(
+        [[s.to_dict() for s in monitor.snapshot()], monitor.to_dict()], allow_nan=False
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_batch_gives_exactly_what_single_events_give(name: str) -> None:
+    events = mixed(3, 400)
+    whole = watched(events, **SETTINGS[name])
+    single = SkewMonitor(clock=lambda: 0.0, **SETTINGS[name])
+    for i, one in enumerate(events):
+        single.record(one, at=float(i))
+        single.flush()
+    assert plain(whole) == plain(single)
+    assert sorted(map(repr, whole.alarms)) == sorted(map(repr, single.alarms))
+    assert single.dropped.total == 0
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("cut", [15, 250])
+def test_a_restart_changes_nothing(name: str, cut: int) -> None:
+    events = mixed(4, 400)
+    whole, before = watched(events, **SETTINGS[name]), watched(events[:cut], **SETTINGS[name])
+    stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
+    after = SkewMonitor.from_dict(stored, clock=lambda: 0.0)
+    for i, one in enumerate(events[cut:], cut):
+        after.record(one, at=float(i))
+    assert plain(after) == plain(whole)
+    assert len(before.alarms) + len(after.alarms) == len(whole.alarms)
+    assert after.inline == whole.inline == (name in ("corpus", "pool"))
+
+
+def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
+    false_alarms = 0
+    for seed in range(60):
+        null = SkewMonitor(baseline=HALF)
+        null.observe_many(stream(100 + seed, 2_000))
+        false_alarms += bool(null.alarms)
+    assert false_alarms <= 3
+    for seed in range(5):
+        shifted = SkewMonitor(baseline=HALF)
+        shifted.observe_many(stream(seed, 2_000, share=0.6))
+        assert {a.group for a in shifted.alarms} == {"human", "llm:a"}
+        assert max(a.n for a in shifted.alarms if a.measure == "exposure") < 500
+        assert min(a.evidence for a in shifted.alarms) >= np.log(4 / 0.05)  # 2 groups, 2 measures
+
+
+def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
+    told: list[Alarm] = []
+    monitor = SkewMonitor(
+        baseline=HALF, measures=("first",), on_alarm=told.append, groups=("human",)
+    )
+    for i in range(300):
+        monitor.record(event("human"), at=1_000.0 + i)
+    (alarm,) = monitor.alarms
+    test = BettingTest(0.5)
+    test.update_many(np.ones(300))
+    assert told == [alarm]
+    assert (alarm.rule, alarm.group, alarm.measure, alarm.labels) == (
+        "baseline",
+        "human",
+        "first",
+        DOCS,
+    )
+    assert alarm.n == test.alarm_at[0]
+    assert alarm.at == 1_000.0 + alarm.n - 1
+    assert alarm.evidence >= np.log(20)
+    assert (alarm.share, alarm.baseline) == (1.0, 0.5)
+    assert 0.5 < alarm.lower < alarm.upper == 1.0
+    assert "collection docs: share of first ranks of human left its baseline" in alarm.message
+    assert group(monitor.snapshot()[0], "human", "first").alarm
+    monitor.reset()
+    assert monitor.snapshot() == ()
+    monitor.observe_many([event("human")] * 300)
+    assert len(monitor.alarms) == len(told) == 2
+
+
+def test_a_change_after_a_quiet_time_is_seen_again_and_again() -> None:
+    monitor = SkewMonitor(baseline=HALF, change_run_length=2_000)
+    monitor.observe_many(stream(5, 1_500))
+    assert [a for a in monitor.alarms if a.rule == "change"] == []
+    monitor.observe_many(stream(6, 600, share=0.8))
+    changes = [
+        a for a in monitor.alarms if (a.rule, a.group, a.measure) == ("change", "human", "exposure")
+    ]
+    assert 1_500 < changes[0].n < 1_600
+    assert len(changes) > 1
+
+
+def test_the_pool_of_a_query_is_its_own_baseline() -> None:
+    rng = np.random.default_rng(7)
+    fair, unfair = SkewMonitor(baseline=PoolShare(3)), SkewMonitor(baseline=PoolShare(3))
+    for _ in range(600):  # pools full of human documents are no reason for an alarm
+        pool = ["human"] * 8 + ["llm:a"] * int(rng.integers(0, 8))
+        rng.shuffle(pool)
+        fair.observe(event(*pool))
+        unfair.observe(event(*sorted(pool, reverse=True)))  # llm first
+    assert fair.alarms == ()
+    assert {a.group for a in unfair.alarms} == {"human", "llm:a"}
+    (snapshot,) = fair.snapshot()
+    assert snapshot.n_documents == 1_800
+    human = group(snapshot, "human")
+    assert human.baseline is not None
+    assert abs(human.share - human.baseline) < 0.03
+    assert "first 3 shown" in snapshot.baseline
+
+
+def test_a_reference_window_is_frozen_and_then_held_against() -> None:
+    settings: dict[str, Any] = {"baseline": ReferenceWindow(200), "groups": ("human", "llm:a")}
+    monitor = watched(stream(8, 150, share=0.7), **settings)
+    (snapshot,) = monitor.snapshot()
+    assert snapshot.n_observations == 0
+    assert "of which there are 150 yet" in snapshot.baseline
+    assert group(snapshot, "human").baseline is None
+    monitor.observe_many(stream(9, 1_000, share=0.7))
+    (snapshot,) = monitor.snapshot()
+    assert monitor.alarms == ()
+    assert snapshot.n_observations == 950
+    assert group(snapshot, "human").baseline == pytest.approx(0.7, abs=0.06)
+    monitor.observe_many(stream(10, 1_500, share=0.4))
+    assert {a.group for a in monitor.alarms} == {"human", "llm:a"}
+
+
+def test_repeats_of_a_query_are_one_observation() -> None:
+    monitor = SkewMonitor(baseline=HALF, aggregate=Aggregation(max_events=4))
+    for i in range(2_000):
+        monitor.record(event("human", query=f"q{i % 3}"), at=float(i) / 1_000)
+    monitor.flush(finish=True)
+    (snapshot,) = monitor.snapshot()
+    assert (snapshot.n_retrievals, snapshot.n_observations) == (2_000, 3)
+    assert monitor.alarms == ()
+
+
+def test_groups_and_label_sets_beyond_the_cap_are_other() -> None:
+    monitor = SkewMonitor(max_groups=2, max_label_sets=2)
+    for name in ("a", "b", "c", "d", "a"):
+        monitor.observe(event("human", "x", "y", "z", collection=name, user="u" + name))
+    counts = {s.labels["collection"]: s.n_retrievals for s in monitor.snapshot()}
+    assert counts == {"a": 2, "b": 1, "other": 2}
+    found = monitor.counts({"collection": "other"})
+    assert {name: g.documents for name, g in found.groups.items()} == {
+        "human": 2,
+        "x": 2,
+        "other": 4,
+    }
+
+
+def test_named_groups_stand_beside_untagged_and_other() -> None:
+    monitor = SkewMonitor(groups=("human", "x"), baseline=PoolShare(2), by="source")
+    monitor.observe(event("y", None, "human"))
+    (snapshot,) = monitor.snapshot()
+    names = {g.group: g.baseline for g in snapshot.groups}
+    assert names == {"": None, "human": pytest.approx(1 / 3), "other": None, "x": 0.0}
+
+
+def test_totals_are_exact_under_threads_and_asyncio() -> None:
+    monitor = SkewMonitor(baseline=HALF)
+    events = stream(11, 1_500)
+
+    def feed() -> None:
+        for i, one in enumerate(events):
+            monitor.observe(one)
+            if i % 400 == 0:
+                monitor.snapshot()
+
+    threads = [threading.Thread(target=feed) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def feed_async() -> None:
+        for one in events[:100]:
+            monitor.observe(one)
+            await asyncio.sleep(0)
+
+    async def together() -> None:
+        await asyncio.gather(*(feed_async() for _ in range(8)))
+
+    asyncio.run(together())
+    (snapshot,) = monitor.snapshot()
+    firsts = [sum(e.tags[0].source == "human" for e in part) for part in (events, events[:100])]
+    assert snapshot.n_retrievals == snapshot.n_observations == 8 * 1_600
+    assert snapshot.n_documents == 5 * 8 * 1_600
+    assert monitor.counts(DOCS).groups["human"].first == 8 * sum(firsts)
+    assert monitor.dropped.total == 0
+
+
+def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(alarm: Alarm) -> None:
+        raise RuntimeError(alarm.message)
+
+    monitor = SkewMonitor(baseline=HALF, on_alarm=broken, groups=("human",), measures=("first",))
+    poisoned: list[Any] = [
+        None,
+        replace(event("human"), monotonic=float("nan")),
+        replace(event("human"), monotonic="late"),
+        event(*["human"] * 5_000),  # not broken: counted up to max_documents
+    ]
+    unhashable = event("human")
+    object.__setattr__(unhashable, "tags", (type("Tags", (), {"source": []})(),))
+    for one in [*poisoned, unhashable, *[event("human")] * 300]:
+        monitor.observe(one)
+    (snapshot,) = monitor.snapshot()
+    assert (snapshot.n_retrievals, snapshot.n_documents) == (301, 1_300)
+    assert snapshot.dropped == {
+        "monitor could not take the event": 2,
+        "monitor could not read the event": 2,
+        "on_alarm raised": 1,
+    }
+    assert len(monitor.alarms) == 1
+    assert "dropped so far" in caplog.text
+
+
+FORKED = """
+import os
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.types import DocTags, RankedList
+ranked = RankedList(query_id="", doc_ids=("a",))
+event = RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"),))
+monitor = SkewMonitor()
+for _ in range(300):
+    monitor.observe(event)
+with monitor._intake._lock, monitor._intake._working:  # as another thread could hold them
+    child = os.fork()
+for _ in range(7):
+    monitor.observe(event)
+counted = monitor.snapshot()[0].n_retrievals
+if child == 0:
+    os._exit(counted != 7)
+assert os.waitpid(child, 0)[1] == 0
+assert counted == 307
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_counts_its_own_retrievals_only() -> None:
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
+
+
+def test_a_callback_may_ask_the_monitor() -> None:
+    seen: list[int] = []
+
+    def ask(alarm: Alarm) -> None:
+        monitor.observe(event("human"))
+        seen.append(monitor.snapshot()[0].n_retrievals - alarm.n)
+
+    monitor = SkewMonitor(baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask)
+    monitor.observe_many([event("human")] * 200)
+    assert len(monitor.alarms) == len(seen) == 1
+    assert monitor.snapshot()[0].n_retrievals == 201
+    assert monitor.dropped.total == 0
+
+
+def test_it_is_an_observer_and_waits_until_a_batch_is_full() -> None:
+    told: list[Alarm] = []
+    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append)
+    assert isinstance(monitor, Observer)
+    for _ in range(255):
+        monitor.observe(event("human"))
+    assert told == []
+    monitor.observe(event("human"))
+    assert told != []
+    told.clear()
+    monitor.reset()
+    for second in (0.0,) * 100 + (2.0,):  # the last one comes later than events may wait
+        monitor.observe(event("human", at=second))
+    assert told != []
+
+
+def test_shares_of_a_tag_store() -> None:
+    store = MemoryTagStore()
+    rows = [
+        ("a", "human", "plain"),
+        ("b", "human", None),
+        ("c", None, "plain"),
+        ("d", "x", "plain"),
+    ]
+    table_rows = [(name, DocTags(source=source, style=style)) for name, source, style in rows]
+    table = TagTable.from_tags(table_rows)
+    store.put(table_rows)
+    assert corpus_share(store).shares == {"": 0.25, "human": 0.5, "x": 0.25}
+    assert corpus_share(table, by="style").shares == {"": 0.25, "plain": 0.75}
+    with pytest.raises(DataError, match="holds no documents"):
+        corpus_share(MemoryTagStore())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"by": "author"}, "by='author' is neither 'source' nor 'style'"),
+        ({"measures": ("rank",)}, r"measures \['rank'\] must be some of \['exposure', 'first'\]"),
+        ({"measures": ()}, "must be some of"),
+        ({"labels": "collection"}, "sequences of names, got 'collection'"),
+        ({"max_label_sets": 0}, "max_label_sets must be at least 1, got 0"),
+        ({"max_groups": 0}, "max_groups must be at least 1, got 0"),
+        ({"browsing": "eyes"}, "unknown browsing model 'eyes'"),
+        ({"groups": ("x",), "baseline": HALF}, r"groups \['x'\] have no share in the baseline"),
+        ({"change_run_length": 10.0}, "change_run_length needs a baseline"),
+        ({"change_run_length": 1.0, "baseline": HALF}, "must be above 1, got 1.0"),
+        ({"aggregate": Aggregation(max_events=0)}, "must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        SkewMonitor(**settings)
+
+
+def test_baselines_are_checked() -> None:
+    with pytest.raises(DataError, match=r"shares sum to 1\.2, which is more than 1"):
+        CorpusShare({"a": 0.6, "b": 0.6})
+    with pytest.raises(DataError, match=r"share nan of group 'a' must be a number in \[0, 1\]"):
+        CorpusShare({"a": float("nan")})
+    with pytest.raises(DataError, match="at least one group"):
+        CorpusShare({})
+    with pytest.raises(DataError, match="shown must be at least 1, got 0"):
+        PoolShare(0)
+    with pytest.raises(DataError, match="2 to 100000 observations, got 1"):
+        ReferenceWindow(1)
+
+
+def test_state_of_something_else_is_refused() -> None:
+    data = watched(stream(12, 10), baseline=HALF).to_dict()
+    with pytest.raises(UnsupportedVersionError, match="state version 99"):
+        SkewMonitor.from_dict(data | {"version": 99})
+    with pytest.raises(DataError, match="expected the state of kind 'skew-monitor'"):
+        SkewMonitor.from_dict({"kind": "beta"})
+    with pytest.raises(DataError, match="unexpected keyword"):
+        SkewMonitor.from_dict(data | {"settings": {"colour": 1}})
+    with pytest.raises(DataError, match="stored state of a monitor"):
+        SkewMonitor.from_dict(data | {"state": {"watches": [[DOCS, {}]]}})
+    other = data | {"settings": data["settings"] | {"measures": ["first"]}}
+    with pytest.raises(DataError, match="expected finite numbers of shape"):
+        SkewMonitor.from_dict(other)
+    with pytest.raises(DataError, match=r"no retrieval with labels \{'collection': 'b'\}"):
+        watched(stream(12, 10)).counts({"collection": "b"})

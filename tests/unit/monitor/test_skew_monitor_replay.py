@@ -1,0 +1,129 @@
+"""Back-testing: logs, runs and events through the code that watches live retrievals."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.measures.exposure import exposure
+from rag_sourcebias.monitor.baselines import CorpusShare
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.replay import replay
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.types import DocTags, RankedList, Run, TagTable
+
+NAMES = ("human", "llm:a", None)
+
+
+def tagged(doc_ids: tuple[str, ...]) -> TagTable:
+    """Give documents sources that depend on nothing but their ids."""
+    codes = [zlib.crc32(doc_id.encode()) % 3 for doc_id in doc_ids]
+    rows = [(doc_id, DocTags(source=NAMES[c])) for doc_id, c in zip(doc_ids, codes, strict=True)]
+    return TagTable.from_tags(rows)
+
+
+def small_run(seed: int, n: int = 300) -> Run:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 12, size=n)
+    return Run.from_arrays(
+        query_ids=[f"q{i}" for i in range(n)],
+        query_codes=np.repeat(np.arange(n), lengths),
+        doc_codes=np.concatenate([rng.permutation(50)[:length] for length in lengths]),
+        doc_ids=[f"d{i}" for i in range(50)],
+    )
+
+
+def check_against_offline(run: Run, tags: TagTable) -> None:
+    monitor = SkewMonitor(labels=("collection",))
+    assert replay(run, monitor, tags=tags, labels={"collection": run.name}) == len(run.query_ids)
+    found = exposure(run, tags)
+    (snapshot,) = monitor.snapshot()
+    assert snapshot.labels == {"collection": run.name}
+    assert snapshot.n_documents == len(run.doc_codes)
+    assert snapshot.n_retrievals - snapshot.n_empty == len(found.query_index)
+    shares = {g.group: g.share for g in snapshot.groups if g.measure == "exposure"}
+    expected = dict(zip(found.sources, found.shares.mean(axis=1), strict=True))
+    assert shares == pytest.approx({name: share for name, share in expected.items() if share > 0})
+
+
+def test_a_run_gives_the_totals_of_the_offline_measure() -> None:
+    run = small_run(1)
+    check_against_offline(run, tagged(run.doc_ids))
+
+
+def test_a_log_gives_what_the_events_gave(tmp_path: Path) -> None:
+    run = small_run(2)
+    tags = tagged(run.doc_ids)
+    events = []
+    for i, (start, stop) in enumerate(zip(run.offsets, run.offsets[1:], strict=False)):
+        ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
+        events.append(
+            RetrievalEvent(
+                ranked=RankedList(query_id=f"{i}", doc_ids=ids),
+                tags=tuple(tags.get(doc_id) for doc_id in ids),
+                labels={"collection": "ab"[i % 2], "user": "u"},
+            )
+        )
+    baseline = CorpusShare({"human": 0.05, "llm:a": 0.05})  # far off: there are alarms
+    live, later, part = (SkewMonitor(baseline=baseline) for _ in range(3))
+    with EventLog(tmp_path / "log.db") as log:
+        for i, event in enumerate(events):
+            log.record(event, at=1_000.0 + i)
+            live.record(event, at=1_000.0 + i)
+    assert replay(tmp_path / "log.db", later) == len(events)
+    assert later.snapshot() == live.snapshot()
+    assert later.alarms == live.alarms != ()
+    n = replay(tmp_path / "log.db", part, labels={"collection": "a"}, since=1_100.0, until=1_200.0)
+    assert n == 50 == part.snapshot()[0].n_retrievals
+    direct = SkewMonitor(baseline=baseline)
+    assert replay(iter(events), direct) == len(events)
+    assert direct.snapshot() == live.snapshot()
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    run, monitor = small_run(3), SkewMonitor()
+    with pytest.raises(DataError, match="a run needs it"):
+        replay(run, monitor)
+    with pytest.raises(DataError, match="tags= belongs to a run"):
+        replay([], monitor, tags=tagged(run.doc_ids))
+    with pytest.raises(DataError, match="are for event logs"):
+        replay([], monitor, since=0.0)
+    with pytest.raises(DataError, match="events have their own"):
+        replay([], monitor, labels={"a": "b"})
+    with pytest.raises(DataError, match=r"none\.db"):
+        replay(tmp_path / "none.db", monitor)
+    assert monitor.snapshot() == ()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("year", ["19", "20"])
+def test_real_runs_give_the_totals_of_the_offline_measure(year: str) -> None:
+    """The passages have no tags: sources are made of their ids."""
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if root is None:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    path = Path(root) / "dl_runs" / f"rankllm_runs_dl{year}_top20.tsv.gz"
+    runs: dict[str, list[tuple[str, str]]] = {}
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            runs.setdefault(row["system"], []).append((row["qid"], row["docid"]))
+    assert len(runs) > 30
+    for name, rows in list(runs.items())[:10]:
+        queries, query_codes = np.unique([q for q, _ in rows], return_inverse=True)
+        docs, doc_codes = np.unique([d for _, d in rows], return_inverse=True)
+        run = Run.from_arrays(
+            query_ids=queries.tolist(),
+            query_codes=query_codes,
+            doc_codes=doc_codes,
+            doc_ids=docs.tolist(),
+            name=name,
+        )
+        check_against_offline(run, tagged(run.doc_ids))
