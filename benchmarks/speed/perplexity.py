@@ -8,10 +8,11 @@ sample. No trained masked language model can be installed offline: the body is a
 (6 layers of 384, a vocabulary of 30,522), its head untrained. Time and agreement do not depend on
 what the weights are; perplexities here mean nothing. Values must agree to 1e-4.
 
-On an accelerator, which a text at a time leaves idle, ten times as fast is asked for. On a CPU no
-batching can reach that: the body reads the same tokens either way, and what is saved is the
-vocabulary at the positions that are not masked (for this model about as much arithmetic as the
-body) and the overhead of small passes.
+Ten times as fast is the target. On a CPU exact values cannot reach it: the body reads the same
+tokens either way, and what is saved is the vocabulary at the positions that are not masked (for
+this model about as much arithmetic as the body, for BERT a quarter of it) and the overhead of small
+passes. An accelerator, which a text at a time leaves idle, is where it should be; ``--device cuda``
+has not been run. bfloat16 is shown beside it: its values differ in the third digit.
 
 Spectrum: the 50 largest singular values of wide vectors (3,072 numbers; with 1,024 both ways take
 the same time) by randomised subspace iteration, which the library uses above a size at which the
@@ -38,7 +39,7 @@ from rag_sourcebias.neural.packaged import ENCODERS
 from rag_sourcebias.neural.perplexity_masked import MaskedScorer
 
 SAME = 1e-4
-TARGETS = {"cpu": 2.0}  # of the issue: 10, see above
+NEARLY = 0.02  # bfloat16, in nats per token
 TARGET = 10.0
 SAME_VALUES = 0.005  # relative, of the last singular value; the docstring states 0.003
 
@@ -95,12 +96,20 @@ def pseudo_perplexity(device: str, *, n_texts: int, tokens: int, rounds: int) ->
 
     ours()  # warm up: kernels are chosen on the first call
     seconds = in_turns({"ours": ours, "loop": loop}, rounds=rounds)
+    scorer._model.to(torch.bfloat16)
+    kept = found["ours"]
+    ours()
+    rough = float(np.abs((found["ours"] - kept) / tokens).max())
+    if not rough <= NEARLY:
+        raise SystemExit(f"bfloat16 is off by {rough:.2g} nats per token, more than {NEARLY:g}")
+    seconds |= in_turns({"bfloat16": ours}, rounds=rounds)
+    found["ours"] = kept
     apart = float(np.abs((found["ours"] - found["loop"]) / tokens).max())
     if not apart <= SAME:
         raise SystemExit(f"log-perplexities differ by {apart:.2g}, more than {SAME:g}")
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     times_faster = ratio(seconds["loop"], seconds["ours"])
-    target = TARGETS.get(device, TARGET)
+    faster = statistics.median(seconds["loop"]) / statistics.median(seconds["bfloat16"])
     return [
         row(
             f"pseudo-perplexity of {len(texts)} texts of {tokens} tokens on {device}, all masks of "
@@ -108,9 +117,17 @@ def pseudo_perplexity(device: str, *, n_texts: int, tokens: int, rounds: int) ->
             f"{medians['ours']:.2f} s (values agree to {apart:.1g})",
             f"one forward pass per mask: {medians['loop']:.2f} s",
             times_faster,
-            f"≥ {target:g}× as fast",
-            times_faster >= target,
-        )
+            f"≥ {TARGET:g}× as fast",
+            times_faster >= TARGET,
+        ),
+        row(
+            "the same in bfloat16, against one float32 pass per mask",
+            f"{medians['bfloat16']:.2f} s (values off by {rough:.1g})",
+            f"one forward pass per mask: {medians['loop']:.2f} s",
+            faster,
+            "stated",
+            None,
+        ),
     ]
 
 
