@@ -8,9 +8,30 @@ from typing import Any, Literal
 
 from rag_sourcebias.types.serial import to_plain
 
-__all__ = ["Alarm", "GroupShare", "MonitorSnapshot"]
+__all__ = ["RANK_LIMITS", "Alarm", "GroupCount", "GroupShare", "MonitorSnapshot"]
 
 Measure = Literal["exposure", "first"]
+RANK_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
+"""Upper ends of the buckets of ranks that are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCount:
+    """What one source (or style) got, in whole documents.
+
+    Parameters
+    ----------
+    group : str
+        As in :class:`GroupShare`.
+    documents : int
+        Documents retrieved.
+    ranks : tuple of int, length 8
+        Of these, how many at ranks up to 1, 2, 3, 5, 10, 20, 50 and 100 (cumulative).
+    """
+
+    group: str
+    documents: int
+    ranks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +83,11 @@ class MonitorSnapshot:
         In words: what the shares are held against.
     dropped : mapping of str to int
         Events lost, by reason.
+    counts : tuple of GroupCount
+        Groups seen, in alphabetical order.
+    corrected : mapping of str to float
+        Shares of exposure corrected for errors of the tags (METHODS §1.7), by group; empty where
+        sensitivity and specificity of the tagger are not known.
     """
 
     labels: Mapping[str, str]
@@ -73,6 +99,8 @@ class MonitorSnapshot:
     groups: tuple[GroupShare, ...]
     baseline: str
     dropped: Mapping[str, int] = field(default_factory=dict)
+    counts: tuple[GroupCount, ...] = ()
+    corrected: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
