@@ -12,6 +12,7 @@ demo: $(STAMP)
 	$(RUN)/rag-sourcebias audit source --sample \
 	  --retriever bm25 --retriever chroma:all-MiniLM-L6-v2 \
 	  --rerank ql:smollm2 --rerank-depth 10 --report report
+	$(RUN)/python benchmarks/monitor/demo.py --seconds 40 --rate 30 --reference 300 --folder report/monitor
 	@echo "open report/report.html in a browser"
 
 # Two processes with one thread each: as many as a small machine has cores.

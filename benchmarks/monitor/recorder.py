@@ -30,7 +30,7 @@ from rag_sourcebias.instrument.events import event_of
 from rag_sourcebias.monitor.log.columns import Batch
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import iter_events, read_events, summary
+from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events
 from rag_sourcebias.monitor.log.rollups import add_to_rollups
 from rag_sourcebias.monitor.log.schema import open_for_writing
 from rag_sourcebias.monitor.log.segments import segments_of
@@ -216,7 +216,7 @@ def views(n: int) -> list[dict]:
             }
         ]
         for what, view in {
-            "summary": lambda: summary(path),
+            "summary": lambda: log_summary(path),
             "30 days by hour and source": lambda: read_rollups(path, step=3_600),
             "30 days by day and style": lambda: read_rollups(path, step=DAY, by="style"),
             "30 days by hour, one route": lambda: read_rollups(path, step=3_600, labels=route),

@@ -6,16 +6,25 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.instrument.adapter import Adapter, Instrumentation
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.protocols import Completer, Observer, RetrieverSpec
 from rag_sourcebias.tagging.store import TagStore
 
-__all__ = ["ADAPTER_GROUP", "RETRIEVER_GROUP", "as_completer", "instrument", "retriever_factory"]
+__all__ = [
+    "ADAPTER_GROUP",
+    "METRICS_GROUP",
+    "RETRIEVER_GROUP",
+    "as_completer",
+    "instrument",
+    "metrics_factory",
+    "retriever_factory",
+]
 
 ADAPTER_GROUP = "rag_sourcebias.adapters"
+METRICS_GROUP = "rag_sourcebias.metrics"
 RETRIEVER_GROUP = "rag_sourcebias.retrievers"
 _BUILT_IN = ("bm25", "dense")
 _CALLABLE = "callable"
@@ -41,6 +50,22 @@ def retriever_factory(kind: str) -> Callable[..., RetrieverSpec]:
             return factory
     known = sorted({*_BUILT_IN, *(entry.name for entry in found)})
     raise DataError(f"retriever kind {kind!r} is unknown; there are {', '.join(known)}")
+
+
+def metrics_factory(kind: str) -> Callable[..., Any] | None:
+    """Return what writes metrics of a kind, such as "prometheus"; None where it is not installed.
+
+    It is called with ``snapshots`` (callable) and ``canary=`` (callable or None) and returns an
+    object whose ``alarm(alarm)`` counts an alarm and whose ``text()`` returns the metrics as bytes.
+    A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
+    """
+    for entry in entry_points(group=METRICS_GROUP, name=kind):
+        try:
+            factory: Callable[..., Any] = entry.load()
+        except MissingExtraError:
+            return None
+        return factory
+    return None
 
 
 def instrument(

@@ -301,9 +301,19 @@ def test_wrong_data_is_refused(tmp_path: Path, server: LocalServer) -> None:
     # Other settings and other documents do not mix with what the folder holds.
     other = refused(*command, "--untagged-as-human", "--temperature", "0.5", cwd=tmp_path)
     assert "temperature 0.0 (now 0.5); choose another folder" in other
+    warmer = (*command, "--untagged-as-human", "--temperature", "0.5", "--dry-run")
+    warned = succeed(*warmer, cwd=tmp_path)
+    assert "6 requests, 0 answered already" in warned
+    assert "but this command would be refused: " in warned
+    assert "temperature 0.0 (now 0.5); choose another folder" in warned
+    again = succeed(*command, "--untagged-as-human", "--dry-run", cwd=tmp_path)
+    assert "6 answered already" in again
+    assert "refused" not in again
     corpus.write_text(good)
     edit(source, 1, "changed")
     assert "made from other documents" in refused(*command, cwd=tmp_path)
+    told = succeed(*command, "--dry-run", cwd=tmp_path)
+    assert "would be refused: out was made from other documents" in told
     assert asked(server) == 6
 
 

@@ -58,6 +58,8 @@ def test_python_examples_run(
     names: dict[str, object] = applications()
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
+    names["handle"].close()  # the README's application goes on; this one ends
+    assert names["log"].close()
     printed = capsys.readouterr().out
     assert "Relative Δ@1" in printed
     assert "60 + 240 unlabelled" in printed

@@ -22,8 +22,10 @@ class SpansInside:
     """
 
     def __init__(self, target: Any) -> None:  # noqa: ANN401
-        self._target = target
-        self._of_index = isinstance(target, BaseIndex)
+        # One of both is something that no span has.
+        of_index = isinstance(target, BaseIndex)
+        self._target = object() if of_index else target
+        self._index = target if of_index else None
         self._open: set[str] = set()
         self._ended: set[str] = set()
         self._ended_before: set[str] = set()
@@ -31,31 +33,47 @@ class SpansInside:
     def __contains__(self, span_id: str | None) -> bool:
         return span_id in self._open or span_id in self._ended or span_id in self._ended_before
 
+    # Every argument by name, and no method of our own: each call would otherwise make a dict, and
+    # there are four calls in a retrieval.
     def enter(
         self,
         id_: str,
         bound_args: object = None,  # noqa: ARG002 - they hold the query
         instance: Any = None,  # noqa: ANN401
         parent_id: str | None = None,
+        tags: object = None,  # noqa: ARG002
         **_: object,
     ) -> None:
         """Note that a span began; takes what LlamaIndex tells a span handler."""
-        if parent_id in self._open or self._is_target(instance) or parent_id in self:
+        if (
+            instance is self._target
+            or parent_id in self._open
+            or parent_id in self._ended
+            or parent_id in self._ended_before
+            or (
+                self._index is not None
+                and isinstance(instance, BaseRetriever)
+                and _asks(instance, self._index)
+            )
+        ):
             self._open.add(id_)
 
-    def leave(self, id_: str, *_: object, **__: object) -> None:
-        """Note that a span ended."""
+    def leave(
+        self,
+        id_: str,
+        bound_args: object = None,  # noqa: ARG002
+        instance: object = None,  # noqa: ARG002
+        result: object = None,  # noqa: ARG002
+        err: object = None,  # noqa: ARG002
+        **_: object,
+    ) -> None:
+        """Note that a span ended, or that its call raised."""
         if id_ in self._open:
             ended = self._ended
             ended.add(id_)  # first, so that it is never in neither
             self._open.discard(id_)
             if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
                 self._ended_before, self._ended = ended, set()
-
-    def _is_target(self, instance: Any) -> bool:  # noqa: ANN401
-        if not self._of_index:
-            return instance is self._target
-        return isinstance(instance, BaseRetriever) and _asks(instance, self._target)
 
 
 def _asks(retriever: Any, index: Any) -> bool:  # noqa: ANN401

@@ -11,8 +11,10 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 from rag_sourcebias._version import __version__
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.process import renews_after_fork
-from rag_sourcebias.monitor.reader import MonitorReader
-from rag_sourcebias.monitor.readings import METRICS, Metric, Readings
+from rag_sourcebias.monitor.metrics import METRICS, Metric
+from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
+from rag_sourcebias.monitor.readings import Readings
+from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
 
 __all__ = ["SkewInstruments"]
@@ -24,8 +26,9 @@ class SkewInstruments:
     Names and attributes are those of
     :class:`~rag_sourcebias_integrations.prometheus.SkewCollector` as OpenTelemetry writes them:
     ``rag_sourcebias.exposure`` with unit 1 becomes ``rag_sourcebias_exposure_ratio`` in
-    Prometheus, ``rag_sourcebias.retrievals`` ``rag_sourcebias_retrievals_total``. Without an SDK
-    nothing is ever read. No attribute holds a query or a document.
+    Prometheus, ``rag_sourcebias.retrievals`` ``rag_sourcebias_retrievals_total``. Buckets of
+    ranks are counters with the attribute ``le``, for there are no observable histograms. Without
+    an SDK nothing is ever read. No attribute holds a query or a document.
 
     This is a sink, too: told of alarms (``on_alarm`` of the monitor) it counts those of any rule,
     which snapshots do not hold. Otherwise ``rag_sourcebias.alarms`` stays 0.
@@ -34,6 +37,8 @@ class SkewInstruments:
     ----------
     snapshots : callable
         ``monitor.snapshot``; or a function that joins those of several monitors.
+    canary, lost : callable or None
+        As of ``SkewCollector``.
     meter : opentelemetry.metrics.Meter or None
         One of the global provider by default. Instruments of one name belong to one meter once.
     prefix : str
@@ -48,6 +53,8 @@ class SkewInstruments:
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
+        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
+        lost: Callable[[], LostEvents] | None = None,
         meter: Meter | None = None,
         prefix: str = "rag_sourcebias",
     ) -> None:
@@ -56,16 +63,16 @@ class SkewInstruments:
                 f"prefix of metrics must be letters, digits, _, . and -, from a letter on, "
                 f"100 at most: {prefix!r}"
             )
-        self._reader = MonitorReader(snapshots)
+        self._reader = MonitorReader(snapshots, canary=canary, lost=lost)
         self.dropped = self._reader.dropped
         self._pass = _Pass(self._reader.read)
         self._closed = False
         used = get_meter("rag_sourcebias", __version__) if meter is None else meter
         for metric in METRICS:
             create = (
-                used.create_observable_counter
-                if metric.kind == "counter"
-                else used.create_observable_gauge
+                used.create_observable_gauge
+                if metric.kind == "gauge"
+                else used.create_observable_counter
             )
             create(
                 f"{prefix}.{metric.name}",

@@ -2,5 +2,6 @@
 
 from rag_sourcebias_integrations.prometheus import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.prometheus.collector import SkewCollector
+from rag_sourcebias_integrations.prometheus.exposition import SkewExposition
 
-__all__ = ["SkewCollector"]
+__all__ = ["SkewCollector", "SkewExposition"]

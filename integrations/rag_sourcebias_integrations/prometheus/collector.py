@@ -7,15 +7,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor import readings
-from rag_sourcebias.monitor.reader import MonitorReader
+from rag_sourcebias.monitor import metrics
+from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
+from rag_sourcebias.monitor.readings import Values
+from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
 
 __all__ = ["SkewCollector"]
+
+_ENDINGS = {"1": "_ratio", "s": "_seconds"}
 
 
 class SkewCollector(Collector):
@@ -24,15 +32,25 @@ class SkewCollector(Collector):
     Labels of the monitor, such as ``collection``, stand on all but the last:
 
     - ``…_retrievals_total``, ``…_empty_retrievals_total``, ``…_retrieved_documents_total``
-    - ``…_exposure_ratio``: rank-weighted share in [0, 1], by ``by`` (source or style) and
-      ``group``; the groups of one ``by`` sum to 1. With ``…_exposure_lower_ratio``,
-      ``…_exposure_upper_ratio`` (a confidence sequence) and ``…_exposure_baseline_ratio``
+    - ``…_group_documents_total``: documents, by ``by`` (source or style) and ``group``
+    - ``…_retrieved_rank_bucket``: of these, how many at ranks up to ``le``, cumulative;
+      ``histogram_quantile`` gives the median rank of a group, ``le="1.0"`` its first ranks. There
+      is no ``_sum`` of ranks, and therefore no ``_count``: that is ``le="+Inf"``
+    - ``…_exposure_ratio``: rank-weighted share in [0, 1], by ``by`` and ``group``; the groups of
+      one ``by`` sum to 1. With ``…_exposure_lower_ratio``, ``…_exposure_upper_ratio`` (a
+      confidence sequence) and ``…_exposure_baseline_ratio``
     - ``…_top1_ratio`` and the same three: share of first ranks
-    - ``…_alarm_active``: 0 or 1, by ``rule``
+    - ``…_corrected_share_ratio``: exposure corrected for errors of the tags, where the monitor
+      knows how often they are wrong
+    - ``…_relative_delta_ratio``, with lower, upper and baseline, in [-2, 2]: of canary queries,
+      by ``metric``, ``human`` and ``llm``. With ``…_canary_round_timestamp_seconds`` and
+      ``…_canary_failed``
+    - ``…_alarm_active``: 0 or 1, by ``rule`` ("baseline", "canary")
     - ``…_group_alarm_active``: 0 or 1, by ``by``, ``group`` and ``measure``
     - ``…_alarms_total``: by ``rule``, see below
-    - ``…_dropped_events_total``: by ``reason``
+    - ``…_dropped_events_total``: by ``part`` and ``reason``
 
+    Sums over ``group`` make sense, sums over ``by`` do not: a document has a source and a style.
     No label holds a query or a document. How many values labels and groups have is limited by the
     monitor. A reading that fails shows no values, and counts as a dropped event; the scrape of the
     application's own metrics goes on. No server is started.
@@ -44,6 +62,11 @@ class SkewCollector(Collector):
     ----------
     snapshots : callable
         ``monitor.snapshot``; or a function that joins those of several monitors.
+    canary : callable or None
+        Returns points of canary queries; the latest of each comparison are shown.
+    lost : callable or None
+        Returns events lost elsewhere, such as
+        ``lambda: {"langchain": handler.dropped.by_reason, "log": log.dropped.by_reason}``.
     registry : prometheus_client.CollectorRegistry or None
         Where to register; prometheus_client's own by default.
     prefix : str
@@ -59,6 +82,8 @@ class SkewCollector(Collector):
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
+        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
+        lost: Callable[[], LostEvents] | None = None,
         registry: CollectorRegistry | None = None,
         prefix: str = "rag_sourcebias",
     ) -> None:
@@ -66,7 +91,8 @@ class SkewCollector(Collector):
             raise DataError(
                 f"prefix of metrics must be letters, digits and _, from a letter on: {prefix!r}"
             )
-        self._prefix, self._reader = prefix, MonitorReader(snapshots)
+        self._prefix = prefix
+        self._reader = MonitorReader(snapshots, canary=canary, lost=lost)
         self.dropped = self._reader.dropped
         self._registry = REGISTRY if registry is None else registry
         try:
@@ -79,13 +105,13 @@ class SkewCollector(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """Yield every metric without values, so that registering does not read the monitor."""
-        for metric in readings.METRICS:
+        for metric in metrics.METRICS:
             yield self._family(metric, {})
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, from one reading of the monitor."""
         read = self._reader.read()
-        for metric in readings.METRICS:
+        for metric in metrics.METRICS:
             yield self._family(metric, read[metric.name])
 
     def alarm(self, alarm: Alarm) -> None:
@@ -100,17 +126,26 @@ class SkewCollector(Collector):
         with contextlib.suppress(KeyError):  # closed before
             self._registry.unregister(self)
 
-    def _family(
-        self, metric: readings.Metric, values: readings.Values
-    ) -> CounterMetricFamily | GaugeMetricFamily:
+    def _family(self, metric: metrics.Metric, values: Values) -> Metric:
         name = f"{self._prefix}_{metric.name.replace('.', '_')}"
+        if metric.kind == "buckets":
+            return _histogram(Metric(name, metric.about, "histogram"), values)
         labels = [key for key, _ in next(iter(values), ())]
         family: CounterMetricFamily | GaugeMetricFamily
         if metric.kind == "counter":
             family = CounterMetricFamily(name, metric.about, labels=labels)
         else:
-            name += "_ratio" if metric.unit == "1" else ""
+            name += _ENDINGS.get(metric.unit, "")
             family = GaugeMetricFamily(name, metric.about, labels=labels)
         for at, value in sorted(values.items()):
             family.add_metric([text for _, text in at], value)
         return family
+
+
+def _histogram(family: Metric, values: Values) -> Metric:
+    """Add buckets in the order that Prometheus asks for: by series, then by limit."""
+    ordered = [(dict(at), value) for at, value in values.items()]
+    ordered.sort(key=lambda one: (sorted({**one[0], "le": ""}.items()), float(one[0]["le"])))
+    for labels, value in ordered:
+        family.add_sample(f"{family.name}_bucket", labels, value)
+    return family

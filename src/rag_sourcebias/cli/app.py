@@ -21,6 +21,7 @@ from rag_sourcebias.cli import (
     interval,
     judge,
     labels,
+    monitor,
     report,
     rewrite,
     tag,
@@ -54,6 +55,10 @@ app = typer.Typer(
     A model that does not care who wrote a text:
 
         rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
+
+    Who gets the ranks in production, now?
+
+        rag-sourcebias monitor serve retrievals.db
     """,
 )
 app.add_typer(annotate.app, name="annotate")
@@ -64,6 +69,7 @@ app.command("explain")(explain.explain)
 app.command("interval")(interval.interval)
 app.add_typer(judge.app, name="judge")
 app.add_typer(labels.app, name="labels")
+app.add_typer(monitor.app, name="monitor")
 app.add_typer(report.app, name="report")
 app.command("rewrite")(rewrite.rewrite)
 app.add_typer(tag.app, name="tag")

@@ -25,10 +25,12 @@ from rag_sourcebias.cli.wording import as_options
 from rag_sourcebias.corpora.estimate import estimate_paired_corpus
 from rag_sourcebias.corpora.humans import HumanInput
 from rag_sourcebias.corpora.manifest import source_tag
-from rag_sourcebias.corpora.paired import build_paired_corpus
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.corpora.paired import build_paired_corpus, check_paired_folder
+from rag_sourcebias.corpora.plan import model_name
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io import load_sample
 from rag_sourcebias.llm import Prices
+from rag_sourcebias.protocols import Completer
 from rag_sourcebias.types.rewrites import RewriteReport
 
 __all__ = ["rewrite"]
@@ -104,11 +106,13 @@ def rewrite(
     if priced is not None and max_cost is not None:
         completer = MeteredCompleter(completer, priced, max_cost)
     source = _source(folder, sample=sample)
-    named = name or completer.name.removeprefix("local:")
+    named = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
             estimate = estimate_paired_corpus(source, completer, output, **asked)
-            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]))
+            priceless = {key: value for key, value in asked.items() if key != "prices"}
+            refused = _refusal(source, completer, output, model=named, **priceless)
+            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]), refused=refused)
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
@@ -130,6 +134,15 @@ def _tell(made: RewriteReport, tags: Set[str], *, check: bool, report: Path | No
     print_next(made)
     if any(entry.failed or not entry.done for entry in own):
         raise typer.Exit(_INCOMPLETE)
+
+
+def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: Any) -> str:  # noqa: ANN401
+    """Why a run would not write to the folder; empty where it would."""
+    try:
+        check_paired_folder(source, completer, output, **asked)
+    except (DataError, UnsupportedVersionError) as error:
+        return str(error)
+    return ""
 
 
 def _source(folder: Path | None, *, sample: bool) -> HumanInput:

@@ -32,8 +32,8 @@ _MEANING = {
 }
 
 
-def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int) -> None:
-    """Say what a run would ask and cost."""
+def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int, refused: str = "") -> None:
+    """Say what a run would ask and cost, and why it would be refused."""
     _say(
         f"{found.n_documents:,} documents × {n_prompts} prompt(s): {found.requests:,} requests, "
         f"{found.cached:,} answered already"
@@ -47,6 +47,8 @@ def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int) -> None:
         _say("give --price-in and --price-out for the cost")
     else:
         _say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
+    if refused:
+        _say(f"but this command would be refused: {refused}")
     _say("nothing was asked")
 
 

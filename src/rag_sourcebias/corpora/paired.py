@@ -29,7 +29,7 @@ from rag_sourcebias.protocols import Completer
 from rag_sourcebias.types import Corpus, Dataset
 from rag_sourcebias.types.rewrites import HumanTexts, RewriteReport
 
-__all__ = ["ANSWERS", "build_paired_corpus"]
+__all__ = ["ANSWERS", "build_paired_corpus", "check_paired_folder"]
 
 ANSWERS = "answers.sqlite"
 """Where answers are kept, in the folder, unless another cache is given."""
@@ -83,7 +83,7 @@ def build_paired_corpus(
         A string is a template with ``{text}``. The default is the prompt of [K].
     model : str, optional
         Name in the source tags ``llm:<model>`` (of ``REWRITE``) and ``llm:<model>+<prompt>``; the
-        completer's by default.
+        completer's by default, without ``local:``.
     max_tokens : int
         Of one rewrite. One that reaches it lacks its end and is skipped as ``"truncated"``.
     temperature : float
@@ -151,6 +151,39 @@ def build_paired_corpus(
         cost=None if prices is None else prices.cost(**paid),
         **paid,
     )
+
+
+def check_paired_folder(
+    source: HumanInput,
+    completer: Completer,
+    output: PathLike,
+    *,
+    prompts: Sequence[RewritePrompt | str] = (REWRITE,),
+    model: str | None = None,
+    max_tokens: int = 1024,
+    temperature: float = 0.0,
+    seed: int = 0,
+    limit: int | None = None,
+    untagged: Untagged = "error",
+) -> None:
+    """Look whether :func:`build_paired_corpus` would write to a folder; nothing is changed.
+
+    Parameters are those of the builder.
+
+    Raises
+    ------
+    DataError
+        If it was made from other documents, with other settings or by something else.
+    UnsupportedVersionError
+        If another release made it in a form this one does not know.
+    """
+    folder = _checked_output(Path(output), source, resume=True)
+    if not (folder / MANIFEST).exists():
+        return
+    options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
+    jobs = planned_jobs(folder, completer, prompts, options, model=model, date="")
+    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
+    merged(folder, _described(source, n, digest, limit), tuple(job.source for job in jobs))
 
 
 class _Progress:

@@ -13,7 +13,7 @@ from rag_sourcebias.protocols import Completer
 from rag_sourcebias.types.completions import Request
 from rag_sourcebias.types.rewrites import RewriteSource
 
-__all__ = ["Job", "Options", "planned_jobs"]
+__all__ = ["Job", "Options", "model_name", "planned_jobs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,11 @@ class Job:
         return self.options.request(self.prompt.fill(text)) if text else None
 
 
+def model_name(completer: Completer) -> str:
+    """Return the name that source tags have by default: where a model runs is no part of it."""
+    return completer.name.removeprefix("local:")
+
+
 def planned_jobs(
     folder: Path,
     completer: Completer,
@@ -100,7 +105,7 @@ def planned_jobs(
     jobs: list[Job] = []
     for prompt in found:
         source = RewriteSource(
-            source=source_tag(model or completer.name, prompt.name),
+            source=source_tag(model or model_name(completer), prompt.name),
             model=completer.name,
             fingerprint=completer.fingerprint,
             settings=dict(completer.settings),

@@ -11,6 +11,7 @@ from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
 from rag_sourcebias.instrument.exposure import ExposureCounts, ExposureObserver, GroupExposure
 from rag_sourcebias.instrument.guard import guarded
+from rag_sourcebias.instrument.observer_group import ObserverGroup
 from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.instrument.queue import EventQueue
 from rag_sourcebias.instrument.recorder import Recorder
@@ -30,6 +31,7 @@ __all__ = [
     "ExposureObserver",
     "GroupExposure",
     "Instrumentation",
+    "ObserverGroup",
     "Recorder",
     "RetrievalEvent",
     "ShadowComparison",

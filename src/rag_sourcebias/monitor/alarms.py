@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
 from rag_sourcebias.monitor.sequential.null import NullRange
+from rag_sourcebias.monitor.sequential.reference import WINDOW_PART
+from rag_sourcebias.monitor.sequential.restarting import RestartingDetector
 
 __all__ = ["AlarmRules", "Raised"]
 
 FloatArray = npt.NDArray[np.float64]
-Raised = tuple[str, int, int, int, float]
-"""Rule, column among those tested, row of the batch, number of the observation, evidence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """An alarm, before it is told.
+
+    Parameters
+    ----------
+    rule : {"baseline", "change"}
+    column : int
+        Among those tested.
+    row : int
+        Of the batch.
+    n : int
+        Number of the observation.
+    evidence : float
+    level : float or None
+        Mean share that the change left, where it was learnt after an earlier change.
+    """
+
+    rule: str
+    column: int
+    row: int
+    n: int
+    evidence: float
+    level: float | None = None
 
 
 class AlarmRules:
-    """Evidence of every tested column against its baseline.
+    """Evidence of every tested column against its baseline, and changes of its level.
 
     With T columns (groups × measures) each is tested at 1 − α/T: the probability of any alarm
-    of the rule "baseline" is at most α over all time (union bound). Change detectors run at T
-    times the wanted run length: the sum of their statistics less T·n is a supermartingale, so
-    the first false alarm of any of them comes after that many observations on average, or later.
-    e-CUSUM, because a column in which nothing happens never raises an alarm there.
+    of the rule "baseline" is at most α over all time (union bound). Changes are looked for at T
+    times the wanted run length, see
+    :class:`~rag_sourcebias.monitor.sequential.restarting.RestartingDetector`; intervals of new
+    levels may use up the same part of α as those of reference windows.
 
     Parameters
     ----------
@@ -39,6 +65,8 @@ class AlarmRules:
         Of one column.
     change_run_length : float or None
         Observations between false alarms of change on average; None watches no change.
+    change_window : int
+        Observations from which a new level is learnt after a change.
     """
 
     def __init__(
@@ -48,13 +76,17 @@ class AlarmRules:
         null: NullRange | None,
         confidence_level: float,
         change_run_length: float | None,
+        change_window: int,
     ) -> None:
         self.test = BettingTest(null, groups=columns, confidence_level=confidence_level)
-        self.change: ChangeDetector | None = None
+        self.change: RestartingDetector | None = None
         if change_run_length is not None:
-            run_length = change_run_length * columns
-            self.change = ChangeDetector(
-                null, groups=columns, run_length=run_length, method="cusum"
+            self.change = RestartingDetector(
+                null,
+                groups=columns,
+                run_length=change_run_length * columns,
+                window=change_window,
+                window_error=WINDOW_PART * (1 - confidence_level) * columns,
             )
 
     def update(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
@@ -65,13 +97,24 @@ class AlarmRules:
         raised: list[Raised] = []
         for column in np.flatnonzero(test.alarms & ~before).tolist():
             n = int(test.alarm_at[column])
-            raised.append(("baseline", column, n - first, n, float(log_e[n - first, column])))
-        if self.change is not None:
-            path = self.change.update_many(values, null=null)
-            for row, column in np.argwhere(path >= self.change.run_length).tolist():
-                evidence = math.log(path[row, column])
-                raised.append(("change", column, row, first + row, evidence))
-        return sorted(raised, key=lambda found: (found[2], found[0], found[1]))
+            evidence = float(log_e[n - first, column])
+            raised.append(
+                Raised(rule="baseline", column=column, row=n - first, n=n, evidence=evidence)
+            )
+        for row, column, statistic, level in (
+            [] if self.change is None else self.change.update_many(values, null=null)
+        ):
+            raised.append(
+                Raised(
+                    rule="change",
+                    column=column,
+                    row=row,
+                    n=first + row,
+                    evidence=math.log(statistic),
+                    level=level,
+                )
+            )
+        return sorted(raised, key=lambda found: (found.row, found.rule, found.column))
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values."""
@@ -84,5 +127,5 @@ class AlarmRules:
         rules = object.__new__(cls)
         rules.test = BettingTest.from_dict(data["test"])
         change = data["change"]
-        rules.change = None if change is None else ChangeDetector.from_dict(change)
+        rules.change = None if change is None else RestartingDetector.from_dict(change)
         return rules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class BaselineTests:
             null=null,
             confidence_level=1 - (1 - level) / n,
             change_run_length=self._settings.change_run_length,
+            change_window=self._settings.change_window,
         )
 
     def observe(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
@@ -69,7 +71,7 @@ class BaselineTests:
             return []
         ends = None if null is None else null[start:, self.columns]
         raised = self.rules.update(tested[start:], ends)
-        return [(rule, column, start + row, n, e) for rule, column, row, n, e in raised]
+        return [replace(found, row=start + found.row) for found in raised]
 
     def _take_reference(self, values: FloatArray) -> int:
         """Return how many observations still belonged to the reference window."""

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.types.monitor import RANK_LIMITS
+
 __all__ = ["ExposureRows", "exposure_rows"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,6 +35,8 @@ class ExposureRows:
         Share of all documents of the event, shown or not.
     shown : int64 array of shape (n,)
         Documents shown.
+    ranks : int64 array of shape (width, len(RANK_LIMITS))
+        Documents shown at ranks up to each limit, over all rows.
     """
 
     documents: IntArray
@@ -41,6 +45,7 @@ class ExposureRows:
     first: FloatArray
     pool: FloatArray
     shown: IntArray
+    ranks: IntArray
 
 
 def exposure_rows(
@@ -90,4 +95,13 @@ def exposure_rows(
         first=table(rank == 0).astype(np.float64),
         pool=pool,
         shown=n_shown,
+        ranks=_ranks(column[visible], rank[visible] + 1, width),
     )
+
+
+def _ranks(column: IntArray, rank: IntArray, width: int) -> IntArray:
+    """Count documents of each column at ranks up to each limit."""
+    limits = len(RANK_LIMITS)
+    bucket = np.searchsorted(RANK_LIMITS, rank)  # the last one is of ranks beyond all limits
+    table = np.bincount(column * (limits + 1) + bucket, minlength=width * (limits + 1))
+    return np.asarray(table.reshape(width, limits + 1)[:, :limits].cumsum(axis=1))

@@ -12,6 +12,7 @@ from rag_sourcebias.instrument.exposure import ExposureCounts, GroupExposure
 from rag_sourcebias.monitor.exposure_rows import ExposureRows
 from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.sequential.state import restore
+from rag_sourcebias.types.monitor import RANK_LIMITS, GroupCount
 
 __all__ = ["LabelTotals"]
 
@@ -34,6 +35,8 @@ class LabelTotals:
         ``n`` is the number of observations.
     total, null : float64 arrays of shape (values,)
         Sums of observations, and of the baselines that came with them.
+    ranks : int64 array of shape (width, len(RANK_LIMITS))
+        Documents at ranks up to each limit.
     """
 
     total: FloatArray
@@ -41,12 +44,14 @@ class LabelTotals:
     weights: FloatArray
     documents: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64]
 
     def __init__(self, *, width: int, values: int) -> None:
         self.n_retrievals = self.n_documents = self.n_empty = self.n = 0
         self.total, self.null = np.zeros(values), np.zeros(values)
         self.documents, self.first = np.zeros(width, np.int64), np.zeros(width, np.int64)
         self.weights = np.zeros(width)
+        self.ranks = np.zeros((width, len(RANK_LIMITS)), np.int64)
 
     def count(self, rows: ExposureRows) -> None:
         """Add retrievals."""
@@ -56,19 +61,22 @@ class LabelTotals:
         self.documents = self.documents + rows.documents.sum(axis=0)
         self.first = self.first + rows.first.sum(axis=0).astype(np.int64)
         self.weights = running(self.weights, rows.weights)[-1]
+        self.ranks = self.ranks + rows.ranks
 
-    def observe(self, values: FloatArray, null: FloatArray | None) -> FloatArray:
-        """Add observations, shape (n, values); return the sums after each of them."""
+    def observe(
+        self, values: FloatArray, null: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Add observations, shape (n, values); return ``total`` and ``null`` after each of them."""
         path = running(self.total, values)[1:]
+        nulls = None if null is None else running(self.null, null)[1:]
         if len(path):
             self.total, self.n = path[-1].copy(), self.n + len(path)
-            if null is not None:
-                self.null = running(self.null, null)[-1]
-        return path
+            if nulls is not None:
+                self.null = nulls[-1].copy()
+        return path, nulls
 
     def counts(self, names: Sequence[str]) -> ExposureCounts:
         """Return the counts in the form that an ``ExposureObserver`` gives."""
-        found = dict(zip([*names, OTHER], [*range(len(names)), len(self.weights) - 1], strict=True))
         return ExposureCounts(
             n_retrievals=self.n_retrievals,
             n_empty=self.n_empty,
@@ -78,10 +86,23 @@ class LabelTotals:
                     first=int(self.first[i]),
                     exposure=float(self.weights[i]),
                 )
-                for name, i in sorted(found.items())
-                if self.documents[i]
+                for name, i in self._seen(names)
             },
         )
+
+    def by_rank(self, names: Sequence[str]) -> tuple[GroupCount, ...]:
+        """Return documents of each group seen, and how many at which ranks."""
+        return tuple(
+            GroupCount(
+                group=name, documents=int(self.documents[i]), ranks=tuple(self.ranks[i].tolist())
+            )
+            for name, i in self._seen(names)
+        )
+
+    def _seen(self, names: Sequence[str]) -> list[tuple[str, int]]:
+        """Return groups that had documents with their columns, in alphabetical order."""
+        columns = dict(zip(names, range(len(names)), strict=True)) | {OTHER: len(self.weights) - 1}
+        return [(name, i) for name, i in sorted(columns.items()) if self.documents[i]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

@@ -34,12 +34,13 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAt:
-    """An alarm, with the sums of all columns and the observations at that moment."""
+    """An alarm, with observations and the sums of all columns and baselines at that moment."""
 
     raised: Raised
     at: float
     n: int
     total: FloatArray
+    null: FloatArray | None
 
 
 class LabelWatch:
@@ -94,9 +95,14 @@ class LabelWatch:
             self.aggregator.add(item.key, values.tolist(), now=item.at, null=ends), item.at
         )
 
-    def finish(self, at: float) -> list[RaisedAt]:
-        """Test what is still being aggregated, as at the end of a replay."""
-        return [] if self.aggregator is None else self._closed(self.aggregator.flush(), at)
+    def close(self, now: float | None = None) -> list[RaisedAt]:
+        """Test what is being aggregated if its time is over; all of it without a time."""
+        if self.aggregator is None or self.last_at is None:
+            return []
+        if now is None:
+            return self._closed(self.aggregator.flush(), self.last_at)
+        self.last_at = max(self.last_at, now)
+        return self._closed(self.aggregator.close(now=now), now)
 
     def _closed(self, done: list[Observation], at: float) -> list[RaisedAt]:
         if not done:
@@ -110,9 +116,15 @@ class LabelWatch:
         self, values: FloatArray, null: FloatArray | None, at: Sequence[float]
     ) -> list[RaisedAt]:
         before = self.totals.n
-        path = self.totals.observe(values, null)
+        path, nulls = self.totals.observe(values, null)
         return [
-            RaisedAt(found, at[found[2]], before + found[2] + 1, path[found[2]])
+            RaisedAt(
+                found,
+                at[found.row],
+                before + found.row + 1,
+                path[found.row],
+                None if nulls is None else nulls[found.row],
+            )
             for found in self.tests.observe(values, null)
         ]
 

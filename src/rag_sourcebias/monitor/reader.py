@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.process import renews_after_fork
 from rag_sourcebias.monitor.readings import Labels, Readings, label_values, read_snapshots
+from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
 
-__all__ = ["MonitorReader"]
+__all__ = ["LostEvents", "MonitorReader"]
 
 _RULES = ("baseline", "change")
+LostEvents = Mapping[str, Mapping[str, int]]
+"""Events lost by reason, for each part of an application: ``{"log": log.dropped.by_reason}``."""
 
 
 class MonitorReader:
@@ -23,6 +26,10 @@ class MonitorReader:
     ----------
     snapshots : callable
         Returns the monitor's state for every set of labels; called once a reading.
+    canary : callable or None
+        Returns canary points, of which the latest of each comparison count.
+    lost : callable or None
+        Returns what other parts of the application lost.
 
     Attributes
     ----------
@@ -30,12 +37,20 @@ class MonitorReader:
         Readings that failed; they are read under ``dropped_events`` themselves.
     """
 
-    def __init__(self, snapshots: Callable[[], Iterable[MonitorSnapshot]]) -> None:
-        self._snapshots = snapshots
+    def __init__(
+        self,
+        snapshots: Callable[[], Iterable[MonitorSnapshot]],
+        *,
+        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
+        lost: Callable[[], LostEvents] | None = None,
+    ) -> None:
+        self._snapshots, self._canary, self._lost = snapshots, canary, lost
         self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
         self._lock = threading.Lock()
         self.dropped = DroppedEvents()
         self._reading = guarded(self.dropped, "monitor could not be read")
+        self._reading_canary = guarded(self.dropped, "canary points could not be read")
+        self._reading_lost = guarded(self.dropped, "lost events could not be read")
         renews_after_fork(self)
 
     def alarm(self, alarm: Alarm) -> None:
@@ -49,12 +64,20 @@ class MonitorReader:
 
         ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
         """
-        read: Readings = read_snapshots(())
+        points: tuple[CanaryPoint, ...] = ()
+        with self._reading_canary:
+            given = () if self._canary is None else tuple(self._canary())
+            read_snapshots((), canary=given)  # broken points must not cost the snapshots
+            points = given
+        read: Readings = read_snapshots((), canary=points)
         with self._reading:
-            read = read_snapshots(self._snapshots())
+            read = read_snapshots(self._snapshots(), canary=points)
         found = {name: dict(values) for name, values in read.items()}
-        for reason, lost in self.dropped.by_reason.items():
-            found["dropped_events"][(("reason", reason),)] = float(lost)
+        with self._reading_lost:
+            for part, reasons in ({} if self._lost is None else self._lost()).items():
+                found["dropped_events"] |= {_lost(part, r): float(n) for r, n in reasons.items()}
+        for reason, n in self.dropped.by_reason.items():
+            found["dropped_events"][_lost("monitor", reason)] = float(n)
         found["alarms"] = self._counted(found["retrievals"])
         return found
 
@@ -78,3 +101,7 @@ class MonitorReader:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+
+
+def _lost(part: str, reason: str) -> Labels:
+    return (("part", str(part)), ("reason", str(reason)))

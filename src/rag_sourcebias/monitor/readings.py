@@ -1,27 +1,22 @@
-"""What metric systems are told of a monitor: one table of names, read from its snapshots."""
+"""What metric systems are told of a monitor: its snapshots and canary points, as values."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
 
-from rag_sourcebias.types.monitor import GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.metrics import METRICS
+from rag_sourcebias.types.canary import CanaryPoint
+from rag_sourcebias.types.monitor import RANK_LIMITS, GroupCount, GroupShare, MonitorSnapshot
 
-__all__ = [
-    "METRICS",
-    "UNTAGGED",
-    "Labels",
-    "Metric",
-    "Readings",
-    "Values",
-    "label_values",
-    "read_snapshots",
-]
+__all__ = ["UNTAGGED", "Labels", "Readings", "Values", "label_values", "read_snapshots"]
 
 UNTAGGED = "untagged"
 """The group of documents without a tag: an empty label is none at all in Prometheus."""
-_OWN_LABELS = frozenset({"by", "group", "measure", "rule", "reason", "le", "quantile"})
+_OWN_LABELS = frozenset(
+    {"by", "group", "measure", "rule", "reason", "part", "metric", "human", "llm", "le", "quantile"}
+)
 
 Labels = tuple[tuple[str, str], ...]
 Values = Mapping[Labels, float]
@@ -29,74 +24,46 @@ Values = Mapping[Labels, float]
 Readings = Mapping[str, Values]
 """Values by name of the metric."""
 
-
-class Metric(NamedTuple):
-    """One metric.
-
-    Parameters
-    ----------
-    name : str
-        Parts joined by full stops.
-    kind : {"counter", "gauge"}
-    unit : str
-        As OpenTelemetry writes units; "1" for a share in [0, 1].
-    about : str
-        One sentence.
-    """
-
-    name: str
-    kind: Literal["counter", "gauge"]
-    unit: str
-    about: str
-
-
-_WITHIN = "holds at all times at once"
-METRICS = (
-    Metric("retrievals", "counter", "{retrieval}", "Retrievals observed."),
-    Metric("empty_retrievals", "counter", "{retrieval}", "Retrievals without a document."),
-    Metric("retrieved_documents", "counter", "{document}", "Documents retrieved."),
-    Metric("exposure", "gauge", "1", "Mean rank-weighted share of the group in a retrieval."),
-    Metric("exposure.lower", "gauge", "1", f"Lower end of the exposure; {_WITHIN}."),
-    Metric("exposure.upper", "gauge", "1", f"Upper end of the exposure; {_WITHIN}."),
-    Metric("exposure.baseline", "gauge", "1", "Exposure that the group is held against."),
-    Metric("top1", "gauge", "1", "Share of first ranks that the group has."),
-    Metric("top1.lower", "gauge", "1", f"Lower end of the share of first ranks; {_WITHIN}."),
-    Metric("top1.upper", "gauge", "1", f"Upper end of the share of first ranks; {_WITHIN}."),
-    Metric("top1.baseline", "gauge", "1", "Share of first ranks that is held against."),
-    Metric("group_alarm.active", "gauge", "{alarm}", "1 where this group's share left baseline."),
-    Metric("alarm.active", "gauge", "{alarm}", "1 where any group's share left its baseline."),
-    Metric("alarms", "counter", "{alarm}", "Alarms raised, by rule."),
-    Metric("dropped_events", "counter", "{event}", "Events that the monitor lost, by reason."),
-)
-"""Every metric; ``alarms`` is counted as alarms are told, all others are read from snapshots."""
 _PREFIX = {"exposure": "exposure", "first": "top1"}
+_SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
+_LIMITS = tuple(f"{limit:.1f}" for limit in RANK_LIMITS)
 
 
-def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> Readings:
-    """Return every value that snapshots hold, once.
+def read_snapshots(
+    snapshots: Iterable[MonitorSnapshot], *, canary: Iterable[CanaryPoint] = ()
+) -> Readings:
+    """Return every value that snapshots and the latest canary points hold, once.
 
     Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
-    ``by`` ("source" or "style") and ``group`` for shares, these and ``measure`` for alarms of a
-    group, ``rule`` for other alarms, ``reason`` for lost events. All values of a metric have the
-    same label names.
+    ``by`` ("source" or "style") and ``group`` for shares and counts of a group, these and ``le``
+    for its ranks, these and ``measure`` for its alarms, ``rule`` for other alarms, ``metric``,
+    ``human`` and ``llm`` for a Relative Δ, ``part`` and ``reason`` for lost events. All values of
+    a metric have the same label names.
 
     A retrieval that is watched by source and by style counts once: where several snapshots have
     the same labels the highest count is taken. Lost events are counted by the monitor and not by
-    label, so that the highest count of a reason is taken there too. Shares that are not known yet
-    are left out.
+    label, so that the highest count of a reason is taken there too. Of canary points that compare
+    the same the latest is taken. What is not known yet is left out.
     """
-    given = tuple(snapshots)
-    empty = {name: "" for snapshot in given for name in label_values(snapshot.labels)}
+    given, points = tuple(snapshots), _latest(canary)
+    places = [one.labels for one in given] + [one.labels for one in points]
+    empty = {name: "" for place in places for name in label_values(place)}
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
-    for snapshot in given:
-        where = empty | label_values(snapshot.labels)
-        for name, labels, value in _values(snapshot, where):
-            at = tuple(sorted(labels.items()))
+
+    def note(name: str, labels: Mapping[str, str], value: float) -> None:
+        at, values = tuple(sorted(labels.items())), found[name]
+        if name.partition(".")[0] in _SHARES:
             # A share of another monitor with the same labels is no better than this one's.
-            if name.partition(".")[0] in _PREFIX.values():
-                found[name].setdefault(at, value)
-            else:
-                found[name][at] = max(value, found[name].get(at, 0.0))
+            values.setdefault(at, value)
+        else:
+            values[at] = max(value, values.get(at, value))
+
+    for snapshot in given:
+        for one in _values(snapshot, empty | label_values(snapshot.labels)):
+            note(*one)
+    for point in points:
+        for one in _canary_values(point, empty | label_values(point.labels)):
+            note(*one)
     return found
 
 
@@ -107,25 +74,59 @@ def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Va
     yield "retrievals", where, float(snapshot.n_retrievals)
     yield "empty_retrievals", where, float(snapshot.n_empty)
     yield "retrieved_documents", where, float(snapshot.n_documents)
+    by = {**where, "by": snapshot.by}
     for group in snapshot.groups:
-        own = {"by": snapshot.by, "group": group.group or UNTAGGED}
-        yield from _shares(group, {**where, **own})
+        yield from _shares(group, {**by, "group": group.group or UNTAGGED})
+    for count in snapshot.counts:
+        yield from _counts(count, {**by, "group": count.group or UNTAGGED})
+    for name, share in snapshot.corrected.items():
+        if not math.isnan(share):
+            yield "corrected_share", {**by, "group": name or UNTAGGED}, share
     if any(group.baseline is not None for group in snapshot.groups):
         alarm = any(group.alarm for group in snapshot.groups)
         yield "alarm.active", {**where, "rule": "baseline"}, float(alarm)
     for reason, lost in snapshot.dropped.items():
-        yield "dropped_events", {"reason": reason}, float(lost)
+        yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
 
 
 def _shares(group: GroupShare, labels: Mapping[str, str]) -> Iterator[_Value]:
     name = _PREFIX[group.measure]
-    if group.share == group.share:  # not NaN
+    if not math.isnan(group.share):
         yield name, labels, group.share
         yield f"{name}.lower", labels, group.lower
         yield f"{name}.upper", labels, group.upper
     if group.baseline is not None:
         yield f"{name}.baseline", labels, group.baseline
         yield "group_alarm.active", {**labels, "measure": name}, float(group.alarm)
+
+
+def _counts(count: GroupCount, labels: Mapping[str, str]) -> Iterator[_Value]:
+    yield "group_documents", labels, float(count.documents)
+    for limit, documents in zip(_LIMITS, count.ranks, strict=True):
+        yield "retrieved_rank", {**labels, "le": limit}, float(documents)
+    yield "retrieved_rank", {**labels, "le": "+Inf"}, float(count.documents)
+
+
+def _latest(points: Iterable[CanaryPoint]) -> tuple[CanaryPoint, ...]:
+    """Return the latest point of each comparison."""
+    kept: dict[object, CanaryPoint] = {}
+    for point in points:
+        key = (tuple(sorted(point.labels.items())), point.measure, point.human, point.llm)
+        if key not in kept or point.at >= kept[key].at:
+            kept[key] = point
+    return tuple(kept.values())
+
+
+def _canary_values(point: CanaryPoint, where: Mapping[str, str]) -> Iterator[_Value]:
+    labels = {**where, "metric": point.measure, "human": point.human, "llm": point.llm}
+    if point.relative_delta is not None:
+        yield "relative_delta", labels, point.relative_delta / 100
+        yield "relative_delta.lower", labels, point.lower / 100
+        yield "relative_delta.upper", labels, point.upper / 100
+    yield "relative_delta.baseline", labels, point.reference / 100
+    yield "canary_round.timestamp", labels, point.at
+    yield "canary_failed", labels, float(point.failed)
+    yield "alarm.active", {**where, "rule": "canary"}, float(point.alarm)
 
 
 def label_values(labels: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.reading import iter_events
+from rag_sourcebias.monitor.parquet_events import is_parquet, parquet_events
 from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 from rag_sourcebias.types.documents import DocTags, TagTable
 from rag_sourcebias.types.rankings import RankedList, Run
@@ -32,19 +33,23 @@ def replay(
     Parameters
     ----------
     events : str, Path, Run or iterable of RetrievalEvent
-        A path is that of an event log (of a sampled log each retrieval kept counts once).
+        A path is that of an event log, of a folder of Parquet files that logs have archived, or
+        of one of these files (of a sampled log each retrieval kept counts once). Alarms then
+        have the time at which they would have come.
     monitor : SkewMonitor
     tags : TagTable or None
         What is known of the documents of a run; required for it, and for nothing else.
     labels : mapping of str to str, optional
-        Labels of the retrievals of a run; of a log, only retrievals with all of these.
+        Labels of the retrievals of a run; of a log or files, only retrievals with all of these.
     since, until : float or None
-        Of a log, in Unix time.
+        Of a log or files, in Unix time; ``until`` itself is left out.
 
     Raises
     ------
     DataError
-        If tags are missing or superfluous, or the log cannot be read.
+        If tags are missing or superfluous, or log or files cannot be read.
+    MissingExtraError
+        If there are Parquet files to read, and pyarrow is not installed.
     UnsupportedVersionError
         If the log has another version than this release writes.
     """
@@ -55,6 +60,8 @@ def replay(
     timed: Iterable[Timed]
     if isinstance(events, Run):
         timed = _of_run(events, tags or TagTable.from_tags([]), labels or {})
+    elif isinstance(events, str | Path) and is_parquet(events):
+        timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
         timed = (item for part in parts for item in _of_log(part))

@@ -129,7 +129,7 @@ def _alarm_text(alarm: Alarm) -> str:
 
 
 def _snapshot_text(snapshot: MonitorSnapshot) -> str:
-    shares = "; ".join(_share_text(group) for group in snapshot.groups)
+    shares = "; ".join(_share_text(group, snapshot.corrected) for group in snapshot.groups)
     lost = sum(snapshot.dropped.values())
     return (
         f"retrieval skew by {snapshot.by}: {snapshot.n_retrievals} retrieval(s), "
@@ -138,8 +138,10 @@ def _snapshot_text(snapshot: MonitorSnapshot) -> str:
     )
 
 
-def _share_text(group: GroupShare) -> str:
+def _share_text(group: GroupShare, corrected: Mapping[str, float]) -> str:
     baseline = "" if group.baseline is None else f", baseline {group.baseline:.3f}"
+    if group.measure == "exposure" and group.group in corrected:
+        baseline = f", corrected for tag errors {corrected[group.group]:.3f}{baseline}"
     return (
         f"{group.group or 'untagged'} {_MEASURES.get(group.measure, group.measure)} "
         f"{group.share:.3f} [{group.lower:.3f}, {group.upper:.3f}]{baseline}"

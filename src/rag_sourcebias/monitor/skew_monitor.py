@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.exposure import ExposureCounts
-from rag_sourcebias.instrument.process import renews_after_fork
 from rag_sourcebias.monitor.aggregate import Aggregation
-from rag_sourcebias.monitor.baselines import Baseline, ReferenceWindow
-from rag_sourcebias.monitor.intake import Intake, Waiting
+from rag_sourcebias.monitor.baselines import Baseline
 from rag_sourcebias.monitor.skew_settings import SkewSettings
-from rag_sourcebias.monitor.skew_state import SkewState
-from rag_sourcebias.types.monitor import Alarm, Measure, MonitorSnapshot
+from rag_sourcebias.monitor.tag_errors import TagErrors
+from rag_sourcebias.monitor.watching import Watching
+from rag_sourcebias.types.monitor import Alarm, Measure
 
 __all__ = ["SkewMonitor"]
 
-_MOST_ALARMS = 1_000
 
-
-class SkewMonitor:
+class SkewMonitor(Watching):
     """Hold the shares of the ranks against a baseline; an observer for production.
 
     ``observe`` appends to a buffer; every 256 events, or with the first one that comes a second
-    after the oldest, the thread that brought it processes what gathered. ``snapshot`` and
-    ``flush`` process at once. Memory is bounded, and nothing is raised into the application. A
-    forked child starts empty: each process counts its own retrievals. Every retrieval that
-    returned something is one observation of each group: its share of the rank weights
-    ("exposure"), and whether its document came first ("first").
+    after the oldest, the thread that brought it processes what gathered. ``snapshot``, ``flush``
+    and ``tick`` process at once: where traffic is low, call ``tick`` now and then. Memory is
+    bounded, and nothing is raised into the application. A forked child starts empty: each process
+    counts its own retrievals. Every retrieval that returned something is one observation of each
+    group: its share of the rank weights ("exposure"), and whether its document came first
+    ("first").
 
     Alarms hold under continuous looking: within a set of labels the error is split evenly over
     tested groups × measures (union bound), so that a false alarm of rule "baseline" ever comes
@@ -64,6 +58,17 @@ class SkewMonitor:
     aggregate : Aggregation or None
     change_run_length : float or None
         Watch for changes, too: observations between false alarms on average, per set of labels.
+        After a change the share of that group is learnt anew and watched from there: a lasting
+        change is one alarm of the group and measure, going back is another; see
+        :mod:`~rag_sourcebias.monitor.sequential.restarting`. With :class:`PoolShare` it is the
+        share less that of the pool. The baseline, and its rule, stay as they are.
+    change_window : int
+        Observations from which it is learnt, 2 to 100,000: changes within it are not seen, and
+        after a short one only large ones. This takes some 0.05 ms per observation: ``inline`` is
+        False with a run length.
+    tag_errors : TagErrors or None
+        How often the tagger errs: ``corrected`` in snapshots are shares of exposure corrected
+        for it, of which no interval is given. Tests and alarms are of shares as they are tagged.
     on_alarm : callable or None
         Told about each alarm, on the thread that processed it; what it raises is counted.
     clock : callable
@@ -95,6 +100,8 @@ class SkewMonitor:
         max_documents: int = 1_000,
         aggregate: Aggregation | None = None,
         change_run_length: float | None = None,
+        change_window: int = 1_000,
+        tag_errors: TagErrors | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -113,98 +120,10 @@ class SkewMonitor:
             max_documents=max_documents,
             aggregate=aggregate,
             change_run_length=change_run_length,
+            change_window=change_window,
+            tag_errors=tag_errors,
         )
-        self._on_alarm, self._clock = on_alarm, clock
-        self.dropped = DroppedEvents()
-        self._go_on(SkewState(settings, self.dropped))
-        self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
-        self._intake = Intake(self._process, self._tell, self.dropped)
-        renews_after_fork(self)
-
-    def _go_on(self, state: SkewState) -> None:
-        self._state, settings = state, state.settings
-        # see Delivery: long work must not be done on the application's thread
-        self.inline = settings.aggregate is None and not isinstance(
-            settings.baseline, ReferenceWindow
-        )
-
-    def _after_fork(self) -> None:
-        self._intake.renew()
-        self._state = SkewState(self._state.settings, self.dropped)
-        self._alarms.clear()
-
-    def observe(self, event: RetrievalEvent) -> None:
-        """Take one retrieval; raises nothing."""
-        self._intake.put(event, None)
-
-    def record(self, event: RetrievalEvent, *, at: float | None = None) -> None:
-        """Take one retrieval, of Unix time ``at`` (None: the event's own); raises nothing."""
-        self._intake.put(event, at)
-
-    def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
-        """Take retrievals, in order."""
-        for event in events:
-            self._intake.put(event, None)
-
-    def flush(self, *, finish: bool = False) -> None:
-        """Process what waits; with ``finish`` also what is still being aggregated."""
-        self._intake.flush(finish=finish)
-
-    def _process(self, batch: list[Waiting], finish: bool) -> list[Alarm]:
-        raised = self._state.add(batch, offset=self._clock() - time.monotonic())
-        if finish:
-            raised += self._state.finish()
-        self._alarms.extend(raised)
-        return raised
-
-    def _tell(self, alarms: list[Alarm]) -> None:
-        if self._on_alarm is None:
-            return
-        for alarm in alarms:
-            try:
-                self._on_alarm(alarm)
-            except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self.dropped.add("on_alarm raised", error=error)
-
-    @property
-    def alarms(self) -> tuple[Alarm, ...]:
-        """The latest alarms, oldest first, at most 1,000; what waits is processed first."""
-        self.flush()
-        return tuple(self._alarms.copy())
-
-    def snapshot(self) -> tuple[MonitorSnapshot, ...]:
-        """Return the state of each set of labels, in alphabetical order."""
-        with self._intake.stopped():
-            return self._state.snapshots()
-
-    def counts(self, labels: Mapping[str, str]) -> ExposureCounts:
-        """Return what groups got in a set of labels, as an ``ExposureObserver`` counts.
-
-        Raises
-        ------
-        DataError
-            If there was no retrieval with these labels.
-        """
-        with self._intake.stopped():
-            return self._state.counts(labels)
-
-    def reset(self, labels: Mapping[str, str] | None = None) -> None:
-        """Start anew, with all or one set of labels; the list of alarms stays.
-
-        After an alarm this arms the test again; a reference window is taken anew.
-
-        Raises
-        ------
-        DataError
-            If there was no retrieval with these labels.
-        """
-        with self._intake.stopped():
-            self._state.reset(labels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values; not alarms and losses of the past."""
-        with self._intake.stopped():
-            return self._state.to_dict()
+        super().__init__(settings, on_alarm=on_alarm, clock=clock)
 
     @classmethod
     def from_dict(
@@ -224,5 +143,5 @@ class SkewMonitor:
             If another release wrote it.
         """
         monitor = cls(on_alarm=on_alarm, clock=clock)
-        monitor._go_on(SkewState.from_dict(data, monitor.dropped))
+        monitor._restore(data)
         return monitor

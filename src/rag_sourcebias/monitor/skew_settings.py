@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -16,6 +16,7 @@ from rag_sourcebias.measures.exposure import attention_weights
 from rag_sourcebias.monitor.aggregate import Aggregation
 from rag_sourcebias.monitor.baselines import Baseline, CorpusShare, PoolShare, baseline_of
 from rag_sourcebias.monitor.group_codes import GroupCodes
+from rag_sourcebias.monitor.tag_errors import TagErrors, tag_errors_of
 from rag_sourcebias.types.monitor import Measure
 
 __all__ = ["SkewSettings"]
@@ -37,6 +38,8 @@ class SkewSettings:
     max_documents: int = 1_000
     aggregate: Aggregation | None = None
     change_run_length: float | None = None
+    change_window: int = 1_000
+    tag_errors: TagErrors | None = None
 
     def __post_init__(self) -> None:
         if self.by not in ("source", "style"):
@@ -67,8 +70,22 @@ class SkewSettings:
             raise DataError("change_run_length needs a baseline: a change is one away from it")
         if self.change_run_length is not None and not 1 < self.change_run_length < np.inf:
             raise DataError(f"change_run_length must be above 1, got {self.change_run_length}")
+        if not 2 <= self.change_window <= 100_000:
+            raise DataError(
+                f"change_window must be 2 to 100000 observations, got {self.change_window}"
+            )
         if self.aggregate is not None:
             self.aggregate.aggregator(1)  # says what is wrong with it
+        if self.tag_errors is not None:
+            self._check_tag_errors(self.tag_errors)
+
+    def _check_tag_errors(self, errors: TagErrors) -> None:
+        if "exposure" not in self.measures:
+            raise DataError("tag_errors corrects shares of exposure: measures must have 'exposure'")
+        known = self.told_apart
+        lost = [] if known is None else sorted(set(errors.groups) - set(known))
+        if lost:
+            raise DataError(f"groups {lost} of tag_errors are not told apart: name them in groups")
 
     @cached_property
     def attention(self) -> npt.NDArray[np.float64]:
@@ -80,18 +97,20 @@ class SkewSettings:
         """Documents of an event that were shown; None for all."""
         return self.baseline.shown if isinstance(self.baseline, PoolShare) else None
 
+    @property
+    def told_apart(self) -> tuple[str, ...] | None:
+        """Groups with columns of their own; None for those that come first."""
+        if self.groups is None and isinstance(self.baseline, CorpusShare):
+            return tuple(self.baseline.shares)
+        return self.groups
+
     def new_groups(self) -> GroupCodes:
         """Return the columns of a set of labels."""
-        groups: Sequence[str] | None = self.groups
-        if groups is None and isinstance(self.baseline, CorpusShare):
-            groups = tuple(self.baseline.shares)
-        return GroupCodes(groups, most=self.max_groups)
+        return GroupCodes(self.told_apart, most=self.max_groups)
 
     def tested(self, groups: GroupCodes) -> npt.NDArray[np.int64]:
         """Return the columns that are tested, measure after measure."""
-        wanted: Sequence[str] | None = self.groups
-        if wanted is None and isinstance(self.baseline, CorpusShare):
-            wanted = tuple(self.baseline.shares)
+        wanted = self.told_apart
         columns = range(groups.width) if wanted is None else [groups[name] for name in wanted]
         many = len(self.measures)
         return np.array([groups.width * m + c for m in range(many) for c in columns], np.int64)
@@ -101,6 +120,8 @@ class SkewSettings:
         data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if self.baseline is not None:
             data["baseline"] = self.baseline.to_plain()
+        if self.tag_errors is not None:
+            data["tag_errors"] = self.tag_errors.to_plain()
         if self.aggregate is not None:
             fields = self.aggregate.__dataclass_fields__
             data["aggregate"] = {name: getattr(self.aggregate, name) for name in fields}
@@ -119,6 +140,7 @@ class SkewSettings:
         for name, value in data.items():
             values[name] = tuple(value) if isinstance(value, list) else value
         values["baseline"] = baseline_of(data.get("baseline"))
+        values["tag_errors"] = tag_errors_of(data.get("tag_errors"))
         try:
             if data.get("aggregate") is not None:
                 values["aggregate"] = Aggregation(**data["aggregate"])

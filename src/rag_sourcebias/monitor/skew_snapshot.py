@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -103,21 +104,39 @@ def snapshot_of(
         groups=tuple(share for _, _, share in sorted(shares, key=lambda found: found[:2])),
         baseline=_words(watch),
         dropped=dict(dropped),
+        counts=totals.by_rank(watch.groups.names),
+        corrected=_corrected(watch, [share for _, _, share in shares]),
     )
+
+
+def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:
+    """Return shares of exposure corrected for errors of the tags, of all groups."""
+    errors = watch.settings.tag_errors
+    found = {g.group: g.share for g in shares if g.measure == "exposure"}
+    # A group that came after the cap is counted as "other": its share is not known.
+    unknown = set(() if errors is None else errors.groups) - set(watch.groups.names)
+    if errors is None or not watch.totals.n or (unknown and found.get(OTHER)):
+        return {}
+    return dict(sorted(errors.correct(found).items()))
 
 
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
-    rule, test, _, n, evidence = found.raised
-    column = int(watch.tests.columns[test])
+    raised, n = found.raised, found.raised.n
+    column = int(watch.tests.columns[raised.column])
     group, measure = _name(watch, column)
     lower, upper = _interval(found.n, found.total[[column]], watch.settings.confidence_level)
-    share, baseline = float(found.total[column] / found.n), _baselines(watch).get(column, np.nan)
+    share, baseline = float(found.total[column] / found.n), raised.level
+    if baseline is None and found.null is not None:
+        baseline = float(found.null[column] / found.n)
+    elif baseline is None:
+        baseline = _baselines(watch).get(column, math.nan)
     what = f"{_WHAT[watch.settings.measures[measure]]} of {group or 'untagged documents'}"
     where = ", ".join(f"{key} {value}" for key, value in labels.items()) or "all retrievals"
-    happened = "changed" if rule == "change" else "left its baseline"
+    happened = "changed" if raised.rule == "change" else "left its baseline"
+    before = "baseline" if raised.level is None else "level since the change before"
     return Alarm(
-        rule=rule,
+        rule=raised.rule,
         labels=dict(labels),
         by=watch.settings.by,
         group=group,
@@ -126,11 +145,11 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
         share=share,
         lower=float(lower[0]),
         upper=float(upper[0]),
-        baseline=float(baseline),
-        evidence=evidence,
+        baseline=baseline,
+        evidence=raised.evidence,
         at=found.at,
         message=(
-            f"{where}: share of {what} {happened} (baseline {baseline:.3f}) "
+            f"{where}: share of {what} {happened} ({before} {baseline:.3f}) "
             f"at observation {n}; {share:.3f} on average so far"
         ),
     )

@@ -8,11 +8,11 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.exposure import ExposureCounts
 from rag_sourcebias.monitor.label_sets import Key, LabelSets, short_text
 from rag_sourcebias.monitor.label_watch import LabelWatch, Retrieval
+from rag_sourcebias.monitor.losses import Losses
 from rag_sourcebias.monitor.sequential.state import read_state, write_state
 from rag_sourcebias.monitor.skew_settings import SkewSettings
 from rag_sourcebias.monitor.skew_snapshot import alarm_of, snapshot_of
@@ -21,6 +21,7 @@ from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
 __all__ = ["SkewState"]
 
 _KIND = "skew-monitor"
+_VERSION = 2  # 1 had no counts by rank, and changes that did not restart
 
 
 class SkewState:
@@ -29,12 +30,12 @@ class SkewState:
     Parameters
     ----------
     settings : SkewSettings
-    dropped : DroppedEvents
+    losses : Losses
         Counts events that cannot be read.
     """
 
-    def __init__(self, settings: SkewSettings, dropped: DroppedEvents) -> None:
-        self.settings, self._dropped = settings, dropped
+    def __init__(self, settings: SkewSettings, losses: Losses) -> None:
+        self.settings, self._losses = settings, losses
         self._sets = LabelSets(settings.labels, most=settings.max_label_sets)
         self._watches: dict[Key, LabelWatch] = {}
         self._name_of = attrgetter(settings.by)
@@ -51,14 +52,14 @@ class SkewState:
                 item = self._read(key, event, offset + event.monotonic if at is None else at)
                 parts.setdefault(key, []).append(item)
             except Exception as error:  # noqa: BLE001 - a broken event costs itself only
-                self._dropped.add("monitor could not read the event", error=error)
+                self._losses.note("monitor could not read the event", error=error)
         alarms: list[Alarm] = []
         for key, items in parts.items():
             try:
                 watch = self._watches[key]
                 alarms += [alarm_of(watch, dict(key), found) for found in watch.add(items)]
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._dropped.add("monitor failed", n=len(items), error=error)
+                self._losses.note("monitor failed", n=len(items), error=error)
         return alarms
 
     def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
@@ -74,18 +75,17 @@ class SkewState:
             together = event.query_hash if self._key == "query" else event.labels.get(self._key)
         return Retrieval(codes, at, None if together is None else short_text(together))
 
-    def finish(self) -> list[Alarm]:
-        """Test what is still being aggregated."""
+    def close(self, now: float | None = None) -> list[Alarm]:
+        """Test what is being aggregated if its time is over; all of it without a time."""
         return [
             alarm_of(watch, dict(key), found)
             for key, watch in self._watches.items()
-            if watch.last_at is not None
-            for found in watch.finish(watch.last_at)
+            for found in watch.close(now)
         ]
 
     def snapshots(self) -> tuple[MonitorSnapshot, ...]:
         """Return one snapshot for each set of labels, in alphabetical order."""
-        lost = self._dropped.by_reason
+        lost = self._losses.by_reason
         return tuple(
             snapshot_of(w, dict(key), lost)
             for key, w in sorted(self._watches.items(), key=itemgetter(0))
@@ -116,15 +116,15 @@ class SkewState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values."""
-        data = write_state(_KIND, self.settings.to_plain(), {})
+        data = write_state(_KIND, self.settings.to_plain(), {}, version=_VERSION)
         data["state"]["watches"] = [[dict(k), w.to_dict()] for k, w in self._watches.items()]
         return data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], dropped: DroppedEvents) -> SkewState:
+    def from_dict(cls, data: Mapping[str, Any], losses: Losses) -> SkewState:
         """Go on from what :meth:`to_dict` returned; errors as of ``SkewMonitor.from_dict``."""
-        settings, stored = read_state(data, _KIND)
-        state = cls(SkewSettings.from_plain(settings), dropped)
+        settings, stored = read_state(data, _KIND, version=_VERSION)
+        state = cls(SkewSettings.from_plain(settings), losses)
         try:
             for labels, kept in stored["watches"]:
                 key = tuple(labels.items())

@@ -13,6 +13,7 @@ from rag_sourcebias.types.answer_report import (
 )
 from rag_sourcebias.types.answer_texts import AnswerTexts
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.debias import (
     DebiasCandidate,
@@ -46,6 +47,7 @@ from rag_sourcebias.types.judged_parts import (
 )
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.labels import LabelDistributions
+from rag_sourcebias.types.monitor import Alarm, GroupCount, GroupShare, MonitorSnapshot
 from rag_sourcebias.types.pair_checks import PairThresholds
 from rag_sourcebias.types.pair_report import PairCheckConfig, PairReport
 from rag_sourcebias.types.rankings import RankedList, Run
@@ -78,6 +80,7 @@ from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Alarm",
     "AnchorSet",
     "AnswerBias",
     "AnswerBiasReport",
@@ -88,6 +91,7 @@ __all__ = [
     "AnswerTexts",
     "AnsweringSystem",
     "AuditConfig",
+    "CanaryPoint",
     "Corpus",
     "CoveragePoint",
     "DataSummary",
@@ -107,6 +111,8 @@ __all__ = [
     "ExplainReport",
     "ExposureShare",
     "FriedmanTest",
+    "GroupCount",
+    "GroupShare",
     "Interval",
     "JudgeAudit",
     "JudgeItem",
@@ -118,6 +124,7 @@ __all__ = [
     "Judgments",
     "LabelCalibration",
     "LabelDistributions",
+    "MonitorSnapshot",
     "NoninferiorityTest",
     "PairCheckConfig",
     "PairReport",

@@ -118,7 +118,7 @@ class Alarm:
     labels : mapping of str to str
     by : {"source", "style"}
     group, measure : str
-        As in :class:`GroupShare`.
+        As in :class:`GroupShare`; of canary queries a measure such as ``"NDCG@5"``.
     n : int
         Observations up to the alarm.
     share, lower, upper : float
@@ -135,7 +135,7 @@ class Alarm:
     labels: Mapping[str, str]
     by: Literal["source", "style"]
     group: str
-    measure: Measure
+    measure: str
     n: int
     share: float
     lower: float

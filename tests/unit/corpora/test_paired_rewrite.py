@@ -17,7 +17,7 @@ import pytest
 
 from rag_sourcebias.corpora.estimate import estimate_paired_corpus
 from rag_sourcebias.corpora.manifest import read_manifest, source_tag, stem_of
-from rag_sourcebias.corpora.paired import build_paired_corpus
+from rag_sourcebias.corpora.paired import build_paired_corpus, check_paired_folder
 from rag_sourcebias.corpora.prompts import REPHRASE, REWRITE, STYLES
 from rag_sourcebias.errors import DataError, MissingTagsError
 from rag_sourcebias.io.beir import read_beir
@@ -287,6 +287,14 @@ def test_more_models_and_styles_may_be_added_to_a_folder(tmp_path: Path) -> None
     ]
 
 
+def test_where_a_model_runs_is_no_part_of_a_source(tmp_path: Path) -> None:
+    source, out = write_folder(tmp_path / "in", 2), tmp_path / "out"
+    made = build_paired_corpus(source, Writer("local:smollm2"), out)
+    assert [s.source for s in made.manifest.sources] == ["llm:smollm2"]
+    assert [s.model for s in made.manifest.sources] == ["local:smollm2"]
+    assert (out / "corpus" / "smollm2.jsonl").exists()
+
+
 def test_a_folder_made_otherwise_is_not_mixed(tmp_path: Path) -> None:
     source, out = write_folder(tmp_path / "in", 6), tmp_path / "out"
     build_paired_corpus(source, Writer(), out)
@@ -295,6 +303,13 @@ def test_a_folder_made_otherwise_is_not_mixed(tmp_path: Path) -> None:
         build_paired_corpus(source, Writer(), out, temperature=0.5)
     with pytest.raises(DataError, match=r"made from other documents \(6 of 'in'"):
         build_paired_corpus(write_folder(tmp_path / "in2", 8), Writer(), out)
+    check_paired_folder(source, Writer(), out)
+    check_paired_folder(source, Writer(), out, temperature=0.5, model="warm")
+    check_paired_folder(source, Writer(), tmp_path / "new")
+    with pytest.raises(DataError, match=r"'llm:writer' made with temperature 0.0 \(now 0.5\)"):
+        check_paired_folder(source, Writer(), out, temperature=0.5)
+    with pytest.raises(DataError, match="made from other documents"):
+        check_paired_folder(source, Writer(), out, limit=3)
     with pytest.raises(DataError, match="is not empty"):
         build_paired_corpus(source, Writer(), out, resume=False)
     with pytest.raises(DataError, match="the documents themselves"):

@@ -10,18 +10,20 @@ import pytest
 
 pytest.importorskip("opentelemetry.sdk.metrics")
 
-from monitor_states import alarm, share, snapshot
+from monitor_states import alarm, canary, share, snapshot
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import Gauge, InMemoryMetricReader, Sum
 from opentelemetry.sdk.metrics.view import DropAggregation, View
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.readings import METRICS
+from rag_sourcebias.monitor.metrics import METRICS
 from rag_sourcebias.monitor.sinks import Sink
 from rag_sourcebias.types.monitor import MonitorSnapshot
 from rag_sourcebias_integrations.opentelemetry import SkewInstruments
 
 pytestmark = pytest.mark.frameworks
+
+MONITOR = ("part", "monitor")
 
 
 class Monitor:
@@ -65,7 +67,7 @@ def values(reader: InMemoryMetricReader) -> dict[str, dict[tuple, float]]:
 
 
 def test_a_collection(reader: InMemoryMetricReader, provider: MeterProvider) -> None:
-    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"))
+    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"), canary=lambda: [canary()])
     found = values(reader)
     docs = ("collection", "docs")
     human = (("by", "source"), docs, ("group", "human"))
@@ -75,17 +77,24 @@ def test_a_collection(reader: InMemoryMetricReader, provider: MeterProvider) -> 
     assert found["rag_sourcebias.exposure"][("by", "style"), docs, ("group", "news")] == 0.5
     assert found["rag_sourcebias.exposure.baseline"][human] == 0.5
     assert found["rag_sourcebias.top1"] == {human: 0.375}
-    assert found["rag_sourcebias.alarm.active"] == {(docs, ("rule", "baseline")): 1}
-    assert found["rag_sourcebias.dropped_events"] == {(("reason", "queue is full"),): 3}
+    assert found["rag_sourcebias.retrieved_rank"][(*human, ("le", "1.0"))] == 50
+    assert found["rag_sourcebias.retrieved_rank"][(*human, ("le", "+Inf"))] == 200
+    compared = (docs, ("human", "human"), ("llm", "llm:gpt"), ("metric", "NDCG@5"))
+    assert found["rag_sourcebias.relative_delta"] == {compared: -0.5}
+    assert found["rag_sourcebias.alarm.active"] == {
+        (docs, ("rule", "baseline")): 1,
+        (docs, ("rule", "canary")): 1,
+    }
+    assert found["rag_sourcebias.dropped_events"] == {(MONITOR, ("reason", "queue is full")): 3}
 
 
 def test_kinds_and_units(reader: InMemoryMetricReader, provider: MeterProvider) -> None:
-    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"))
+    SkewInstruments(Monitor().snapshot, meter=provider.get_meter("test"), canary=lambda: [canary()])
     found = metrics(reader)
     for metric in METRICS:
         read = found[f"rag_sourcebias.{metric.name}"]
         assert (read.unit, read.description) == (metric.unit, metric.about)
-        if metric.kind == "counter":
+        if metric.kind != "gauge":
             assert isinstance(read.data, Sum)
             assert read.data.is_monotonic
         else:
@@ -140,7 +149,8 @@ def test_a_monitor_that_fails_is_counted(
 
     instruments = SkewInstruments(broken, meter=provider.get_meter("test"))
     found = values(reader)
-    assert found["rag_sourcebias.dropped_events"] == {(("reason", "monitor could not be read"),): 1}
+    reason = ("reason", "monitor could not be read")
+    assert found["rag_sourcebias.dropped_events"] == {(MONITOR, reason): 1}
     assert instruments.dropped.total == 1
     assert "text of a user" not in caplog.text
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("prometheus_client")
 
-from monitor_states import alarm, share, snapshot
+from monitor_states import alarm, canary, share, snapshot
 from prometheus_client import CollectorRegistry, Counter, generate_latest, start_http_server
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.sinks import Sink
-from rag_sourcebias.types.monitor import MonitorSnapshot
+from rag_sourcebias.types.monitor import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias_integrations.prometheus import SkewCollector
 
 pytestmark = pytest.mark.frameworks
@@ -74,7 +74,12 @@ def value(found: Series, name: str, **labels: str) -> float:
 
 
 def test_a_scrape(registry: CollectorRegistry, address: str) -> None:
-    SkewCollector(Monitor().snapshot, registry=registry)
+    SkewCollector(
+        Monitor().snapshot,
+        registry=registry,
+        canary=lambda: [canary()],
+        lost=lambda: {"langchain": {"observer raised": 4}},
+    )
     found = series(scrape(address))
     docs = {"collection": "docs"}
     human = {**docs, "by": "source", "group": "human"}
@@ -89,17 +94,31 @@ def test_a_scrape(registry: CollectorRegistry, address: str) -> None:
     assert value(found, "top1_ratio", **human) == 0.375
     assert value(found, "exposure_ratio", **{**human, "group": "untagged"}) == 0.125
     assert value(found, "exposure_ratio", **docs, by="style", group="news") == 0.5
+    assert value(found, "group_documents_total", **human) == 200
+    limits = ("1.0", "2.0", "3.0", "5.0", "10.0", "20.0", "50.0", "100.0", "+Inf")
+    ranks = [value(found, "retrieved_rank_bucket", **human, le=le) for le in limits]
+    assert ranks == [50, 100, 150, 150, 150, 150, 150, 200, 200]
+    assert value(found, "corrected_share_ratio", **human) == 0.3125
+    compared = {**docs, "metric": "NDCG@5", "human": "human", "llm": "llm:gpt"}
+    assert value(found, "relative_delta_ratio", **compared) == -0.5
+    assert value(found, "relative_delta_lower_ratio", **compared) == -0.75
+    assert value(found, "relative_delta_upper_ratio", **compared) == -0.25
+    assert value(found, "relative_delta_baseline_ratio", **compared) == 0
+    assert value(found, "canary_round_timestamp_seconds", **compared) == 1_790_000_000
+    assert value(found, "canary_failed", **compared) == 2
+    assert value(found, "alarm_active", **docs, rule="canary") == 1
     assert value(found, "alarm_active", **docs, rule="baseline") == 1
     assert value(found, "group_alarm_active", **human, measure="exposure") == 1
     assert value(found, "group_alarm_active", **human, measure="top1") == 0
     assert value(found, "alarms_total", **docs, rule="change") == 0
-    assert value(found, "dropped_events_total", reason="queue is full") == 3
+    assert value(found, "dropped_events_total", part="monitor", reason="queue is full") == 3
+    assert value(found, "dropped_events_total", part="langchain", reason="observer raised") == 4
 
 
 def test_names_and_values_keep_the_rules_of_prometheus(
     registry: CollectorRegistry, address: str
 ) -> None:
-    SkewCollector(Monitor().snapshot, registry=registry)
+    SkewCollector(Monitor().snapshot, registry=registry, canary=lambda: [canary()])
     text = scrape(address)
     for family in text_string_to_metric_families(text):
         assert family.name.startswith("rag_sourcebias_")
@@ -107,10 +126,12 @@ def test_names_and_values_keep_the_rules_of_prometheus(
         for sample in family.samples:
             assert sample.name.endswith("_total") == (family.type == "counter")
             if sample.name.endswith("_ratio"):
-                assert 0 <= sample.value <= 1
+                lowest, highest = (-2, 2) if "relative_delta" in sample.name else (0, 1)
+                assert lowest <= sample.value <= highest
         assert len({tuple(sorted(s.labels)) for s in family.samples}) == 1
     assert {name for _, labels in series(text) for name, _ in labels} == {
-        *("collection", "by", "group", "measure", "rule", "reason")
+        *("collection", "by", "group", "measure", "rule", "part", "reason"),
+        *("le", "metric", "human", "llm"),
     }
 
 
@@ -124,9 +145,24 @@ def test_the_order_of_the_monitor_does_not_matter(registry: CollectorRegistry) -
 
 
 def test_openmetrics_is_valid_too(registry: CollectorRegistry) -> None:
-    SkewCollector(Monitor().snapshot, registry=registry)
-    names = {family.name for family in read_open(open_metrics(registry).decode())}
-    assert {"rag_sourcebias_retrievals", "rag_sourcebias_exposure_ratio"} <= names
+    SkewCollector(Monitor().snapshot, registry=registry, canary=lambda: [canary()])
+    kinds = {family.name: family.type for family in read_open(open_metrics(registry).decode())}
+    assert kinds["rag_sourcebias_retrievals"] == "counter"
+    assert kinds["rag_sourcebias_exposure_ratio"] == "gauge"
+    assert kinds["rag_sourcebias_retrieved_rank"] == "histogram"
+
+
+def test_buckets_rise_from_limit_to_limit(registry: CollectorRegistry) -> None:
+    SkewCollector(lambda: (snapshot(7), snapshot(9, by="style")), registry=registry)
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    ranks = next(f for f in families if f.name == "rag_sourcebias_retrieved_rank")
+    assert ranks.type == "histogram"
+    rows = [ranks.samples[i : i + 9] for i in range(0, len(ranks.samples), 9)]
+    assert len(rows) == 4
+    for row in rows:
+        assert len({tuple(sorted({**s.labels, "le": ""}.items())) for s in row}) == 1
+        assert [float(s.labels["le"]) for s in row] == [*RANK_LIMITS, float("inf")]
+        assert [s.value for s in row] == sorted(s.value for s in row)
 
 
 def test_counters_rise_and_nothing_counts_twice(registry: CollectorRegistry, address: str) -> None:
@@ -169,7 +205,10 @@ def test_a_monitor_that_fails_leaves_the_other_metrics_alone(
     text = scrape(address)
     found = series(text)
     assert found["app_requests_total", ()] == 1
-    assert value(found, "dropped_events_total", reason="monitor could not be read") == 1
+    assert (
+        value(found, "dropped_events_total", part="monitor", reason="monitor could not be read")
+        == 1
+    )
     assert "text of a user" not in text
     assert collector.dropped.total == 1
 

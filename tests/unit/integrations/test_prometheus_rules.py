@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("prometheus_client")
 
-from monitor_states import snapshot
+from monitor_states import canary, snapshot
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -31,7 +31,7 @@ OF_THE_SCRAPER = {"job", "instance", "pod"}
 def scraped() -> dict[str, set[str]]:
     """Label names of every series of a scrape."""
     registry = CollectorRegistry()
-    SkewCollector(lambda: (snapshot(),), registry=registry)
+    SkewCollector(lambda: (snapshot(),), registry=registry, canary=lambda: (canary(),))
     families = text_string_to_metric_families(generate_latest(registry).decode())
     return {s.name: set(s.labels) for family in families for s in family.samples}
 
@@ -124,15 +124,89 @@ def test_every_metric_is_shown_or_alarmed_about() -> None:
     assert shown == set(scraped())
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(
+        ["promtool", *arguments], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool (Debian package prometheus) is not on PATH"
+)
+
+
+@needs_promtool
 def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     path = tmp_path / ALERTS
     path.write_text(read_rules(ALERTS), encoding="utf-8")
+    promtool("check", "rules", str(path))
+
+
+@needs_promtool
+def test_alerts_and_panels_say_what_series_hold(tmp_path: Path) -> None:
+    """As promtool evaluates them over series of an hour, and of two days."""
+    (tmp_path / ALERTS).write_text(read_rules(ALERTS), encoding="utf-8")
+    ranks = 'rag_sourcebias_retrieved_rank_bucket{collection="docs",by="source"'
+    where = 'collection="docs",metric="NDCG@5",human="human",llm="llm:gpt"'
+    series = {
+        f'{ranks},group="human",le="1.0"}}': "0+10x100",
+        f'{ranks},group="human",le="2.0"}}': "0+50x100",
+        f'{ranks},group="human",le="+Inf"}}': "0+100x100",
+        f'{ranks},group="llm:gpt",le="1.0"}}': "0+30x100",
+        f'{ranks},group="llm:gpt",le="+Inf"}}': "0+30x100",
+        'rag_sourcebias_alarm_active{collection="docs",rule="canary"}': "0x5 1x10",
+        f"rag_sourcebias_canary_round_timestamp_seconds{{{where}}}": "0x2900",
+        'rag_sourcebias_dropped_events_total{job="a",part="log",reason="log is full"}': "0+60x100",
+        'rag_sourcebias_retrievals_total{collection="docs"}': "0+1x100 _x2900",
+    }
+    panels = {panel["title"]: panel["targets"][0]["expr"] for panel in dashboard()["panels"]}
+    human, gpt = ('{collection="docs",group="' + name + '"}' for name in ("human", "llm:gpt"))
+    shown = {
+        "Share of first ranks, over 15 minutes": {human: 0.25, gpt: 0.75},
+        "Median rank": {human: 2, gpt: 0.5},
+    }
+    fire = {
+        ("RagCanaryOffReference", 4): 0,
+        ("RagCanaryOffReference", 8): 1,
+        ("RagCanaryStale", 2870): 0,
+        ("RagCanaryStale", 2890): 1,
+        ("RagSkewMonitorDropsEvents", 5): 0,
+        ("RagSkewMonitorDropsEvents", 30): 1,
+        ("RagSkewMonitorMissing", 90): 0,
+        ("RagSkewMonitorMissing", 180): 1,
+    }
+    variables = {"$collection": ".*", "$by": "source", "$group": "human|llm:gpt"}
+    expressions = []
+    for title, samples in shown.items():
+        text = panels[title]
+        for name, value in variables.items():
+            text = text.replace(name, value)
+        found = [{"labels": labels, "value": value} for labels, value in samples.items()]
+        expressions.append({"expr": text, "eval_time": "60m", "exp_samples": found})
+    for (alert, minute), n in fire.items():
+        text = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
+        samples = [{"labels": "{}", "value": n}]
+        expressions.append({"expr": text, "eval_time": f"{minute}m", "exp_samples": samples})
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": s, "values": v} for s, v in series.items()],
+        "promql_expr_test": expressions,
+    }
+    whole = {"rule_files": [ALERTS], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    promtool("test", "rules", str(tmp_path / "test.yml"))
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_a_scrape() -> None:
+    registry = CollectorRegistry()
+    SkewCollector(lambda: (snapshot(),), registry=registry, canary=lambda: (canary(),))
     done = subprocess.run(
-        ["promtool", "check", "rules", str(path)],
+        ["promtool", "check", "metrics"],
+        input=generate_latest(registry),
         check=False,
         capture_output=True,
-        text=True,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -18,7 +18,7 @@ from rag_sourcebias.instrument import ExposureObserver, Recorder, RetrievalEvent
 from rag_sourcebias.instrument.events import event_of
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.read_rollups import Rollups, read_rollups
-from rag_sourcebias.monitor.log.reading import iter_events, read_events, summary
+from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events
 from rag_sourcebias.types import DocTags, RankedList
 
 NOON = 1_800_000_000.0 - 1_800_000_000.0 % 3_600
@@ -155,10 +155,10 @@ def test_an_event_is_in_the_file_after_the_flush_time(tmp_path: Path) -> None:
         log.observe(plain())
         deadline = threading.Event()
         for _ in range(100):
-            if summary(log.path).n_written:
+            if log_summary(log.path).n_written:
                 break
             deadline.wait(0.05)
-        assert summary(log.path).n_written == 1
+        assert log_summary(log.path).n_written == 1
 
 
 def test_a_recorder_writes_into_a_log(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_log_is_continued(tmp_path: Path) -> None:
     read = read_events(path)
     assert read.numbers.tolist() == [1, 2, 3]
     assert [read.labels[c]["run"] for c in read.label_codes] == ["0", "1", "2"]
-    assert len(summary(path).tags) == 3  # and ("other", "other")
+    assert len(log_summary(path).tags) == 3  # and ("other", "other")
 
 
 def test_sampled_totals_are_unbiased(tmp_path: Path) -> None:

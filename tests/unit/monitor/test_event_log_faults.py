@@ -17,7 +17,7 @@ from rag_sourcebias.instrument import RetrievalEvent
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.migrate import upgrade
 from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import read_events, summary
+from rag_sourcebias.monitor.log.reading import log_summary, read_events
 from rag_sourcebias.types import DocTags, RankedList
 
 START = """
@@ -120,7 +120,7 @@ def run(script: str, *arguments: object) -> subprocess.Popen[str]:
 def is_sound(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert read_rollups(path).kept.sum() == summary(path).n_written
+    assert read_rollups(path).kept.sum() == log_summary(path).n_written
 
 
 def test_a_killed_process_loses_the_unflushed_batch_and_damages_nothing(tmp_path: Path) -> None:
@@ -151,14 +151,14 @@ def test_a_full_disk_drops_what_does_not_fit_the_buffer(tmp_path: Path) -> None:
     is_sound(path)
     ids = [int(i, 16) for i in read_events(path).query_ids]
     assert ids == [*range(150), 550]
-    assert summary(path).dropped == {"log is not written fast enough": 400}
+    assert log_summary(path).dropped == {"log is not written fast enough": 400}
 
 
 def test_what_waits_is_written_when_the_interpreter_ends(tmp_path: Path) -> None:
     script = "EventLog(sys.argv[1], flush_seconds=30).observe(event(0))"  # held by nobody
     with run(script, tmp_path / "log.db") as process:
         assert process.wait(60) == 0
-    assert summary(tmp_path / "log.db").n_written == 1
+    assert log_summary(tmp_path / "log.db").n_written == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
@@ -177,7 +177,7 @@ def test_a_child_forked_while_a_batch_is_written_drops_and_counts(tmp_path: Path
     with run(FORKED_WHILE_WRITING, tmp_path / "log.db") as process:
         assert process.wait(60) == 0
     is_sound(tmp_path / "log.db")
-    assert summary(tmp_path / "log.db").n_written == 1
+    assert log_summary(tmp_path / "log.db").n_written == 1
 
 
 def test_two_processes_write_while_another_reads(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_locked_log_keeps_the_application_going(tmp_path: Path) -> None:
     assert log.flush(30)
     assert log.dropped.by_reason == {"log is not written fast enough": 40}
     assert log.close()
-    assert summary(path).n_written == 60
+    assert log_summary(path).n_written == 60
     is_sound(path)
 
 
@@ -227,7 +227,7 @@ def test_closing_a_locked_log_counts_what_is_lost(tmp_path: Path) -> None:
     assert log.dropped.by_reason == {"log was closed before it could be written": 7}
     log.observe(plain())
     assert log.dropped.by_reason["log is closed"] == 1
-    assert summary(path).n_written == 0
+    assert log_summary(path).n_written == 0
 
 
 def test_a_log_that_was_removed_is_begun_again(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_log_that_was_removed_is_begun_again(tmp_path: Path) -> None:
         assert log.flush(30)
         path.unlink()
         log.observe(plain())
-    assert summary(path).n_written == 1
+    assert log_summary(path).n_written == 1
     is_sound(path)
 
 
@@ -288,7 +288,7 @@ def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
     read = read_events(path)
     assert np.diff(read.offsets).tolist() == [2, 2, 2, 2, 2, 3, 1_000, 2]
     assert read.doc_ids[10:13].tolist() == ["", "7", "?"]
-    assert summary(path).dropped == {"event could not be encoded": 4}
+    assert log_summary(path).dropped == {"event could not be encoded": 4}
     is_sound(path)
 
 
@@ -316,7 +316,7 @@ def test_poison_counts_once_however_often_the_batch_is_tried(tmp_path: Path) -> 
         assert log.flush(30)
     assert log.close()
     assert log.dropped.by_reason == {"event could not be encoded": 1}
-    assert summary(log.path).n_written == 2
+    assert log_summary(log.path).n_written == 2
 
 
 def test_tags_and_labels_beyond_the_cap_are_other(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_tags_and_labels_beyond_the_cap_are_other(tmp_path: Path) -> None:
         for i in range(500):
             tags = (DocTags(source="human", style=f"s{i}"), DocTags(source=f"m{i}"))
             log.observe(plain(tags=tags, labels={"user": f"u{i}"}))
-    found = summary(path)
+    found = log_summary(path)
     assert found.labels == ({"other": "other"}, {"user": "u0"}, {"user": "u1"})
     rollups = read_rollups(path)
     totals = dict(zip(rollups.groups, rollups.documents.sum(axis=0), strict=True))
@@ -364,7 +364,7 @@ def test_an_older_log_is_migrated_after_a_copy(tmp_path: Path) -> None:
             upgrade(database, path, target=3, steps={1: step, 2: broken})
         with pytest.raises(UnsupportedVersionError, match="version 2, which this release cannot"):
             upgrade(database, path, target=3, steps={1: step})
-        assert summary(path).n_written == 1  # as it was
+        assert log_summary(path).n_written == 1  # as it was
         copy = upgrade(database, path, target=2, steps={1: step})
         assert upgrade(database, path, target=2, steps={1: step}) is None
         assert database.execute("SELECT n, note FROM segments").fetchall() == [(1, None)]

@@ -14,7 +14,7 @@ from rag_sourcebias.instrument import RetrievalEvent
 from rag_sourcebias.monitor.log.archive import archive_segments, write_parquet
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import read_events, summary
+from rag_sourcebias.monitor.log.reading import log_summary, read_events
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.types import DocTags, RankedList
 
@@ -31,10 +31,10 @@ def event(i: int, n: int = 3) -> RetrievalEvent:
 
 def wait_until(path: Path, n_kept: int) -> None:
     for _ in range(200):
-        if summary(path).n_kept == n_kept:
+        if log_summary(path).n_kept == n_kept:
             return
         time.sleep(0.02)
-    raise AssertionError(f"{summary(path).n_kept} retrievals are left, not {n_kept}")
+    raise AssertionError(f"{log_summary(path).n_kept} retrievals are left, not {n_kept}")
 
 
 def test_the_oldest_go_when_the_log_grows_too_large(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_oldest_go_when_the_log_grows_too_large(tmp_path: Path) -> None:
                 log.record(event(i), at=MIDNIGHT + i)
             assert log.flush(30)
     assert path.stat().st_size < 1_400_000  # what came last is written before old ones go
-    found = summary(path)
+    found = log_summary(path)
     assert found.n_written == 20_000
     assert 2_000 < found.n_kept < 20_000
     read = read_events(path)
@@ -157,7 +157,7 @@ def test_an_archive_that_cannot_be_written_keeps_the_log(tmp_path: Path) -> None
         time.sleep(0.2)
         log.record(event(2), at=later)
         assert log.flush(30)
-    assert summary(path).n_kept == 3
+    assert log_summary(path).n_kept == 3
     assert log.dropped.total == 0
 
 

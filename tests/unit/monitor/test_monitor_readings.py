@@ -6,12 +6,14 @@ import math
 import threading
 
 import pytest
-from monitor_states import alarm, share, snapshot
+from monitor_states import alarm, canary, share, snapshot
 
+from rag_sourcebias.monitor.metrics import METRICS
 from rag_sourcebias.monitor.reader import MonitorReader
-from rag_sourcebias.monitor.readings import METRICS, label_values, read_snapshots
+from rag_sourcebias.monitor.readings import label_values, read_snapshots
 
 DOCS = (("collection", "docs"),)
+MONITOR = ("part", "monitor")
 
 
 def test_every_value_of_a_snapshot() -> None:
@@ -38,14 +40,14 @@ def test_every_value_of_a_snapshot() -> None:
         (by, *DOCS, ("group", "human"), ("measure", "top1")): 0.0,
     }
     assert read["alarm.active"] == {(*DOCS, ("rule", "baseline")): 1.0}
-    assert read["dropped_events"] == {(("reason", "queue is full"),): 3.0}
+    assert read["dropped_events"] == {(MONITOR, ("reason", "queue is full")): 3.0}
 
 
 def test_a_retrieval_watched_by_source_and_by_style_counts_once() -> None:
     quiet = (share("news", 0.5, baseline=0.5),)
     read = read_snapshots([snapshot(100), snapshot(90, by="style", groups=quiet)])
     assert read["retrievals"] == {DOCS: 100.0}
-    assert read["dropped_events"] == {(("reason", "queue is full"),): 3.0}
+    assert read["dropped_events"] == {(MONITOR, ("reason", "queue is full")): 3.0}
     assert read["alarm.active"] == {(*DOCS, ("rule", "baseline")): 1.0}
     assert (("by", "style"), *DOCS, ("group", "news")) in read["exposure"]
     assert len(read["exposure"]) == 4
@@ -71,12 +73,59 @@ def test_labels_that_only_some_have_are_empty_elsewhere() -> None:
 def test_what_is_not_known_yet_is_left_out() -> None:
     nan = math.nan
     young = share("human", nan, lower=nan, upper=nan)
-    read = read_snapshots([snapshot(0, groups=(young,), dropped={})])
+    read = read_snapshots(
+        [snapshot(0, groups=(young,), dropped={}, counts=(), corrected={"human": nan})]
+    )
     assert read["retrievals"] == {DOCS: 0.0}
     assert {name for name, values in read.items() if values} == {
         "retrievals",
         "empty_retrievals",
         "retrieved_documents",
+    }
+
+
+def test_counts_and_corrected_shares_of_groups() -> None:
+    read = read_snapshots([snapshot()])
+    of = {name: (("by", "source"), *DOCS, ("group", name)) for name in ("human", "untagged")}
+    assert read["group_documents"] == {of["human"]: 200.0, of["untagged"]: 100.0}
+    found = {at[3][1]: n for at, n in read["retrieved_rank"].items() if at[:3] == of["human"]}
+    assert found == {
+        "1.0": 50,
+        "2.0": 100,
+        "3.0": 150,
+        "5.0": 150,
+        "10.0": 150,
+        "20.0": 150,
+        "50.0": 150,
+        "100.0": 200,
+        "+Inf": 200,
+    }
+    assert len(read["retrieved_rank"]) == 18
+    gpt = (("by", "source"), *DOCS, ("group", "llm:gpt"))
+    assert read["corrected_share"] == {of["human"]: 0.3125, gpt: 0.6875}
+
+
+def test_the_latest_canary_point_of_each_comparison() -> None:
+    points = [
+        canary(at=3.0, relative_delta=-10.0, alarm=False),
+        canary(at=1.0),
+        canary(at=2.0, measure="NDCG@1", relative_delta=None, failed=20, alarm=False),
+        canary(at=2.0, llm="llm:other"),
+    ]
+    read = read_snapshots([snapshot(labels={"tenant": "a"})], canary=points)
+    base = (*DOCS, ("human", "human"))
+    ndcg5 = (*base, ("llm", "llm:gpt"), ("metric", "NDCG@5"), ("tenant", ""))
+    ndcg1 = (*base, ("llm", "llm:gpt"), ("metric", "NDCG@1"), ("tenant", ""))
+    other = (*base, ("llm", "llm:other"), ("metric", "NDCG@5"), ("tenant", ""))
+    assert read["relative_delta"] == {ndcg5: -0.1, other: -0.5}
+    assert read["relative_delta.lower"] == {ndcg5: -0.75, other: -0.75}
+    assert read["relative_delta.upper"] == {ndcg5: -0.25, other: -0.25}
+    assert read["relative_delta.baseline"] == {ndcg5: 0, ndcg1: 0, other: 0}
+    assert read["canary_round.timestamp"] == {ndcg5: 3, ndcg1: 2, other: 2}
+    assert read["canary_failed"] == {ndcg5: 2, ndcg1: 20, other: 2}
+    assert read["alarm.active"] == {
+        (("collection", "docs"), ("rule", "canary"), ("tenant", "")): 1.0,
+        (("collection", ""), ("rule", "baseline"), ("tenant", "a")): 1.0,
     }
 
 
@@ -144,5 +193,31 @@ def test_a_monitor_that_fails_is_counted() -> None:
     reader = MonitorReader(broken)
     reader.read()
     read = reader.read()
-    assert read["dropped_events"] == {(("reason", "monitor could not be read"),): 2.0}
+    assert read["dropped_events"] == {(MONITOR, ("reason", "monitor could not be read")): 2.0}
     assert not read["retrievals"]
+
+
+def test_what_other_parts_lost() -> None:
+    reader = MonitorReader(lambda: [snapshot()], lost=lambda: {"log": {"log is full": 7}})
+    assert reader.read()["dropped_events"] == {
+        (("part", "log"), ("reason", "log is full")): 7.0,
+        (MONITOR, ("reason", "queue is full")): 3.0,
+    }
+
+
+@pytest.mark.parametrize("broken", [1, [None], [canary(labels={"a": "b"}), object()]])
+def test_what_is_broken_costs_nothing_else(broken: object) -> None:
+    reader = MonitorReader(
+        lambda: [snapshot()],
+        canary=lambda: broken,  # type: ignore[arg-type,return-value]
+        lost=lambda: {"log": broken},  # type: ignore[dict-item]
+    )
+    read = reader.read()
+    assert read["retrievals"] == {DOCS: 100.0}
+    assert not read["relative_delta"]
+    assert reader.dropped.by_reason == {
+        "canary points could not be read": 1,
+        "lost events could not be read": 1,
+    }
+    reasons = {at[1][1] for at in read["dropped_events"]}
+    assert reasons == {"queue is full", *reader.dropped.by_reason}

@@ -33,8 +33,9 @@ def test_a_state_is_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
             "INFO",
             "retrieval skew by source: 100 retrieval(s), 1000 document(s), 10 empty, 3 event(s) "
             "dropped (collection=docs): untagged exposure 0.125 [0.075, 0.175]; human exposure "
-            "0.250 [0.200, 0.300], baseline 0.500, ALARM; llm:gpt exposure 0.625 [0.575, 0.675], "
-            "baseline 0.500; human share of first ranks 0.375 [0.325, 0.425], baseline 0.500",
+            "0.250 [0.200, 0.300], corrected for tag errors 0.312, baseline 0.500, ALARM; llm:gpt "
+            "exposure 0.625 [0.575, 0.675], corrected for tag errors 0.688, baseline 0.500; human "
+            "share of first ranks 0.375 [0.325, 0.425], baseline 0.500",
         ),
         (
             "INFO",

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from monitor_streams import DOCS, HALF, event, group, mixed, stream, watched
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument import ExposureObserver, RetrievalEvent
+from rag_sourcebias.instrument import ExposureObserver
 from rag_sourcebias.monitor.aggregate import Aggregation
 from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare, ReferenceWindow
 from rag_sourcebias.monitor.corpus_share import corpus_share
@@ -23,56 +24,8 @@ from rag_sourcebias.monitor.sequential.betting import BettingTest
 from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 from rag_sourcebias.protocols import Observer
 from rag_sourcebias.tagging.memory_store import MemoryTagStore
-from rag_sourcebias.types import DocTags, RankedList, TagTable
-from rag_sourcebias.types.monitor import Alarm, GroupShare, MonitorSnapshot
-
-TAGS = {name: DocTags(source=name) for name in ("human", "llm:a", "llm:b", "x", "y", "z")}
-HALF = CorpusShare({"human": 0.5, "llm:a": 0.5})
-DOCS = {"collection": "docs"}
-
-
-def event(*sources: str | None, query: str = "", at: float = 0.0, **labels: str) -> RetrievalEvent:
-    return RetrievalEvent(
-        ranked=RankedList(query_id=query, doc_ids=tuple(f"d{i}" for i in range(len(sources)))),
-        tags=tuple(DocTags() if s is None else TAGS[s] for s in sources),
-        labels=labels or DOCS,
-        monotonic=at,
-    )
-
-
-def stream(seed: int, n: int, *, share: float = 0.5) -> list[RetrievalEvent]:
-    """Five documents each, human with this probability."""
-    draws = np.random.default_rng(seed).random((n, 5)) < share
-    return [FIVE[code] for code in (draws @ (1 << np.arange(5))).tolist()]
-
-
-def mixed(seed: int, n: int) -> list[RetrievalEvent]:
-    """Retrievals of all lengths, untagged documents and two collections."""
-    rng = np.random.default_rng(seed)
-    names = ("human", "llm:a", "llm:b", None)
-    return [
-        event(
-            *(names[c] for c in rng.integers(0, 4, size=rng.integers(0, 12))),
-            at=float(i),
-            collection="ab"[rng.integers(2)],
-        )
-        for i in range(n)
-    ]
-
-
-FIVE = [event(*("human" if c >> i & 1 else "llm:a" for i in range(5))) for c in range(32)]
-
-
-def watched(events: list[RetrievalEvent], **settings: Any) -> SkewMonitor:
-    monitor = SkewMonitor(clock=lambda: 0.0, **settings)
-    for i, one in enumerate(events):
-        monitor.record(one, at=float(i))
-    return monitor
-
-
-def group(snapshot: MonitorSnapshot, name: str, measure: str = "exposure") -> GroupShare:
-    (found,) = (g for g in snapshot.groups if (g.group, g.measure) == (name, measure))
-    return found
+from rag_sourcebias.types import DocTags, TagTable
+from rag_sourcebias.types.monitor import Alarm
 
 
 def test_counts_are_those_of_an_exposure_observer() -> None:
@@ -114,8 +67,19 @@ def test_shares_and_evidence_are_those_of_a_test_on_hand_made_rows() -> None:
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "corpus": {"baseline": CorpusShare({"human": 0.6, "llm:a": 0.1}), "change_run_length": 50.0},
+    "corpus": {
+        "baseline": CorpusShare({"human": 0.6, "llm:a": 0.1}),
+        "change_run_length": 50.0,
+        "change_window": 20,
+    },
     "pool": {"baseline": PoolShare(3)},
+    "pool, changes": {
+        "baseline": PoolShare(2),
+        "groups": ("human", ""),
+        "measures": ("exposure",),
+        "change_run_length": 3.0,
+        "change_window": 7,
+    },
     "reference": {"baseline": ReferenceWindow(40), "groups": ("human", "llm:a")},
     "sessions": {"baseline": HALF, "aggregate": Aggregation(key="collection", max_events=5)},
 }
@@ -150,17 +114,17 @@ def test_a_restart_changes_nothing(name: str, cut: int) -> None:
     for i, one in enumerate(events[cut:], cut):
         after.record(one, at=float(i))
     assert plain(after) == plain(whole)
-    assert len(before.alarms) + len(after.alarms) == len(whole.alarms)
-    assert after.inline == whole.inline == (name in ("corpus", "pool"))
+    assert after.alarms == whole.alarms  # those before the restart are kept
+    assert after.inline == whole.inline == (name == "pool")
 
 
 def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
     false_alarms = 0
-    for seed in range(60):
+    for seed in range(30):
         null = SkewMonitor(baseline=HALF)
         null.observe_many(stream(100 + seed, 2_000))
         false_alarms += bool(null.alarms)
-    assert false_alarms <= 3
+    assert false_alarms <= 2
     for seed in range(5):
         shifted = SkewMonitor(baseline=HALF)
         shifted.observe_many(stream(seed, 2_000, share=0.6))
@@ -197,18 +161,6 @@ def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
     assert monitor.snapshot() == ()
     monitor.observe_many([event("human")] * 300)
     assert len(monitor.alarms) == len(told) == 2
-
-
-def test_a_change_after_a_quiet_time_is_seen_again_and_again() -> None:
-    monitor = SkewMonitor(baseline=HALF, change_run_length=2_000)
-    monitor.observe_many(stream(5, 1_500))
-    assert [a for a in monitor.alarms if a.rule == "change"] == []
-    monitor.observe_many(stream(6, 600, share=0.8))
-    changes = [
-        a for a in monitor.alarms if (a.rule, a.group, a.measure) == ("change", "human", "exposure")
-    ]
-    assert 1_500 < changes[0].n < 1_600
-    assert len(changes) > 1
 
 
 def test_the_pool_of_a_query_is_its_own_baseline() -> None:
@@ -307,6 +259,9 @@ def test_totals_are_exact_under_threads_and_asyncio() -> None:
     assert snapshot.n_retrievals == snapshot.n_observations == 8 * 1_600
     assert snapshot.n_documents == 5 * 8 * 1_600
     assert monitor.counts(DOCS).groups["human"].first == 8 * sum(firsts)
+    human = next(count for count in snapshot.counts if count.group == "human")
+    assert human.ranks[0] == 8 * sum(firsts)
+    assert sum(count.ranks[-1] for count in snapshot.counts) == snapshot.n_documents
     assert monitor.dropped.total == 0
 
 

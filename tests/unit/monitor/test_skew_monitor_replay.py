@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
+import math
 import os
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.instrument import ExposureObserver, RetrievalEvent
 from rag_sourcebias.measures.exposure import exposure
 from rag_sourcebias.monitor.baselines import CorpusShare
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.replay import replay
 from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 from rag_sourcebias.types import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.types.monitor import RANK_LIMITS, MonitorSnapshot
 
 NAMES = ("human", "llm:a", None)
 
@@ -52,6 +56,50 @@ def check_against_offline(run: Run, tags: TagTable) -> None:
     shares = {g.group: g.share for g in snapshot.groups if g.measure == "exposure"}
     expected = dict(zip(found.sources, found.shares.mean(axis=1), strict=True))
     assert shares == pytest.approx({name: share for name, share in expected.items() if share > 0})
+    check_counts(run, tags, monitor, snapshot)
+
+
+def check_counts(run: Run, tags: TagTable, monitor: SkewMonitor, snapshot: MonitorSnapshot) -> None:
+    """Counts and shares of first ranks by their definitions, and those of an observer."""
+    documents: dict[str, int] = {}
+    first: dict[str, int] = {}
+    weight: dict[str, float] = {}
+    ranks: dict[str, list[int]] = {}
+    for start, stop in zip(run.offsets, run.offsets[1:], strict=False):
+        for rank, code in enumerate(run.doc_codes[start:stop], 1):
+            name = tags.get(run.doc_ids[code]).source or ""
+            documents[name] = documents.get(name, 0) + 1
+            first[name] = first.get(name, 0) + (rank == 1)
+            weight[name] = weight.get(name, 0.0) + 1 / math.log2(rank + 1)
+            counts = ranks.setdefault(name, [0] * len(RANK_LIMITS))
+            ranks[name] = [
+                n + (rank <= limit) for n, limit in zip(counts, RANK_LIMITS, strict=True)
+            ]
+    found = monitor.counts(snapshot.labels)
+    assert {name: g.documents for name, g in found.groups.items()} == documents
+    assert {name: g.first for name, g in found.groups.items()} == first
+    assert {name: g.exposure for name, g in found.groups.items()} == pytest.approx(weight)
+    assert {c.group: (c.documents, list(c.ranks)) for c in snapshot.counts} == {
+        name: (n, ranks[name]) for name, n in documents.items()
+    }
+    answered = snapshot.n_retrievals - snapshot.n_empty
+    shares = {g.group: g.share for g in snapshot.groups if g.measure == "first"}
+    assert shares == pytest.approx({name: n / answered for name, n in first.items()})
+    observer = ExposureObserver()
+    observe_run(run, tags, observer)
+    seen = observer.counts()
+    assert (seen.n_retrievals, seen.n_empty) == (found.n_retrievals, found.n_empty)
+    assert {n: (g.documents, g.first) for n, g in seen.groups.items()} == {
+        n: (g.documents, g.first) for n, g in found.groups.items()
+    }
+    assert seen.shares() == pytest.approx(found.shares())
+
+
+def observe_run(run: Run, tags: TagTable, observer: ExposureObserver) -> None:
+    for start, stop in zip(run.offsets, run.offsets[1:], strict=False):
+        ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
+        ranked = RankedList(query_id="q", doc_ids=ids)
+        observer.observe(RetrievalEvent(ranked=ranked, tags=tuple(map(tags.get, ids))))
 
 
 def test_a_run_gives_the_totals_of_the_offline_measure() -> None:
@@ -116,7 +164,7 @@ def test_real_runs_give_the_totals_of_the_offline_measure(year: str) -> None:
         for row in csv.DictReader(lines, delimiter="\t"):
             runs.setdefault(row["system"], []).append((row["qid"], row["docid"]))
     assert len(runs) > 30
-    for name, rows in list(runs.items())[:10]:
+    for name, rows in list(runs.items())[::4]:
         queries, query_codes = np.unique([q for q, _ in rows], return_inverse=True)
         docs, doc_codes = np.unique([d for _, d in rows], return_inverse=True)
         run = Run.from_arrays(
@@ -127,3 +175,43 @@ def test_real_runs_give_the_totals_of_the_offline_measure(year: str) -> None:
             name=name,
         )
         check_against_offline(run, tagged(run.doc_ids))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("setting", ["popqa__formality", "entity__readability"])
+def test_rewritten_queries_give_the_totals_of_the_offline_measure(setting: str) -> None:
+    """Passages with and without an answer, for queries as asked and in another style."""
+    root = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if root is None:
+        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
+    answered = {}
+    both = SkewMonitor(labels=("queries",))
+    for form in ("original", "modified"):
+        (path,) = (Path(root) / "out_of_style").glob(f"retrieval_outputs__{setting}__{form}_*")
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows = list(map(json.loads, lines))
+        run, tags = with_answers(rows, name=form)
+        assert len(run.query_ids) == 1_000
+        check_against_offline(run, tags)
+        replay(run, both, tags=tags, labels={"queries": form})
+        answered[form] = sum(p["hasanswer"] for row in rows for p in row["ctxs"][:5])
+    found = {s.labels["queries"]: {c.group: c for c in s.counts} for s in both.snapshot()}
+    for form, n in answered.items():
+        assert found[form]["answer"].ranks[RANK_LIMITS.index(5)] == n
+    assert answered["modified"] < answered["original"]  # as published: rewriting costs recall
+
+
+def with_answers(rows: list[dict[str, Any]], *, name: str) -> tuple[Run, TagTable]:
+    """Each passage of a query is a document of its own: whether it answers depends on both."""
+    kept = [row["ctxs"][:5] for row in rows]
+    doc_ids = [f"{i} {p['id']}" for i, passages in enumerate(kept) for p in passages]
+    run = Run.from_arrays(
+        query_ids=[str(i) for i in range(len(rows))],
+        query_codes=np.repeat(np.arange(len(rows)), [len(passages) for passages in kept]),
+        doc_codes=np.arange(len(doc_ids)),
+        doc_ids=doc_ids,
+        name=name,
+    )
+    sources = ["answer" if p["hasanswer"] else "no answer" for passages in kept for p in passages]
+    tagged_rows = [(d, DocTags(source=s)) for d, s in zip(doc_ids, sources, strict=True)]
+    return run, TagTable.from_tags(tagged_rows)

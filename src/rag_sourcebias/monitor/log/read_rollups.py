@@ -14,7 +14,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.log.reading import labels_of, microseconds, tags_of
 from rag_sourcebias.monitor.log.schema import WIDTHS, reading
 
-__all__ = ["Rollups", "read_rollups"]
+__all__ = ["Rollups", "read_rollups", "rollup_extent"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,6 +115,34 @@ def read_rollups(
         )
         names = [tag[by == "style"] or "" for tag in tags_of(database)]
     return _table(cells, traffic, names)
+
+
+def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
+    """Return the time that rollups cover, by their width in seconds.
+
+    Returns
+    -------
+    dict of int to (int, int)
+        Start of the first, and end of the last, in seconds since 1970; empty for an empty log.
+
+    Raises
+    ------
+    DataError, UnsupportedVersionError
+        As :func:`read_rollups`.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    with reading(path) as database:
+        database.execute("BEGIN")
+        for width in WIDTHS:
+            ends = [
+                database.execute(
+                    f"SELECT {end}(start) FROM traffic WHERE width = ?", (width,)
+                ).fetchone()[0]
+                for end in ("min", "max")
+            ]
+            if None not in ends:
+                found[width] = (ends[0], ends[1] + width)
+    return found
 
 
 def _table(

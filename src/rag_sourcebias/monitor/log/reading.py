@@ -19,14 +19,19 @@ __all__ = [
     "LogSummary",
     "iter_events",
     "labels_of",
+    "log_summary",
     "microseconds",
     "read_events",
-    "summary",
     "tags_of",
 ]
 
 _SEGMENTS = (
     "SELECT * FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
+)
+_ENDS = (
+    "SELECT (SELECT first FROM segments ORDER BY first LIMIT 1), "
+    "(SELECT since FROM segments ORDER BY first LIMIT 1), "
+    "(SELECT until FROM segments ORDER BY first DESC LIMIT 1)"
 )
 _AT_ONCE = 16  # segments; a longer read would keep the write-ahead file from being emptied
 
@@ -56,7 +61,7 @@ class LogSummary:
     tags: tuple[tuple[str | None, str | None], ...]
 
 
-def summary(path: str | Path) -> LogSummary:
+def log_summary(path: str | Path) -> LogSummary:
     """Return what a log holds.
 
     Raises
@@ -67,13 +72,15 @@ def summary(path: str | Path) -> LogSummary:
         If it has another version than this release writes.
     """
     with reading(path) as database:
+        database.execute("BEGIN")  # all tables at one moment
         state = dict(database.execute("SELECT name, value FROM state"))
-        kept, since, until = database.execute(
-            "SELECT sum(n), min(since), max(until) FROM segments"
-        ).fetchone()
+        # Retention takes the oldest only, and times never fall: both ends tell everything, however
+        # many segments lie between.
+        first, since, until = database.execute(_ENDS).fetchone()
+        following = state.get("next", 1)
         return LogSummary(
-            n_written=state.get("next", 1) - 1,
-            n_kept=kept or 0,
+            n_written=following - 1,
+            n_kept=0 if first is None else following - first,
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),

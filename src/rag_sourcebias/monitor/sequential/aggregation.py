@@ -11,38 +11,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.sequential.bucket import Bucket, Observation
 from rag_sourcebias.monitor.sequential.state import read_state, rebuild, write_state
 
 __all__ = ["Aggregator", "Observation"]
 
-FloatArray = npt.NDArray[np.float64]
 _COUNTERS = ("n_events", "n_observations", "n_repeats", "n_closed_early")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Observation:
-    """Average of the events of one key.
-
-    Parameters
-    ----------
-    key : hashable
-    values : ndarray of shape (groups,)
-    null : ndarray of shape (groups,) or None
-        Average baseline, when all of the events brought one.
-    n_events : int
-    """
-
-    key: Hashable
-    values: FloatArray
-    null: FloatArray | None
-    n_events: int
 
 
 class Aggregator:
@@ -95,8 +72,7 @@ class Aggregator:
         self.groups, self.max_seconds, self.max_events = groups, max_seconds, max_events
         self.max_open, self.remember = max_open, remember
         self.n_events = self.n_observations = self.n_repeats = self.n_closed_early = 0
-        # key: [opened at, events, sums of values, sums of baselines or None], oldest first
-        self._open: OrderedDict[Hashable, list[Any]] = OrderedDict()
+        self._open: OrderedDict[Hashable, Bucket] = OrderedDict()  # oldest first
         self._closed: OrderedDict[Hashable, None] = OrderedDict()
         self._now = -math.inf
 
@@ -148,15 +124,11 @@ class Aggregator:
                 self.n_closed_early += 1
                 done.append(self._take(next(iter(self._open))))
             baselines = None if null is None else list(map(float, null))
-            self._open[key] = bucket = [self._now, 1, list(map(float, values)), baselines]
+            bucket = Bucket(self._now, 1, list(map(float, values)), baselines)
+            self._open[key] = bucket
         else:
-            bucket[1] += 1
-            bucket[2] = [a + b for a, b in zip(bucket[2], values, strict=True)]
-            if bucket[3] is not None and null is not None:
-                bucket[3] = [a + b for a, b in zip(bucket[3], null, strict=True)]
-            else:
-                bucket[3] = None
-        if bucket[1] >= self.max_events:
+            bucket.add(values, null)
+        if bucket.n >= self.max_events:
             done.append(self._take(key))
         return done
 
@@ -166,7 +138,7 @@ class Aggregator:
         done = []
         while self._open:
             key, bucket = next(iter(self._open.items()))
-            if self._now - bucket[0] < self.max_seconds:
+            if self._now - bucket.opened < self.max_seconds:
                 break
             done.append(self._take(key))
         return done
@@ -182,16 +154,13 @@ class Aggregator:
             )
 
     def _take(self, key: Hashable) -> Observation:
-        _, n, values, null = self._open.pop(key)
+        bucket = self._open.pop(key)
         self.n_observations += 1
         if self.remember:
             self._closed[key] = None
             if len(self._closed) > self.remember:
                 self._closed.popitem(last=False)
-        # A mean of numbers in [0, 1] can leave it by a rounding error.
-        mean = np.clip(np.array(values) / n, 0, 1)
-        base = None if null is None else np.clip(np.array(null) / n, 0, 1)
-        return Observation(key=key, values=mean, null=base, n_events=n)
+        return bucket.observation(key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values; keys must be text or numbers."""
@@ -202,7 +171,9 @@ class Aggregator:
             {name: getattr(self, name) for name in _COUNTERS},
         )
         # Ages, not times: the clock of the next process may count from elsewhere.
-        data["state"]["open"] = [[k, self._now - b[0], *b[1:]] for k, b in self._open.items()]
+        data["state"]["open"] = [
+            [key, self._now - b.opened, b.n, b.values, b.null] for key, b in self._open.items()
+        ]
         data["state"]["closed"] = list(self._closed)
         return data
 
@@ -224,7 +195,8 @@ class Aggregator:
             for name in _COUNTERS:
                 setattr(found, name, int(state[name]))
             for key, age, n, values, null in state["open"]:
-                found._open[key] = [now - float(age), int(n), list(values), null and list(null)]
+                base = None if null is None else list(null)
+                found._open[key] = Bucket(now - float(age), int(n), list(values), base)
             found._closed = OrderedDict.fromkeys(state["closed"])
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"stored state of an aggregator: {error!r:.80}") from None

@@ -28,6 +28,7 @@ __all__ = ["ChangeDetector"]
 
 FloatArray = npt.NDArray[np.float64]
 _CHUNK = 1 << 18
+_TRIED = 32  # rows whose payoffs are worked out before one of them raises an alarm
 
 
 class ChangeDetector:
@@ -113,18 +114,27 @@ class ChangeDetector:
         DataError
             If a value or baseline is not in [0, 1], or no baseline is known.
         """
+        return self._run(values, null, stop=False)
+
+    def until_alarm(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
+        """Add observations as ``update_many`` does, none after the first that raises an alarm."""
+        return self._run(values, null, stop=True)
+
+    def _run(self, values: npt.ArrayLike, null: NullMean | None, *, stop: bool) -> FloatArray:
         rows = as_rows(values, self.groups)
         found = self.null if null is None else as_range(null)
         if found is None:
             raise DataError("this detector has no baseline: pass null= with the observations")
         lower, upper = found.to(rows.shape)
         path = np.empty((len(rows), len(self.n_alarms)))
-        step = max(_CHUNK // self._sums.size, 1)
+        step = min(max(_CHUNK // self._sums.size, 1), _TRIED if stop else _CHUNK)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             payoffs = np.exp(log_payoffs(rows[part], lower[part], upper[part], side=self.side))
-            for offset, payoff in enumerate(payoffs):
-                path[start + offset] = self._step(payoff)
+            for row, payoff in enumerate(payoffs, start):
+                path[row] = self._step(payoff)
+                if stop and (path[row] >= self.run_length).any():
+                    return path[: row + 1]
         return path
 
     def _step(self, payoff: FloatArray) -> FloatArray:

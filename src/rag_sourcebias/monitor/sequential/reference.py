@@ -19,7 +19,7 @@ from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
 from rag_sourcebias.monitor.sequential.null import NullRange
 from rag_sourcebias.monitor.sequential.rows import as_rows
 
-__all__ = ["WINDOW_PART", "ReferenceWindow", "reference_window"]
+__all__ = ["WINDOW_PART", "ReferenceWindow", "reference_window", "window_interval"]
 
 FloatArray = npt.NDArray[np.float64]
 WINDOW_PART = 0.2
@@ -85,7 +85,7 @@ def reference_window(
             n_needed=2,
         )
     level = 1 - (1 - confidence_level) * window_part
-    ends = [_interval(column, level) for column in rows.T]
+    ends = [window_interval(column, level) for column in rows.T]
     return ReferenceWindow(
         null=NullRange([low for low, _ in ends], [high for _, high in ends]),
         window_level=level,
@@ -95,9 +95,13 @@ def reference_window(
     )
 
 
-def _interval(column: FloatArray, level: float) -> tuple[float, float]:
+def window_interval(column: FloatArray, level: float, *, points: int = 1001) -> tuple[float, float]:
+    """Return an interval for the mean of observations in [0, 1], shape (n,), at this level.
+
+    ``points`` are the candidates of an interval by betting: fewer are faster, and make it wider.
+    """
     if not ((column == 0) | (column == 1)).all():
-        betting = BettingInterval(confidence_level=level, points=1001)
+        betting = BettingInterval(confidence_level=level, points=points)
         betting.update_many(column)
         return betting.interval()
     from scipy.special import betaincinv

@@ -17,14 +17,16 @@ T = TypeVar("T")
 
 
 def write_state(
-    kind: str, settings: Mapping[str, Any], members: Mapping[str, Any]
+    kind: str, settings: Mapping[str, Any], members: Mapping[str, Any], *, version: int = VERSION
 ) -> dict[str, Any]:
     """Return plain values of settings and of members, which are numbers or arrays of them."""
     state = {name: np.asarray(value).tolist() for name, value in members.items()}
-    return {"kind": kind, "version": VERSION, "settings": dict(settings), "state": state}
+    return {"kind": kind, "version": version, "settings": dict(settings), "state": state}
 
 
-def read_state(data: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_state(
+    data: Mapping[str, Any], kind: str, *, version: int = VERSION
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return settings and state after looking at kind and version.
 
     Raises
@@ -37,10 +39,10 @@ def read_state(data: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], dict
     if not isinstance(data, Mapping) or data.get("kind") != kind:
         found = data.get("kind") if isinstance(data, Mapping) else type(data).__name__
         raise DataError(f"expected the state of kind {kind!r}, found {found!r}")
-    if data.get("version") != VERSION:
+    if data.get("version") != version:
         raise UnsupportedVersionError(
             f"state version {data.get('version')!r} cannot be read; "
-            f"this release reads version {VERSION}"
+            f"this release reads version {version} of {kind!r}"
         )
     settings, state = data.get("settings"), data.get("state")
     if not isinstance(settings, Mapping) or not isinstance(state, Mapping):

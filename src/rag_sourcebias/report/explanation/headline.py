@@ -9,10 +9,8 @@ from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 
 __all__ = ["ASSOCIATION", "headline"]
 
-ASSOCIATION = "These are associations: none of them is shown to be the cause of a preference"
-_PERPLEXITY = (
-    ", and a lower perplexity in particular is a property of rewrites rather than an explanation"
-)
+ASSOCIATION = "These are associations: none is shown to cause a preference"
+_PERPLEXITY = "; a lower perplexity is a property of rewrites, not an explanation"
 _SCORES = "scores"
 
 
@@ -31,17 +29,17 @@ def headline(report: ExplainReport) -> str:
 def _one(report: ExplainReport, explained: SourceExplanation) -> list[str]:
     found = findings(report, explained)
     other, base = of_source(explained.source), of_source(report.config.baseline_source)
-    sentences = [_scores(report, found, other=other, base=base)]
+    scores = _scores(report, found, other=other, base=base)
+    sentences = [scores]
     shown = [f.brief for f in found if f.standing == "established" and f.topic != _SCORES]
-    start = f"In {count(explained.n_pairs)} pairs,"
+    start = f"In {count(explained.n_pairs)} pairs"
     if shown:
+        who = "the former" if scores else f"{other} versions, beside {base} ones,"
         last = f"{'; '.join(shown[:-1])}; and {shown[-1]}" if len(shown) > 1 else shown[0]
-        sentences.append(f"{start} {other} versions differ from {base} ones: they {last}.")
+        sentences.append(f"{start} {who} {last}.")
     else:
-        sentences.append(
-            f"{start} nothing that was measured distinguishes {other} from {base} versions beyond "
-            "doubt."
-        )
+        which = "the two" if scores else f"{other} from {base} versions"
+        sentences.append(f"{start} nothing that was measured distinguishes {which} beyond doubt.")
     sentences += _rest(report, explained, found)
     return [s for s in sentences if s]
 
@@ -66,7 +64,7 @@ def _rest(
     missing = unmeasured(report, explained)
     sentences = []
     if open_:
-        sentences.append(f"Not established: a difference in {join(open_)}.")
+        sentences.append(f"Not established: {join(open_)}.")
     if missing:
         parts = "; ".join(f"{names} ({why})" for names, why in missing)
         sentences.append(f"Not computed: {parts}.")

@@ -36,7 +36,7 @@ def lexical_finding(found: LexicalShift, *, other: str, base: str) -> Sentence:
     return (
         "words of queries",
         True,
-        f"hold {word} of the words of queries (by {points} points of their idf weight)",
+        f"hold {word} of the words of queries ({points} points of idf weight)",
         f"Relevant {other} versions hold {word} of a query's words than {base} ones: {ends} of "
         f"the query's idf weight{tail}.",
     )

@@ -94,8 +94,7 @@ def probe_finding(found: SourceGeometry, *, other: str, base: str) -> Sentence:
     return (
         "position",
         True,
-        f"can be told apart by their vectors (a linear probe is right on "
-        f"{share(accuracy.estimate)}, chance 50%)",
+        f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
         f"{text}.",
     )
 

@@ -1,0 +1,84 @@
+"""``monitor``: retrieval skew in production, from the log that an application keeps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_sourcebias.cli import monitor_options as opt
+from rag_sourcebias.cli import monitor_probe, monitor_replay, monitor_serve
+from rag_sourcebias.cli.console import json_text, out
+from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
+from rag_sourcebias.monitor.rules import write_rules
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Watch in production which sources and styles get the ranks.
+
+    Your application keeps a log (one line, see the README); these commands read it, from another
+    process and at any time.
+    """,
+)
+app.command("serve")(monitor_serve.serve)
+app.command("replay")(monitor_replay.replay)
+app.command("probe")(monitor_probe.probe)
+
+
+@app.command()
+def summary(log: opt.Log, *, json: opt.Json = False) -> None:
+    """Say what a log holds: how many retrievals, since when, from where, and what was lost."""
+    found = log_summary(log)
+    if json:
+        out.file.write(json_text(_plain(found)))
+        return
+    lines = [
+        f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
+        f"from {_time(found.since)} to {_time(found.until)}",
+        f"labels: {', '.join(str(dict(labels)) for labels in found.labels) or 'none'}",
+        f"sources: {_names(source for source, _ in found.tags)}",
+        f"styles: {_names(style for _, style in found.tags)}",
+        f"lost: {dict(found.dropped) or 'nothing'}",
+    ]
+    for line in lines:
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _names(found: object) -> str:
+    names = {name or "untagged" for name in found}  # type: ignore[attr-defined]
+    return ", ".join(sorted(names)) or "none"
+
+
+def _time(at: float | None) -> str:
+    if at is None:
+        return "–"
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+
+
+def _plain(found: LogSummary) -> dict[str, object]:
+    return {
+        "n_written": found.n_written,
+        "n_kept": found.n_kept,
+        "since": found.since,
+        "until": found.until,
+        "dropped": dict(found.dropped),
+        "labels": [dict(labels) for labels in found.labels],
+        "tags": [{"source": source, "style": style} for source, style in found.tags],
+    }
+
+
+@app.command()
+def rules(
+    folder: Annotated[Path, typer.Argument(help="Folder for the files.", show_default=False)],
+    *,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there.")
+    ] = False,
+) -> None:
+    """Write alert rules for Prometheus and a dashboard for Grafana."""
+    for path in write_rules(folder, overwrite=overwrite):
+        out.print(str(path), highlight=False, markup=False, soft_wrap=True)

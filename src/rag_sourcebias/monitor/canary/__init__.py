@@ -1,0 +1,1 @@
+"""Canary probes: queries with known twins asked of a live retriever, round after round."""

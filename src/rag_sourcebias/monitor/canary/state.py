@@ -1,0 +1,97 @@
+"""What a probe keeps beside its log, so that a restart goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
+from rag_sourcebias.monitor.sequential.state import read_state, write_state
+
+__all__ = ["ProbeState", "load_state", "save_state", "state_path"]
+
+_KIND = "canary-probe"
+
+
+@dataclass(slots=True, kw_only=True)
+class ProbeState:
+    """Evidence so far, and where the draws stand.
+
+    Parameters
+    ----------
+    settings : mapping of str to object
+        What must not change between one process and the next.
+    sequence : RelativeDeltaSequence
+    entropy : int
+        Seed; with the number of the round it seeds the draws of that round, so a restart goes on
+        with draws that are independent of those before.
+    rounds : int
+        Rounds so far; resets do not change it.
+    """
+
+    settings: Mapping[str, Any]
+    sequence: RelativeDeltaSequence
+    entropy: int
+    rounds: int = 0
+
+    def draw(self, population: int, n: int) -> list[int]:
+        """Draw the queries of the next round, with replacement."""
+        rng = np.random.default_rng([self.entropy, self.rounds])
+        return [int(row) for row in rng.integers(population, size=n)]
+
+
+def state_path(log: Path) -> Path:
+    """Return the file beside a log."""
+    return log.with_name(f"{log.name}.state")
+
+
+def save_state(log: Path, state: ProbeState) -> None:
+    """Write the state; a kill at any moment leaves the old one or the new one.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    members = {"entropy": str(state.entropy), "rounds": state.rounds}
+    data = write_state(_KIND, state.settings, members)
+    write_atomic(state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}))
+
+
+def load_state(log: Path, settings: Mapping[str, Any]) -> ProbeState | None:
+    """Read the state of an earlier process; None when there is none.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or was written with other settings.
+    UnsupportedVersionError
+        If another release wrote it.
+    """
+    path = state_path(log)
+    if not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read: {error}; delete it to start anew") from None
+    found, members = read_state(data, _KIND)
+    for name, value in settings.items():
+        if found.get(name) != value:
+            raise DataError(
+                f"{path} was written with {name} {found.get(name)!r}, now it is {value!r}; "
+                "probe into another log, or delete the file to start anew"
+            )
+    try:
+        entropy, rounds = int(members["entropy"]), int(members["rounds"])
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{path} lacks 'entropy' and 'rounds'; delete it to start anew") from None
+    sequence = RelativeDeltaSequence.from_dict(data.get("sequence", {}))
+    return ProbeState(settings=found, sequence=sequence, entropy=entropy, rounds=rounds)

@@ -1,0 +1,32 @@
+// Facts about the log and what was lost.
+
+import { h, redraw } from "./dom.js";
+import { bytes, count, plural, time, utc } from "./format.js";
+
+const IDS = { none: "no document ids", hashed: "document ids as hashes", plain: "document ids as they are" };
+
+function lost(title, dropped) {
+  const reasons = Object.entries(dropped ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+  const total = reasons.reduce((sum, [, n]) => sum + n, 0);
+  return [title, reasons.length
+    ? [h("strong", { class: "bad" }, plural(total, "event")), h("ul", {}, reasons.map(([reason, n]) => h("li", {}, `${count(n)}: ${reason}`)))]
+    : "none"];
+}
+
+export function drawFooter(box, overview) {
+  const { log, follower } = overview;
+  const kept = log.since === null ? [] : [" since ", h("span", { title: utc(log.since) }, time(log.since, "minute"))];
+  const pairs = [
+    ["Log", `${log.name}, ${bytes(log.size_bytes)}`],
+    ["Retrievals", [`${count(log.n_written)} written, ${count(log.n_kept)} kept`, kept]],
+    ["Follower", follower.error === null
+      ? `${count(follower.n_read)} read, ${follower.behind ? `${count(follower.behind)} behind` : "up to date"}`
+      : [h("strong", { class: log.n_written ? "bad" : null }, log.n_written ? "stopped: " : "waiting: "), follower.error]],
+    lost("Lost by the application", log.dropped),
+    lost("Lost by the follower", follower.dropped),
+    ["Recorded", `No text is recorded: no query, no document; ${IDS[overview.document_ids] ?? "nothing yet"}.`],
+  ];
+  redraw(box,
+    h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h("p", { class: "note" }, `rag-sourcebias ${overview.version}. `, h("a", { href: "metrics" }, "Metrics"), " for Prometheus. Times are local; point at one for UTC."));
+}

@@ -1,0 +1,211 @@
+"""``monitor``: the commands, on logs that an EventLog wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed
+
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.io import load_sample, write_beir
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.types import DocTags, RankedList
+
+HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
+START = 1_800_000_000.0
+
+
+def write_log(path: Path, n: int = 600, *, shift_at: int = 400) -> Path:
+    """Ten documents a retrieval: half of each source, then eight of ten by the LLM."""
+    rng = np.random.default_rng(0)
+    ranked = RankedList(query_id="", doc_ids=tuple(f"d{i}" for i in range(10)))
+    with EventLog(path) as log:
+        for i in range(n):
+            share = 0.5 if i < shift_at else 0.8
+            tags = tuple(LLM if rng.random() < share else HUMAN for _ in range(10))
+            event = RetrievalEvent(ranked=ranked, tags=tags, labels={"collection": "docs"})
+            log.record(event, at=START + i)
+    return path
+
+
+def replayed(*args: str, cwd: Path) -> dict[str, object]:
+    code, output, messages = inside("monitor", "replay", *args, "--json", cwd=cwd)
+    assert code == 0, messages
+    return json.loads(output)
+
+
+def test_replay_finds_the_shift_and_when_it_was(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.db")
+    found = replayed("log.db", "--baseline", "reference:200", cwd=tmp_path)
+    assert found["retrievals"] == 600
+    assert found["dropped"] == {}
+    at = [alarm["at"] - START for alarm in found["alarms"] if alarm["measure"] == "exposure"]
+    assert len(at) == 2  # one for each source
+    assert all(400 <= second < 560 for second in at)
+    before = replayed(
+        "log.db",
+        "--baseline",
+        "shares:human=0.5,llm:x=0.5",
+        "--until",
+        iso(START + 400),
+        cwd=tmp_path,
+    )
+    assert before["retrievals"] == 400
+    assert before["alarms"] == []
+
+
+def iso(at: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.db")
+    text = succeed(
+        "monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5", "--tag-errors",
+        "llm:x=0.9,0.95", cwd=tmp_path,
+    )  # fmt: skip
+    assert "collection=docs: 600 retrievals, 6,000 documents, 0 empty" in text
+    assert "ALARM" in text
+    assert "corrected" in text
+    assert "share of exposure of llm:x left its baseline" in text
+    text = succeed("monitor", "summary", "log.db", cwd=tmp_path)
+    assert "600 retrievals kept of 600 written" in text
+    assert "llm:x" in text
+
+
+def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> None:
+    rows = (f"q{q} Q0 d{d} {d + 1} {10 - d} run\n" for q in range(30) for d in range(10))
+    (tmp_path / "x.run").write_text("".join(rows), encoding="utf-8")
+    tags = "doc_id\tsource\n" + "".join(
+        f"d{d}\t{'human' if d < 5 else 'llm:x'}\n" for d in range(10)
+    )
+    (tmp_path / "tags.tsv").write_text(tags, encoding="utf-8")
+    found = replayed("x.run", "--tags", "tags.tsv", "--baseline", "tags:tags.tsv", cwd=tmp_path)
+    (snapshot,) = found["snapshots"]
+    weights = 1 / np.log2(np.arange(2, 12))
+    (share,) = (
+        g["share"]
+        for g in snapshot["groups"]
+        if (g["group"], g["measure"]) == ("human", "exposure")
+    )
+    assert share == pytest.approx(weights[:5].sum() / weights.sum())
+    assert "--tags" in refused(
+        "monitor", "replay", "log.db", "--tags", "tags.tsv", cwd=tmp_path
+    ) or ("there is no log.db" in refused("monitor", "replay", "log.db", cwd=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["replay", "nothing.db"], "there is no nothing.db"),
+        (["replay", "log.db", "--baseline", "corpus"], "reference:N, pool:K, shares:NAME=SHARE"),
+        (["replay", "log.db", "--baseline", "reference:many"], "'many' is not a whole number"),
+        (["replay", "log.db", "--baseline", "shares:human"], "cannot read 'human'"),
+        (["replay", "log.db", "--baseline", "shares:human=0.9,llm:x=0.9"], "more than 1"),
+        (["replay", "log.db", "--by", "author"], "--by 'author' is not one of source, style"),
+        (["replay", "log.db", "--since", "yesterday"], "--since 'yesterday': write a date"),
+        (["replay", "log.db", "--label", "docs"], "write key=value"),
+        (["replay", "log.db", "--tag-errors", "0.9"], "llm:gpt-4o=0.9,0.95"),
+        (["replay", "log.db", "--tag-errors", "llm:x=0.5,0.5"], "0.3"),
+        (["replay", "text.txt"], "text.txt"),
+        (["summary", "text.txt"], "text.txt"),
+        (["serve", "log.db", "--host", "0.0.0.0"], "give a token"),
+        (["serve", "text.txt"], "text.txt"),
+        (["serve", "log.db", "--webhook", "ftp://x"], "http"),
+        (["serve", "log.db", "--token-file", "empty.txt"], "--token-file empty.txt is empty"),
+        (["probe"], "a BEIR folder, or --sample"),
+        (["probe", "--sample"], "--ask module:name, or --retriever bm25"),
+        (["probe", "--sample", "--ask", "here"], "write module:name"),
+        (["probe", "--sample", "--ask", "no_such_module:x"], "no module 'no_such_module'"),
+        (["probe", "--sample", "--ask", "json:nothing"], "nothing"),
+        (["probe", "--sample", "--retriever", "bm25", "--every", "soon"], "30s, 5m or 1h"),
+        (["probe", "--sample", "--retriever", "bm25", "--measure", "speed"], "'speed'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_is_refused_in_a_sentence(tmp_path: Path, args: list[str], expected: str) -> None:
+    write_log(tmp_path / "log.db", 10)
+    (tmp_path / "text.txt").write_text("no log", encoding="utf-8")
+    (tmp_path / "empty.txt").touch()
+    assert expected in refused("monitor", *args, cwd=tmp_path)
+
+
+def test_rules_are_written_and_not_replaced_unasked(tmp_path: Path) -> None:
+    assert "alerts.yml" in succeed("monitor", "rules", "rules", cwd=tmp_path)
+    assert (tmp_path / "rules" / "grafana-dashboard.json").is_file()
+    refused("monitor", "rules", "rules", cwd=tmp_path)
+    succeed("monitor", "rules", "rules", "--overwrite", cwd=tmp_path)
+
+
+def test_probe_asks_a_function_of_the_application(tmp_path: Path) -> None:
+    """One that always puts the text by a person first: Relative Δ of NDCG@1 is 200."""
+    code = """
+from rag_sourcebias import load_sample
+
+sample = load_sample()
+found = {query.text: query.query_id for query in sample.queries}
+
+def search(text):
+    return [f"{found[text]}@human", f"{found[text]}@llm:claude"]
+"""
+    (tmp_path / "my_search.py").write_text(code, encoding="utf-8")
+    write_beir(load_sample(), tmp_path / "data")
+    for _ in range(2):  # the second goes on where the first stopped
+        code, output, messages = inside(
+            "monitor", "probe", "data", "--ask", "my_search:search", "--measure", "NDCG@1",
+            "--points", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert code == 0, messages
+    points = [json.loads(line) for line in output.splitlines()]
+    assert [point["n"] for point in points] == [60, 80]
+    assert all(point["relative_delta"] == 200.0 for point in points)
+    assert points[-1]["alarm"]
+    assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 4
+
+
+@pytest.mark.server
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+def test_serve_shows_the_log_goes_on_after_a_restart_and_ends_quietly(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.db")
+    for start in range(2):
+        with subprocess.Popen(
+            [*COMMAND, "monitor", "serve", "log.db", "--port", "0", "--baseline", "reference:200"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | ENVIRONMENT,
+        ) as process:
+            assert process.stderr is not None
+            lines = iter(process.stderr.readline, "")
+            url = next(line for line in lines if line.startswith("http://")).split()[0]
+            read = 0
+            for _ in range(300):
+                with urllib.request.urlopen(f"{url}api/overview", timeout=30) as answer:
+                    read = json.load(answer)["follower"]["n_read"]
+                if read == 600:
+                    break
+            with urllib.request.urlopen(f"{url}api/alarms", timeout=30) as answer:
+                alarms = json.load(answer)["alarms"]
+            with urllib.request.urlopen(f"{url}metrics", timeout=30) as answer:
+                metrics = answer.read().decode()
+            process.send_signal(signal.SIGINT if start else signal.SIGTERM)
+            rest = process.stderr.read()
+            process.wait(60)
+        assert read == 600
+        assert {alarm["group"] for alarm in alarms} == {"human", "llm:x"}
+        assert 'rag_sourcebias_retrievals_total{collection="docs"} 600.0' in metrics
+        if start:
+            assert process.returncode == 0
+            assert "stopped; tests and alarms are kept in log.db.monitor.json" in rest
+    told = refused("monitor", "serve", "log.db", "--port", "0", cwd=tmp_path)
+    assert "say --start-anew" in told

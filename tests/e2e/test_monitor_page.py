@@ -1,0 +1,86 @@
+"""What docs/monitor.md shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from rag_sourcebias.cli.app import app
+from rag_sourcebias.types import DocTags, RankedList
+
+PAGE = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text("utf-8")
+
+
+def commands() -> list[list[str]]:
+    shell = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL))
+    return [shlex.split(line) for line in re.findall(r"\$ (.*)", shell)]
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_commands_parse(command: list[str]) -> None:
+    found, rest = get_command(app), command[1:]
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    found.make_context(command[1], rest)
+
+
+@pytest.mark.frameworks
+def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from prometheus_client import REGISTRY
+
+    monkeypatch.chdir(tmp_path)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(
+        [Document(id="a", page_content="a", metadata={"rag_sourcebias_source": "human"})]
+    )
+    names: dict[str, object] = {"retriever": store.as_retriever()}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    handles = []
+    try:
+        for block in blocks:
+            exec(compile(block, "docs/monitor.md", "exec"), names)
+            if names.get("handle") not in handles:
+                handles.append(names["handle"])
+        names["retriever"].invoke("a")
+        assert (
+            REGISTRY.get_sample_value("rag_sourcebias_retrievals_total", {"collection": "docs"})
+            == 1
+        )
+        (state,) = names["monitor"].snapshot()
+        assert state.n_retrievals == 1
+    finally:
+        for handle in handles:
+            handle.close()
+        names["log"].close()
+        for collector in list(REGISTRY._collector_to_names):
+            if type(collector).__name__ == "SkewCollector":
+                collector.close()
+
+
+@pytest.mark.frameworks
+def test_duckdb_reads_the_archive_with_the_query_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    from rag_sourcebias.instrument.events import RetrievalEvent
+    from rag_sourcebias.monitor.log.archive import write_parquet
+    from rag_sourcebias.monitor.log.event_log import EventLog
+    from rag_sourcebias.monitor.log.reading import read_events
+
+    monkeypatch.chdir(tmp_path)
+    tags = (DocTags(source="human"), DocTags(source="human"), DocTags(source="llm:x"))
+    ranked = RankedList(query_id="", doc_ids=("a", "b", "c"))
+    with EventLog("log.db") as log:
+        for _ in range(5):
+            log.observe(RetrievalEvent(ranked=ranked, tags=tags))
+    write_parquet(read_events("log.db"), Path("archive"), log="x")
+    (query,) = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
+    with duckdb.connect() as database:
+        assert dict(database.execute(query).fetchall()) == {"human": 10, "llm:x": 5}

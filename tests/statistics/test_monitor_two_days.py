@@ -1,0 +1,89 @@
+"""Two days of retrievals, one a second: memory stays flat, and nothing is lost."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from monitor_streams import event
+
+from rag_sourcebias.monitor.aggregate import Aggregation
+from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.types import DocTags
+
+pytestmark = pytest.mark.slow
+HOUR = 3_600
+SECONDS = 48 * HOUR
+SETTINGS: dict[str, dict[str, Any]] = {
+    "each second": {
+        "baseline": CorpusShare({"human": 0.3}),
+        "max_label_sets": 5,
+        "measures": ("first",),
+    },
+    # a run length that makes for windows, and alarms, over and over
+    "changes": {
+        "baseline": PoolShare(3),
+        "max_groups": 4,
+        "max_label_sets": 5,
+        "measures": ("first",),
+        "change_run_length": 10.0,
+        "change_window": 50,
+    },
+    "aggregated": {
+        "baseline": CorpusShare({"human": 0.3}),
+        "max_label_sets": 3,
+        "aggregate": Aggregation(max_seconds=1_000, max_open=20, remember=100),
+    },
+}
+APART = {"each second": 1, "changes": 15, "aggregated": 40}  # seconds: the others are slower
+
+
+def retrievals(seed: int) -> list[Any]:
+    """A few thousand different ones: sources, collections and queries beyond every cap."""
+    rng, found = np.random.default_rng(seed), []
+    for i in range(3_000):
+        one = event(*["human"] * 4, query=f"q{i}", collection=f"c{rng.integers(20)}", user=f"u{i}")
+        names = [("human", "x", f"llm:{rng.integers(500)}")[c] for c in rng.integers(0, 3, 4)]
+        tags = tuple(DocTags(source=name) for name in names)
+        object.__setattr__(one, "tags", tags)
+        found.append(replace(one))
+    return found
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_memory_stays_flat(name: str) -> None:
+    monitor = SkewMonitor(**SETTINGS[name])
+    given, apart = retrievals(1), APART[name]
+    order = np.random.default_rng(2).integers(0, len(given), SECONDS).tolist()
+
+    def feed(start: int, stop: int) -> int:
+        for second in range(start, stop, apart):
+            monitor.record(given[order[second]], at=float(second))
+        monitor.flush()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        early = feed(0, 6 * HOUR)
+        late = feed(6 * HOUR, SECONDS)
+    finally:
+        tracemalloc.stop()
+    assert late - early < 200_000, (early, late)
+    snapshots = monitor.snapshot()
+    settings = SETTINGS[name]
+    assert len(snapshots) == settings["max_label_sets"] + 1
+    assert sum(s.n_retrievals for s in snapshots) == SECONDS // apart
+    assert sum(s.n_documents for s in snapshots) == SECONDS // apart * (
+        3 if name == "changes" else 4
+    )
+    assert sum(c.documents for s in snapshots for c in s.counts) == sum(
+        s.n_documents for s in snapshots
+    )
+    assert monitor.dropped.total == 0
+    assert monitor.alarms != ()

@@ -1,0 +1,274 @@
+"""Who gets in, what every answer carries, and which files there are."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_calls import LOCAL, Answer, Asker, written
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.dashboard.access import Access, is_loopback
+from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.monitor.dashboard.server import DashboardServer, serve
+from rag_sourcebias.monitor.dashboard.source import DashboardSource
+from rag_sourcebias.monitor.dashboard.static_files import static_files
+
+TOKEN = "a-token-of-enough-length"
+EVERYTHING = ("/", "/api/overview", "/api/alarms", "/metrics", "/static/x.js", "/nothing")
+
+
+@pytest.fixture
+def asker(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    written(tmp_path / "log.db", 20)
+    options = getattr(request, "param", {})
+    found = Asker(create_app(DashboardSource(tmp_path / "log.db"), **options))
+    yield found
+    found.close()
+
+
+with_token = pytest.mark.parametrize("asker", [{"token": TOKEN}], indirect=True)
+
+
+def bearer(token: str) -> dict[str, Any]:
+    return {"headers": (*LOCAL, (b"authorization", f"Bearer {token}".encode()))}
+
+
+def cookie(answer: Answer) -> dict[str, Any]:
+    value = answer.headers["set-cookie"].partition(";")[0]
+    return {"headers": (*LOCAL, (b"cookie", f"other=1; {value}".encode()))}
+
+
+@with_token
+@pytest.mark.parametrize("path", EVERYTHING)
+def test_nothing_without_the_token(asker: Asker, path: str) -> None:
+    right = TOKEN.encode()
+    for header in (
+        b"",
+        right,
+        b"Bearer",
+        b"Bearer " + right[:-1],
+        b"Basic " + right,
+        b"Bearer \xff",
+    ):
+        answer = asker(path, headers=(*LOCAL, (b"authorization", header)))
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert TOKEN not in answer.body.decode()
+    assert asker(path).status == 401
+    assert asker(path, **bearer(TOKEN)).status != 401
+
+
+@with_token
+def test_health_needs_no_token(asker: Asker) -> None:
+    assert asker("/healthz").json == {"status": "ok"}
+    assert asker("/healthz?token=x").status == 200
+
+
+@with_token
+def test_the_address_gives_a_cookie_once(asker: Asker) -> None:
+    answer = asker(f"/?token={TOKEN}")
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+    attributes = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(re.split("; ", attributes))
+    assert TOKEN not in attributes
+    assert asker("/api/overview", **cookie(answer)).status == 200
+    assert asker("/", **cookie(answer)).status in (200, 404)
+    wrong = {"headers": (*LOCAL, (b"cookie", attributes.partition(";")[0][:-1].encode()))}
+    assert asker("/api/overview", **wrong).status == 401
+    assert asker("/api/overview", headers=(*LOCAL, (b"cookie", b"a=\xff\x00;;=,"))).status == 401
+
+
+@with_token
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/?token=", 401),
+        ("/?token=wrong", 401),
+        (f"/?token={TOKEN}x", 401),
+        (f"/?token={TOKEN}&token={TOKEN}", 400),
+        (f"/?xtoken={TOKEN}", 400),
+        (f"/?token={'x' * 300}", 400),
+        (f"/?%74oken={TOKEN}", 401),
+        (f"/api/overview?token={TOKEN}", 401),
+        ("/?%00token=", 400),
+        ("/?token=%ff%ed%a0%80", 401),
+    ],
+)
+def test_wrong_tokens_in_the_address(asker: Asker, target: str, status: int) -> None:
+    answer = asker(target)
+    assert answer.status == status
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_in_the_address_where_none_is_needed(asker: Asker) -> None:
+    answer = asker("/?token=whatever")
+    assert answer.status == 303
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("asker", [{"hosts": ("localhost", "Dash.Example.", "::1")}], indirect=True)
+def test_hosts(asker: Asker) -> None:
+    def status(*values: bytes) -> int:
+        return asker("/healthz", headers=tuple((b"host", value) for value in values)).status
+
+    for good in (b"localhost", b"LOCALHOST:80", b"dash.example:8765", b"dash.example.", b"[::1]:1"):
+        assert status(good) == 200
+    for bad in (
+        b"",
+        b"evil.example",
+        b"localhost.evil.example",
+        b"localhost:80:80",
+        b"[::2]",
+        b"::1",
+        b"localhost:x",
+        b"localhost/",
+        b"a@localhost",
+        b"localhost\x00",
+        b"\xff",
+        b"127.0.0.1",
+    ):
+        assert status(bad) == 421
+    assert status() == 421
+    assert status(b"localhost", b"localhost") == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/api/overview", "/api/series?x=1", "/nothing"])
+@pytest.mark.parametrize("headers", [LOCAL, ((b"host", b"evil"),)])
+def test_safe_headers_on_every_answer(asker: Asker, path: str, headers: Any) -> None:
+    found = asker(path, headers=headers).headers
+    policy = dict(part.split(" ", 1) for part in found["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert "unsafe" not in found["content-security-policy"]
+    assert found["x-content-type-options"] == "nosniff"
+    assert found["referrer-policy"] == "no-referrer"
+    assert found["x-frame-options"] == "DENY"
+    assert found["cross-origin-resource-policy"] == "same-origin"
+    assert found["cache-control"] == ("no-cache" if path == "/" and "etag" in found else "no-store")
+
+
+@pytest.mark.parametrize(
+    "method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "X"]
+)
+def test_other_methods(asker: Asker, method: str) -> None:
+    answer = asker("/api/overview", method=method)
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_head(asker: Asker) -> None:
+    get, head = asker("/api/alarms"), asker("/api/alarms", method="HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.body))
+    assert asker("/nothing", method="HEAD").body == b""
+
+
+def test_bodies_are_refused(asker: Asker) -> None:
+    for header in ((b"content-length", b"5"), (b"transfer-encoding", b"chunked")):
+        assert asker("/api/overview", headers=(*LOCAL, header), body=b"hello").status == 413
+
+
+def test_too_large(asker: Asker) -> None:
+    assert asker("/api/series?label=a=" + "x" * 5_000).status == 414
+    assert asker("/" + "x" * 5_000).status == 414
+    assert asker("/healthz", headers=(*LOCAL, (b"x", b"y" * 20_000))).status == 431
+    assert asker("/healthz", headers=(*LOCAL, *((b"x", b"y"),) * 64)).status == 431
+    assert asker("/api/series?" + "&".join(["label=a=b"] * 41)).status == 400
+
+
+def test_static_files_are_a_table(asker: Asker) -> None:
+    table = static_files()
+    for name, file in table.items():
+        answer = asker(f"/static/{name}")
+        assert (answer.status, answer.body) == (200, file.content)
+        assert answer.headers["content-type"] == file.media_type
+        again = asker(f"/static/{name}", headers=(*LOCAL, (b"if-none-match", file.etag.encode())))
+        assert (again.status, again.body) == (304, b"")
+        assert re.fullmatch(r"[\w./-]+", name)
+    assert not any(name.endswith(".py") for name in table)
+    page = asker("/")
+    if "index.html" in table:
+        assert (page.status, page.body) == (200, table["index.html"].content)
+    else:
+        assert page.status == 404
+
+
+def test_many_at_once_get_an_answer(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, entered = threading.Event(), threading.Semaphore(0)
+
+    def slow(self: DashboardSource, limit: int) -> dict[str, Any]:
+        entered.release()
+        assert release.wait(60)
+        return {"alarms": [], "n": limit}
+
+    monkeypatch.setattr(DashboardSource, "alarms", slow)
+
+    async def many() -> tuple[list[Answer], Answer]:
+        tasks = [asyncio.ensure_future(asker.ask("/api/alarms")) for _ in range(100)]
+        await asyncio.to_thread(lambda: [entered.acquire() for _ in range(4)])
+        healthy = await asker.ask("/healthz")  # while every thread is busy
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert all(task.result().status == 503 for task in done)
+        release.set()
+        return await asyncio.gather(*tasks), healthy
+
+    answers, healthy = asker.runner.run(many())
+    assert healthy.status == 200
+    statuses = [answer.status for answer in answers]
+    assert (statuses.count(200), statuses.count(503)) == (68, 32)
+
+
+def test_an_error_tells_nothing(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(self: DashboardSource) -> dict[str, Any]:
+        raise RuntimeError("a secret path")
+
+    monkeypatch.setattr(DashboardSource, "overview", broken)
+    answer = asker("/api/overview")
+    assert (answer.status, answer.json) == (
+        500,
+        {"error": "the dashboard failed; its log says why"},
+    )
+    assert "a secret path" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "inside"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.3.2.1", "::1", "localhost")),
+        *((host, False) for host in ("", "0.0.0.0", "::", "10.0.0.1", "localhost.example", "x")),
+    ],
+)
+def test_loopback(host: str, inside: bool) -> None:
+    assert is_loopback(host) is inside
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "example.org"])
+def test_a_token_is_required_elsewhere(tmp_path: Path, host: str) -> None:
+    with pytest.raises(DataError, match="other machines: give a token, or listen at 127"):
+        serve(DashboardSource(tmp_path / "log.db"), host=host, port=0)
+
+
+@pytest.mark.parametrize(
+    "token", ["", "short", "x" * 15, "x" * 201, "with space in the middle", "ü" * 20]
+)
+def test_tokens_that_cannot_be_used(token: str) -> None:
+    with pytest.raises(DataError, match="16 to 200 visible ASCII") as caught:
+        Access(token, ("localhost",))
+    assert not token or token not in str(caught.value)
+
+
+def test_hosts_have_to_be_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="at least one host"):
+        create_app(DashboardSource(tmp_path / "log.db"), hosts=())
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_ports_out_of_range(tmp_path: Path, port: int) -> None:
+    with pytest.raises(DataError, match="port must be 0"):
+        DashboardServer(DashboardSource(tmp_path / "log.db"), port=port)

@@ -1,0 +1,172 @@
+"""Whatever is asked, an answer comes that is JSON, safe and no server error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, quote_from_bytes
+
+import pytest
+from dashboard_calls import LOCAL, Answer, Asker, written
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.monitor.dashboard.source import DashboardSource
+
+VIEWS = ("overview", "series", "alarms", "retrievals", "canary")
+NAMES = ("by", "since", "until", "step", "label", "measure", "limit", "group", "first", "before")
+FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+ODD = st.one_of(
+    st.sampled_from(
+        ["nan", "inf", "-inf", "1e309", "-1", "0", "9" * 30, "1_0", "٣", " 1", "1 ", "0x10",
+         "1.5e3", "\x00", "", "=", "a=", "=b", "a=b=c", "a=\x00", "source", "../../etc/passwd",
+         "%", "%00",
+         "' OR 1=1 --", "<script>", "\ud7ff", "1800000000", "99999999999", "-99999999999.5"]
+    ),
+    st.text(max_size=30),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    path = tmp_path_factory.mktemp("fuzz") / "log.db"
+    written(path, 60)
+    asker = Asker(create_app(DashboardSource(path)))
+    yield asker
+    asker.close()
+
+
+def sound(answer: Answer, *statuses: int) -> None:
+    assert answer.status in statuses
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    if answer.status != 200:
+        assert set(answer.json) == {"error"}
+        assert "Traceback" not in answer.json["error"]
+    if answer.headers["content-type"] == "application/json":
+        json.loads(answer.body, parse_constant=pytest.fail)
+
+
+@FUZZ
+@given(
+    view=st.sampled_from(VIEWS),
+    pairs=st.lists(st.tuples(st.sampled_from(NAMES), ODD), max_size=5),
+)
+@example(view="series", pairs=[("label", "a" * 201 + "=b")])
+@example(view="series", pairs=[("step", "minute"), ("since", "-99999999999")])
+@example(view="retrievals", pairs=[("before", "999999999999999"), ("group", "\x00")])
+@example(view="retrievals", pairs=[("limit", "0")])
+@example(view="retrievals", pairs=[("since", "5"), ("until", "5")])
+def test_values(ask: Asker, view: str, pairs: list[tuple[str, str]]) -> None:
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in pairs)
+    sound(ask(f"/api/{view}?{query}"), 200, 400)
+
+
+@FUZZ
+@given(view=st.sampled_from(VIEWS), query=st.binary(max_size=200))
+def test_queries_of_any_bytes(ask: Asker, view: str, query: bytes) -> None:
+    sound(ask(f"/api/{view}?".encode() + query.replace(b"#", b"")), 200, 400)
+
+
+TRAVERSAL = (
+    "../access.py",
+    "..%2faccess.py",
+    "%2e%2e/access.py",
+    "%2e%2e%2faccess.py",
+    "%252e%252e%252faccess.py",
+    "..\\access.py",
+    "..%5caccess.py",
+    "....//access.py",
+    "//etc/passwd",
+    "%2fetc%2fpasswd",
+    "vendor/../../access.py",
+    "index.html%00.js",
+    "%00",
+    "C:%5cwindows",
+    "file:///etc/passwd",
+    "~root",
+    ".",
+    "",
+    "__init__.py",
+    "./dashboard.css",
+    "vendor",
+    "vendor/",
+    "%c0%ae%c0%ae/access.py",
+    "\u2025/access.py",
+)
+
+
+@pytest.mark.parametrize("path", TRAVERSAL)
+@pytest.mark.parametrize("prefix", ["/static/", "/", "/api/"])
+def test_no_path_leads_out(ask: Asker, path: str, prefix: str) -> None:
+    if (prefix, path) == ("/", ""):
+        return
+    sound(ask(prefix + path), 404)
+
+
+@FUZZ
+@given(path=st.binary(max_size=60))
+def test_paths_of_any_bytes(ask: Asker, path: bytes) -> None:
+    sound(ask(b"/static/" + quote_from_bytes(path).encode()), 404)
+    sound(ask(b"/" + path.replace(b"?", b"")), 200, 404)
+
+
+HEADER = st.binary(max_size=40)
+
+
+@FUZZ
+@given(
+    method=st.sampled_from(["GET", "HEAD", "POST", "PRI", "\x00", "G" * 300]),
+    headers=st.lists(
+        st.tuples(
+            st.sampled_from(
+                [b"host", b"cookie", b"authorization", b"content-length", b"if-none-match",
+                 b"transfer-encoding", b"range", b"x-forwarded-host"]
+            ),
+            HEADER,
+        ),
+        max_size=6,
+    ),
+)  # fmt: skip
+def test_headers_of_any_bytes(ask: Asker, method: str, headers: list[tuple[bytes, bytes]]) -> None:
+    answer = ask("/api/alarms", method=method, headers=(*LOCAL, *headers))
+    assert answer.status in (200, 400, 405, 413)
+    assert (answer.status == 200) <= (method in ("GET", "HEAD"))
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("series?by=colour", "parameter by='colour' must be one of source, style"),
+        ("series?step=week", "parameter step='week' must be one of auto, minute, hour, day"),
+        ("series?measure=x", "one of exposure, first"),
+        ("series?since=nan", "parameter since='nan' must be Unix seconds"),
+        ("series?since=2&until=1", "since must be before until"),
+        ("series?by=source&by=style", "parameter by is given 2 times"),
+        ("series?colour=1", "parameter 'colour' is unknown; accepted: by, since"),
+        ("overview?x=1", "accepted: none"),
+        ("series?label=a", "parameter label='a' must be key=value"),
+        ("series?label=a=1&label=a=2", "two values of 'a'"),
+        ("retrievals?limit=201", "limit='201' must be a whole number from 1 to 200"),
+        ("retrievals?first=yes", "parameter first='yes' must be one of 0, 1"),
+        ("retrievals?before=-1", "before='-1' must be a whole number"),
+        ("retrievals?group=" + "x" * 202, "parameter group is longer than 200"),
+        ("alarms?limit=", "limit='' must be"),
+    ],
+)
+def test_mistakes_are_named(ask: Asker, target: str, words: str) -> None:
+    answer = ask(f"/api/{target}")
+    assert answer.status == 400
+    assert words in answer.json["error"]
+
+
+def test_too_many_steps(tmp_path: Path) -> None:
+    written(tmp_path / "log.db", 100, gap=3_600)
+    asker = Asker(create_app(DashboardSource(tmp_path / "log.db")))
+    try:
+        answer = asker("/api/series?step=minute")
+        assert answer.status == 400
+        assert "more than 2,000 steps" in answer.json["error"]
+    finally:
+        asker.close()

@@ -1,0 +1,190 @@
+"""The real server on a real socket: bytes that are no HTTP, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from dashboard_calls import written
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.dashboard.server import DashboardServer
+from rag_sourcebias.monitor.dashboard.source import DashboardSource
+
+TOKEN = "a-token-of-enough-length"
+
+
+@contextmanager
+def running(server: DashboardServer) -> Iterator[DashboardServer]:
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardServer]:
+    path = tmp_path_factory.mktemp("served") / "log.db"
+    written(path, 60)
+    with running(DashboardServer(DashboardSource(path))) as found:
+        yield found
+
+
+def get(server: DashboardServer, target: str, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request("GET", target, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def raw(server: DashboardServer, data: bytes) -> bytes:
+    """Send bytes, say that there are no more, and read until the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            found = b""
+            while part := connection.recv(65_536):
+                found += part
+        except ConnectionError:  # it closed before it had read everything
+            return b""
+        return found
+
+
+def test_it_answers(server: DashboardServer) -> None:
+    assert server.port > 0
+    assert server.url == f"http://127.0.0.1:{server.port}/"
+    assert get(server, "/healthz") == (200, b'{"status":"ok"}')
+    assert get(server, "/api/overview")[0] == 200
+    assert get(server, "/healthz", Host="rebound.example")[0] == 421
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\r\n\r\n",
+        b"\x00" * 100,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET http://evil/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nbad header\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\nzz",
+        b"POST /api/overview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nabc",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /api/overview HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Key: x\r\n\r\n",
+    ],
+)
+def test_bytes_that_are_no_good_request(server: DashboardServer, data: bytes) -> None:
+    answer = raw(server, data)
+    assert answer[:9] in (b"", b"HTTP/1.1 ")
+    if answer and b"Upgrade" not in data:
+        assert answer[9:10] == b"4"
+    assert b"Traceback" not in answer
+    assert get(server, "/healthz")[0] == 200
+
+
+def test_half_a_request_holds_nobody_up(server: DashboardServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost:")
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: get(server, "/api/series"), range(40)))
+    assert {status for status, _ in answers} == {200}
+    assert len({body for _, body in answers}) == 1
+
+
+def test_tokens_stand_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    source = DashboardSource(tmp_path / "log.db")
+    with running(DashboardServer(source, token=TOKEN)) as server:
+        assert get(server, f"/?token={TOKEN}")[0] == 303
+        assert get(server, "/?token=another-one-that-is-wrong")[0] == 401
+        assert get(server, "/api/alarms")[0] == 401
+        assert get(server, "/api/alarms", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert "token=" not in caplog.text
+    assert TOKEN not in caplog.text
+
+
+def test_every_address_takes_a_token_and_any_name(tmp_path: Path) -> None:
+    source = DashboardSource(tmp_path / "log.db")
+    with running(DashboardServer(source, host="0.0.0.0", token=TOKEN)) as server:
+        assert get(server, "/healthz", Host="monitor.example")[0] == 200
+        assert get(server, "/api/alarms", Host="monitor.example")[0] == 401
+    with running(
+        DashboardServer(source, host="0.0.0.0", token=TOKEN, hosts=("monitor.example",))
+    ) as server:
+        assert get(server, "/healthz", Host="monitor.example")[0] == 200
+        assert get(server, "/healthz", Host="evil.example")[0] == 421
+
+
+def test_a_port_that_is_taken(server: DashboardServer, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"cannot listen at port {server.port} of 127.0.0.1"):
+        DashboardServer(DashboardSource(tmp_path / "log.db"), port=server.port)
+
+
+def test_a_host_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot listen at port 0 of a"):
+        DashboardServer(DashboardSource(tmp_path / "log.db"), host="a..b", token=TOKEN)
+
+
+def test_stopped_before_it_ran(tmp_path: Path) -> None:
+    server = DashboardServer(DashboardSource(tmp_path / "log.db"))
+    server.stop()
+    server.run()
+    with pytest.raises(OSError, match="refused"):
+        get(server, "/healthz")
+
+
+SERVING = """
+import os, signal, sys
+from rag_sourcebias.monitor.dashboard.server import serve
+from rag_sourcebias.monitor.dashboard.source import DashboardSource
+serve(DashboardSource(sys.argv[1]), on_ready=lambda server: print(server.port, flush=True))
+print("ended")
+"""
+
+
+def test_a_signal_ends_it(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVING, str(tmp_path / "log.db")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/healthz")
+    assert connection.getresponse().read() == b'{"status":"ok"}'
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    connection.close()
+    assert process.returncode in (0, -15)
+    assert "Traceback" not in err
+    assert out in ("", "ended\n")

@@ -1,0 +1,166 @@
+"""Counts by rank, alarms and losses that a monitor keeps; latency; log handlers that ask it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from monitor_streams import DOCS, HALF, event, mixed, watched
+
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor import intake
+from rag_sourcebias.monitor.aggregate import Aggregation
+from rag_sourcebias.monitor.baselines import PoolShare
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.types.monitor import RANK_LIMITS, Alarm
+
+
+def by_hand(events: list[RetrievalEvent], shown: int | None = None) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for one in events:
+        for rank, tag in enumerate(one.tags[:shown], 1):
+            counts = found.setdefault(tag.source or "", [0] * 9)
+            counts[0] += 1
+            for i, limit in enumerate(RANK_LIMITS, 1):
+                counts[i] += rank <= limit
+    return dict(sorted(found.items()))
+
+
+def counted(monitor: SkewMonitor) -> dict[str, list[int]]:
+    (found,) = monitor.snapshot()
+    return {c.group: [c.documents, *c.ranks] for c in found.counts}
+
+
+def test_documents_are_counted_by_rank() -> None:
+    rng = np.random.default_rng(1)
+    names = ("human", "llm:a", None)
+    events = [event(*(names[c] for c in rng.integers(0, 3, n))) for n in range(130)]
+    monitor = SkewMonitor()
+    monitor.observe_many(events)
+    assert counted(monitor) == by_hand(events)
+    after = SkewMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    after.observe_many(events[:40])
+    assert counted(after) == by_hand(events + events[:40])
+    few = SkewMonitor(baseline=PoolShare(3), max_documents=7)
+    few.observe_many(events)
+    assert counted(few) == by_hand(events, 3)
+
+
+def test_groups_beyond_the_cap_are_counted_as_other() -> None:
+    monitor = SkewMonitor(max_groups=1)
+    monitor.observe(event("human", "x", "y", "human"))
+    assert counted(monitor) == {
+        "human": [2, 1, 1, 1, 2, 2, 2, 2, 2],
+        "other": [2, 0, 1, 2, 2, 2, 2, 2, 2],
+    }
+
+
+def test_alarms_and_losses_survive_a_restart() -> None:
+    told: list[Alarm] = []
+    before = watched(mixed(2, 300), baseline=HALF)
+    before.observe(None)  # type: ignore[arg-type]
+    assert len(before.alarms) > 2
+    stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
+    after = SkewMonitor.from_dict(stored, on_alarm=told.append)
+    assert (after.alarms, told) == (before.alarms, [])
+    assert after.dropped.by_reason == {"monitor could not take the event": 1}
+    after.observe(None)  # type: ignore[arg-type]
+    assert after.snapshot()[0].dropped == {"monitor could not take the event": 2}
+    again = SkewMonitor.from_dict(after.to_dict())
+    assert again.dropped.total == 2
+    assert again.to_dict() == after.to_dict()
+
+
+def test_states_of_another_version_or_without_sense_are_refused() -> None:
+    data = watched(mixed(3, 50), baseline=HALF).to_dict()
+    with pytest.raises(UnsupportedVersionError, match="version 1 cannot be read; this release"):
+        SkewMonitor.from_dict(data | {"version": 1})
+    for changed in (
+        {"alarms": None},
+        {"alarms": [{"rule": "x"}]},
+        {"alarms": [7]},
+        {"dropped": [1]},
+        {"dropped": {"a": "b"}},
+    ):
+        with pytest.raises(DataError, match=r"stored alarms of a monitor|is missing"):
+            SkewMonitor.from_dict(data | {"state": data["state"] | changed})
+
+
+class _Asking(logging.Handler):
+    """A handler that reads the monitor, as an exporter of logs and metrics might."""
+
+    def __init__(self, monitor: SkewMonitor) -> None:
+        super().__init__()
+        self.monitor, self.seen = monitor, []  # type: ignore[var-annotated]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append((record.getMessage(), self.monitor.snapshot()))
+
+
+@pytest.mark.parametrize("way", ["snapshot", "flush", "batch", "full", "alarm"])
+def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "CAPACITY", 300)
+
+    def broken(_: Alarm) -> None:
+        raise RuntimeError
+
+    monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
+    handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.instrument")
+    poisoned = event("human")
+    object.__setattr__(poisoned, "tags", (7,))
+
+    def work() -> None:
+        if way == "alarm":
+            monitor.observe_many([event("human")] * 300)
+        elif way == "full":
+            with monitor._intake._working:  # as while another thread processes
+                for _ in range(300):
+                    monitor.observe(event("human"))
+            monitor.observe(event("human"))
+        else:
+            monitor.observe_many([poisoned, *[event("human")] * (255 if way == "batch" else 3)])
+        if way == "snapshot":
+            assert monitor.snapshot()[0].dropped == {"monitor could not read the event": 1}
+        monitor.flush()
+
+    logger.addHandler(handler)
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        logger.removeHandler(handler)
+    ((message, (snapshot,)), *_) = handler.seen
+    reason = {"full": "monitor is full", "alarm": "on_alarm raised"}
+    assert reason.get(way, "monitor could not read the event") in message
+    assert snapshot.n_retrievals > 0
+    assert snapshot.dropped == monitor.dropped.by_reason
+
+
+def test_a_tick_brings_alarms_that_would_wait() -> None:
+    told: list[Alarm] = []
+    now = 1_000.0
+    settings: dict[str, Any] = {"baseline": HALF, "groups": ("human",), "measures": ("first",)}
+    monitor = SkewMonitor(on_alarm=told.append, clock=lambda: now, **settings)
+    for i in range(20):
+        monitor.record(event("human"), at=1_000.0 + i)
+    assert told == []  # no batch is full, and no further event comes
+    monitor.tick()
+    assert len(told) == 1
+    aggregated = SkewMonitor(
+        clock=lambda: now, aggregate=Aggregation(key="query", max_seconds=60), **settings
+    )
+    for i in range(30):
+        aggregated.record(event("human", query=f"q{i}"), at=1_000.0)
+    for now, observations in ((1_059.0, 0), (1_061.0, 30), (1_200.0, 30)):  # noqa: B007
+        aggregated.tick()
+        assert aggregated.snapshot()[0].n_observations == observations
+    assert [a.at for a in aggregated.alarms] == [1_061.0]
+    restored = SkewMonitor.from_dict(aggregated.to_dict())
+    assert restored.counts(DOCS).n_retrievals == 30
