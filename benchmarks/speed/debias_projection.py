@@ -112,12 +112,14 @@ if fused_kernel() is None:
     raise SystemExit("numba is missing: install rag-sourcebias[fast]")
 print(time.perf_counter() - start)
 """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": folder}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": folder},
+        env=environment,
     )
     return float(done.stdout)
 

@@ -30,6 +30,7 @@ HEAVY = (
     "sacrebleu",
     "rouge_score",
     "umap",
+    "numba",
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special  # noqa: F401 - imported by the first alarm otherwise, which is no growth
 from monitor_streams import event
 
 from rag_sourcebias.monitor.aggregate import Aggregation

@@ -79,7 +79,7 @@ class BaselineTests:
         if not isinstance(baseline, ReferenceWindow) or self.rules is not None:
             return 0
         taken = values[: baseline.n - len(self.window)]
-        self.window.extend(taken)
+        self.window.extend(taken.copy())
         if len(self.window) == baseline.n:
             level = 1 - (1 - settings.confidence_level) / len(self.columns)
             found = reference_window(np.array(self.window), confidence_level=level)

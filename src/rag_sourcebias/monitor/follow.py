@@ -14,7 +14,7 @@ from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.monitor.follow_state import Position, read_position, write_position
 from rag_sourcebias.monitor.log.tail import Tail, read_tail
-from rag_sourcebias.monitor.replay import _of_log
+from rag_sourcebias.monitor.replay import events_of
 from rag_sourcebias.monitor.sinks import Sink
 from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 
@@ -183,7 +183,7 @@ class LogFollower:
     def _feed(self, tail: Tail) -> int:
         position, n = self._position, 0
         for part in tail.parts:
-            for event, at in _of_log(part):
+            for event, at in events_of(part):
                 self.monitor.record(event, at=at)
             n += len(part)
         self.monitor.flush()  # its buffer is bounded, and others may hold it up

@@ -60,7 +60,7 @@ class LabelTotals:
         self.n_empty += int((rows.shown == 0).sum())
         self.documents = self.documents + rows.documents.sum(axis=0)
         self.first = self.first + rows.first.sum(axis=0).astype(np.int64)
-        self.weights = running(self.weights, rows.weights)[-1]
+        self.weights = running(self.weights, rows.weights)[-1].copy()
         self.ranks = self.ranks + rows.ranks
 
     def observe(

@@ -14,8 +14,9 @@ from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 from rag_sourcebias.types.documents import DocTags, TagTable
 from rag_sourcebias.types.rankings import RankedList, Run
 
-__all__ = ["replay"]
+__all__ = ["events_of", "replay"]
 
+_AT_ONCE = 4_096
 Timed = tuple[RetrievalEvent, float | None]
 
 
@@ -64,7 +65,7 @@ def replay(
         timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
-        timed = (item for part in parts for item in _of_log(part))
+        timed = (item for part in parts for item in events_of(part))
     elif labels is not None:
         raise DataError("labels= is for runs and logs; events have their own")
     else:
@@ -73,6 +74,8 @@ def replay(
     for event, at in timed:
         monitor.record(event, at=at)
         n += 1
+        if n % _AT_ONCE == 0:
+            monitor.flush()  # waits, where the monitor itself would drop what it cannot keep up with
     monitor.flush(finish=True)
     return n
 
@@ -86,7 +89,8 @@ def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Tim
         yield RetrievalEvent(ranked=ranked, tags=found, labels=labels), None
 
 
-def _of_log(part: EventColumns) -> Iterator[Timed]:
+def events_of(part: EventColumns) -> Iterator[Timed]:
+    """Yield the retrievals of a log, with their Unix times."""
     tags = [DocTags(source=source, style=style) for source, style in part.tags]
     codes = part.tag_codes.tolist()
     for i, (start, stop) in enumerate(zip(part.offsets, part.offsets[1:], strict=False)):

@@ -20,9 +20,8 @@ __all__ = ["SkewMonitor"]
 class SkewMonitor(Watching):
     """Hold the shares of the ranks against a baseline; an observer for production.
 
-    ``observe`` appends to a buffer; every 256 events, or with the first one that comes a second
-    after the oldest, the thread that brought it processes what gathered. ``snapshot``, ``flush``
-    and ``tick`` process at once: where traffic is low, call ``tick`` now and then. Memory is
+    ``observe`` appends to a buffer, which a thread of the monitor empties every 256 events, or a
+    second after the first of them. ``snapshot``, ``flush`` and ``tick`` process at once. Memory is
     bounded, and nothing is raised into the application. A forked child starts empty: each process
     counts its own retrievals. Every retrieval that returned something is one observation of each
     group: its share of the rank weights ("exposure"), and whether its document came first
@@ -43,8 +42,7 @@ class SkewMonitor(Watching):
         the error is then split over that many tests, and each event costs as many.
     baseline : CorpusShare, PoolShare, ReferenceWindow or None
         None watches without alarms. A reference window is evaluated at once when it is full,
-        which takes some 0.1 ms per observation: such a monitor has ``inline`` False and is
-        called from the thread of an event queue, as is one that aggregates.
+        which takes some 0.1 ms per observation.
     browsing : str
         Weights of ranks: "dcg", "top-<k>" or "rbp-<p>".
     measures : sequence of {"exposure", "first"}
@@ -64,8 +62,7 @@ class SkewMonitor(Watching):
         share less that of the pool. The baseline, and its rule, stay as they are.
     change_window : int
         Observations from which it is learnt, 2 to 100,000: changes within it are not seen, and
-        after a short one only large ones. This takes some 0.05 ms per observation: ``inline`` is
-        False with a run length.
+        after a short one only large ones. Learning takes some 0.05 ms per observation.
     tag_errors : TagErrors or None
         How often the tagger errs: ``corrected`` in snapshots are shares of exposure corrected
         for it, of which no interval is given. Tests and alarms are of shares as they are tagged.

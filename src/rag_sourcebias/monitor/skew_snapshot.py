@@ -122,7 +122,7 @@ def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, flo
 
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
-    raised, n = found.raised, found.raised.n
+    raised = found.raised
     column = int(watch.tests.columns[raised.column])
     group, measure = _name(watch, column)
     lower, upper = _interval(found.n, found.total[[column]], watch.settings.confidence_level)
@@ -141,7 +141,7 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
         by=watch.settings.by,
         group=group,
         measure=watch.settings.measures[measure],
-        n=n,
+        n=found.n,
         share=share,
         lower=float(lower[0]),
         upper=float(upper[0]),
@@ -150,6 +150,6 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
         at=found.at,
         message=(
             f"{where}: share of {what} {happened} ({before} {baseline:.3f}) "
-            f"at observation {n}; {share:.3f} on average so far"
+            f"at observation {found.n}; {share:.3f} on average since the start"
         ),
     )

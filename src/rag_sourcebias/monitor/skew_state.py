@@ -60,7 +60,7 @@ class SkewState:
                 alarms += [alarm_of(watch, dict(key), found) for found in watch.add(items)]
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
                 self._losses.note("monitor failed", n=len(items), error=error)
-        return alarms
+        return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
 
     def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
         if not math.isfinite(at):

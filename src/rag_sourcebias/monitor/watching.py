@@ -13,7 +13,6 @@ from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.exposure import ExposureCounts
 from rag_sourcebias.instrument.process import renews_after_fork
-from rag_sourcebias.monitor.baselines import ReferenceWindow
 from rag_sourcebias.monitor.intake import Closing, Intake, Waiting
 from rag_sourcebias.monitor.losses import Losses
 from rag_sourcebias.monitor.skew_settings import SkewSettings
@@ -24,6 +23,7 @@ from rag_sourcebias.types.serial import from_plain
 __all__ = ["Watching"]
 
 _MOST_ALARMS = 1_000
+_AT_ONCE = 4_096
 
 
 class Watching:
@@ -36,6 +36,8 @@ class Watching:
         As of ``SkewMonitor``.
     """
 
+    inline = True  # see Delivery: observing appends to a buffer
+
     def __init__(
         self,
         settings: SkewSettings,
@@ -46,19 +48,10 @@ class Watching:
         self._on_alarm, self._clock = on_alarm, clock
         self.dropped = DroppedEvents()
         self._losses = Losses(self.dropped)
-        self._go_on(SkewState(settings, self._losses))
+        self._state = SkewState(settings, self._losses)
         self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
         self._intake = Intake(self._process, self._tell, self._losses)
         renews_after_fork(self)
-
-    def _go_on(self, state: SkewState) -> None:
-        self._state, settings = state, state.settings
-        # see Delivery: long work must not be done on the application's thread
-        self.inline = (
-            settings.aggregate is None
-            and settings.change_run_length is None
-            and not isinstance(settings.baseline, ReferenceWindow)
-        )
 
     def _after_fork(self) -> None:
         self._intake.renew()
@@ -75,9 +68,12 @@ class Watching:
         self._intake.put(event, at)
 
     def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
-        """Take retrievals, in order."""
-        for event in events:
+        """Take retrievals, in order, and process them; waits, and so loses none."""
+        for i, event in enumerate(events, 1):
             self._intake.put(event, None)
+            if i % _AT_ONCE == 0:
+                self.flush()
+        self.flush()
 
     def flush(self, *, finish: bool = False) -> None:
         """Process what waits; with ``finish`` also what is still being aggregated."""
@@ -86,8 +82,8 @@ class Watching:
     def tick(self) -> None:
         """Process what waits, and test aggregated retrievals whose time is over by the clock.
 
-        There is no thread of the monitor's own: a server that calls this once a second hears of
-        alarms within a second at low traffic, too. Not for replays, whose times are long past.
+        For a monitor that aggregates and has little traffic: call it now and then. Not for
+        replays, whose times are long past.
         """
         self._intake.flush("due")
 
@@ -152,7 +148,7 @@ class Watching:
             return data
 
     def _restore(self, data: Mapping[str, Any]) -> None:
-        self._go_on(SkewState.from_dict(data, self._losses))
+        self._state = SkewState.from_dict(data, self._losses)
         state = data["state"]
         try:
             self._alarms.extend(map(_alarm_of, state["alarms"]))

@@ -120,7 +120,7 @@ class Alarm:
     group, measure : str
         As in :class:`GroupShare`; of canary queries a measure such as ``"NDCG@5"``.
     n : int
-        Observations up to the alarm.
+        Observations up to the alarm, those of a reference window included.
     share, lower, upper : float
     baseline : float
     evidence : float

@@ -165,6 +165,15 @@ def test_auto_steps_are_at_most_400(tmp_path: Path, gap: float, step: int) -> No
     assert sum(found["retrievals"]) == 390
 
 
+def test_auto_steps_of_a_short_log_late_in_the_day_are_minutes(tmp_path: Path) -> None:
+    """Rollups of days begin at midnight, the log does not."""
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        for i in range(100):
+            log.record(retrieval(i), at=START + 23 * 3_600 + i)
+    assert asked(DashboardSource(path), "/api/series").json["step_seconds"] == 60
+
+
 def test_auto_steps_of_a_log_of_centuries(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     with EventLog(path) as log:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -115,7 +117,6 @@ def test_a_restart_changes_nothing(name: str, cut: int) -> None:
         after.record(one, at=float(i))
     assert plain(after) == plain(whole)
     assert after.alarms == whole.alarms  # those before the restart are kept
-    assert after.inline == whole.inline == (name == "pool")
 
 
 def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
@@ -280,8 +281,10 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     ]
     unhashable = event("human")
     object.__setattr__(unhashable, "tags", (type("Tags", (), {"source": []})(),))
-    for one in [*poisoned, unhashable, *[event("human")] * 300]:
-        monitor.observe(one)
+    monitor.observe_many([*poisoned, unhashable, *[event("human")] * 300])
+    deadline = time.monotonic() + 60  # the monitor's thread may be the one that tells
+    while "on_alarm raised" not in monitor.dropped.by_reason and time.monotonic() < deadline:
+        time.sleep(0.01)
     (snapshot,) = monitor.snapshot()
     assert (snapshot.n_retrievals, snapshot.n_documents) == (301, 1_300)
     assert snapshot.dropped == {
@@ -334,20 +337,68 @@ def test_a_callback_may_ask_the_monitor() -> None:
     assert monitor.dropped.total == 0
 
 
-def test_it_is_an_observer_and_waits_until_a_batch_is_full() -> None:
+@pytest.mark.parametrize("n", [100, 256])
+def test_its_own_thread_processes_what_gathered(n: int) -> None:
+    """A complete batch at once, another within a second or so."""
+    told = threading.Event()
+    where: list[str] = []
+
+    def tell(_: Alarm) -> None:
+        where.append(threading.current_thread().name)
+        told.set()
+
+    monitor = SkewMonitor(baseline=HALF, on_alarm=tell)
+    assert isinstance(monitor, Observer)
+    assert monitor.inline
+    for _ in range(n):
+        monitor.observe(event("human"))
+    assert told.wait(60)
+    assert set(where) == {"rag-sourcebias-monitor"}
+    monitor.reset()
+    told.clear()
+    for _ in range(n):  # the thread goes on
+        monitor.observe(event("human"))
+    assert told.wait(60)
+
+
+def test_who_brings_more_than_the_thread_can_take_processes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading.Thread, "start", lambda self: None)  # no thread to be had
     told: list[Alarm] = []
     monitor = SkewMonitor(baseline=HALF, on_alarm=told.append)
-    assert isinstance(monitor, Observer)
-    for _ in range(255):
+    for _ in range(4_095):
         monitor.observe(event("human"))
     assert told == []
     monitor.observe(event("human"))
     assert told != []
-    told.clear()
-    monitor.reset()
-    for second in (0.0,) * 100 + (2.0,):  # the last one comes later than events may wait
-        monitor.observe(event("human", at=second))
-    assert told != []
+    assert monitor.dropped.total == 0
+
+
+def test_the_thread_ends_with_the_monitor_and_outlives_a_failing_clock() -> None:
+    failed = threading.Event()
+
+    def clock() -> float:
+        failed.set()
+        raise RuntimeError("no time")
+
+    monitor = SkewMonitor(clock=clock)
+    wake = monitor._intake._wake
+    for _ in range(256):
+        monitor.observe(event("human"))
+    assert failed.wait(60)
+    before = {thread for thread in threading.enumerate() if _watches(thread, wake)}
+    assert len(before) == 1
+    del monitor
+    deadline = time.monotonic() + 60
+    while any(thread.is_alive() for thread in before) and time.monotonic() < deadline:
+        gc.collect()  # again: at first the thread may still have held the monitor
+        time.sleep(0.01)
+    assert not any(thread.is_alive() for thread in before)
+
+
+def _watches(thread: threading.Thread, wake: object) -> bool:
+    return any(argument is wake for argument in getattr(thread, "_args", ()))
 
 
 def test_shares_of_a_tag_store() -> None:

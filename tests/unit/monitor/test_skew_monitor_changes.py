@@ -32,11 +32,10 @@ def test_a_lasting_shift_is_one_change_and_going_back_another(baseline: Any) -> 
     assert monitor.alarms == ()
     monitor.observe_many(stream(6, 2_538, share=0.65))
     monitor.observe_many(stream(7, 2_000, share=0.5))
-    before = 0 if baseline is HALF else 500
     for group, level in (("human", 0.65), ("llm:a", 0.35)):
         one, two = changes(monitor, group)
-        assert 1_500 < one.n + before < 1_700
-        assert 4_038 < two.n + before < 4_500
+        assert 1_500 < one.n < 1_700
+        assert 4_038 < two.n < 4_500
         assert one.baseline == pytest.approx(0.5, abs=0.03)
         assert two.baseline == pytest.approx(level, abs=0.04)  # learnt after the first
         assert "changed (baseline 0." in one.message
@@ -69,11 +68,6 @@ def test_changes_against_the_pool_are_those_of_the_difference() -> None:
     assert 2_600 < two.n < 2_700
     assert one.baseline == pytest.approx(0.5, abs=0.03)  # of the pools
     assert two.baseline == pytest.approx(0.22, abs=0.05)  # share of human after the first
-
-
-def test_a_monitor_that_learns_levels_is_not_inline() -> None:
-    assert not SkewMonitor(baseline=HALF, change_run_length=100.0).inline
-    assert SkewMonitor(baseline=HALF).inline
 
 
 @pytest.mark.parametrize("window", [1, 100_001])

@@ -45,7 +45,7 @@ def chosen_step(
     ParameterError
         If a named step makes more than 2,000 of them.
     """
-    start: float = min(first for first, _ in extent.values())
+    start: float = _first(extent)
     end: float = min(last for _, last in extent.values())  # that of the finest width
     start = start if since is None else max(start, since)
     end = end if until is None else min(end, until)
@@ -61,6 +61,13 @@ def chosen_step(
         if _steps(start, end, step) <= _AUTO and _is_kept(step, start, extent):
             return step
     return math.ceil((end - start) / (_AUTO - 1) / _DAY) * _DAY
+
+
+def _first(extent: Mapping[int, tuple[int, int]]) -> int:
+    """Return when the log begins: the finest rollups know it best, where they go back as far."""
+    finest = extent[min(extent)][0]
+    earlier = (first for width, (first, _) in extent.items() if first < finest // width * width)
+    return min(earlier, default=finest)
 
 
 def _steps(start: float, end: float, step: int) -> int:

@@ -78,7 +78,7 @@ class BettingInterval:
             null = np.broadcast_to(self._grid, (len(part), self.points))
             new = log_payoffs(np.broadcast_to(part, null.shape), null, null)
             # Sums one by one, so a batch gives bit for bit what single updates do.
-            self._capital = np.cumsum(np.concatenate([self._capital[None], new]), axis=0)[-1]
+            self._capital = np.cumsum(np.concatenate([self._capital[None], new]), axis=0)[-1].copy()
             self.total = float(np.cumsum(np.concatenate([[self.total], part[:, 0]]))[-1])
             self.n += len(part)
 
