@@ -75,7 +75,7 @@ def replay(
         monitor.record(event, at=at)
         n += 1
         if n % _AT_ONCE == 0:
-            monitor.flush()  # waits, where the monitor itself would drop what it cannot keep up with
+            monitor.flush()  # waits; a monitor drops what it cannot keep up with
     monitor.flush(finish=True)
     return n
 
