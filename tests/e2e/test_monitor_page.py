@@ -46,8 +46,9 @@ def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     try:
         for block in blocks:
             exec(compile(block, "docs/monitor.md", "exec"), names)
-            if names.get("handle") not in handles:
-                handles.append(names["handle"])
+            handles += [
+                names[n] for n in ("handle", "spans") if names.get(n) not in (None, *handles)
+            ]
         names["retriever"].invoke("a")
         assert (
             REGISTRY.get_sample_value("rag_sourcebias_retrievals_total", {"collection": "docs"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.monitor.log.schema import WIDTHS, reading
+from rag_sourcebias.monitor.log.schema import reading
 
 __all__ = ["about_log"]
 
@@ -33,11 +33,6 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
         return {"name": path.name, "n_written": 0, "n_kept": 0, **nothing}, [], None
     found = log_summary(path)
     with reading(path) as database:
-        used = database.execute(
-            "SELECT labels FROM labels WHERE code IN "
-            "(SELECT DISTINCT labels FROM traffic WHERE width = ?) ORDER BY labels LIMIT ?",
-            (WIDTHS[-1], _MOST_LABEL_SETS),
-        ).fetchall()
         latest = database.execute(
             "SELECT substr(documents, 1, 3), typeof(documents) FROM segments "
             "ORDER BY first DESC LIMIT ?",
@@ -52,7 +47,8 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
         "size_bytes": size,
         "dropped": dict(found.dropped),
     }
-    return about, [json.loads(text) for (text,) in used], _document_ids(latest)
+    label_sets = sorted(map(dict, found.labels), key=json.dumps)[:_MOST_LABEL_SETS]
+    return about, label_sets, _document_ids(latest)
 
 
 def _size(path: Path) -> int:

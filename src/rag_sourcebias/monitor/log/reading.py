@@ -33,6 +33,15 @@ _ENDS = (
     "(SELECT since FROM segments ORDER BY first LIMIT 1), "
     "(SELECT until FROM segments ORDER BY first DESC LIMIT 1)"
 )
+# Of days, whose rollups stay: codes are also given out to what never came, such as "other".
+_USED_LABELS = (
+    "SELECT labels FROM labels WHERE code IN "
+    "(SELECT DISTINCT labels FROM traffic WHERE width = 86400) ORDER BY code"
+)
+_USED_TAGS = (
+    "SELECT source, style FROM tags WHERE code IN "
+    "(SELECT DISTINCT tag FROM rollups WHERE width = 86400) ORDER BY code"
+)
 _AT_ONCE = 16  # segments; a longer read would keep the write-ahead file from being emptied
 
 
@@ -49,7 +58,9 @@ class LogSummary:
     dropped : mapping of str to int
         Events lost, by reason, as far as it could be written.
     labels : tuple of mapping of str to str
+        Sets of labels that retrievals had.
     tags : tuple of (source, style)
+        Of documents that were retrieved.
     """
 
     n_written: int
@@ -84,8 +95,8 @@ def log_summary(path: str | Path) -> LogSummary:
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),
-            labels=labels_of(database),
-            tags=tags_of(database),
+            labels=tuple(json.loads(text) for (text,) in database.execute(_USED_LABELS)),
+            tags=tuple(database.execute(_USED_TAGS)),
         )
 
 
