@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.rag-sourcebias-installed
 RUN := env HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_WAIT_POLICY=PASSIVE $(BIN)
 
-.PHONY: demo test test-lowest lint format bench install clean
+.PHONY: demo test test-lowest lint format bench docs install clean
 
 demo: $(STAMP)
 	$(RUN)/rag-sourcebias audit source --sample \
@@ -45,6 +45,20 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN)/python benchmarks/speed/run.py
+	$(RUN)/python benchmarks/reproduce/run.py --brief --page docs/results.md
+
+# The documentation site, into site/; nothing in it is loaded from elsewhere.
+DOCS := .venv-docs
+docs: $(DOCS)/.installed
+	env NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PATH="$(CURDIR)/$(DOCS)/bin:$$PATH" \
+	  $(DOCS)/bin/mkdocs build --strict
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	@echo "installing what builds the documentation into $(DOCS)"
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet uv -c constraints.txt
+	@$(DOCS)/bin/python -m uv pip install --quiet --python $(DOCS)/bin/python --group docs -c constraints.txt
+	@touch $@
 
 install: $(STAMP)
 
@@ -66,4 +80,4 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-docs site report .pytest_cache .mypy_cache .ruff_cache .hypothesis

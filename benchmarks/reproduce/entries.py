@@ -8,30 +8,32 @@ are for the reader and the checks; ``ours`` names series of ours, each with
 - ``call`` and ``with``: a function as ``module:function`` and its keyword arguments; modules lie in
   this folder or are installed;
 - ``command``: what makes the file, as arguments for Python in benchmarks/ (for ``--run``);
+- ``needs``: what must be here for it (see needs.py); without it the series is not made;
 
 ``checks`` are lists of ``check`` (a name in checks.py), ``series`` (names of ours),
-``says`` (in words) and the parameters of that check; with ``skip``, why it cannot be done.
+``says`` (in words) and the parameters of that check; with ``skip``, why it cannot be done, or with
+``needs``, what is missing for it, if it is; with ``because``, why it is known to fail; with
+``published``, the published series that have the shape (all by default).
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from needs import NotMadeError, unmet
 
 __all__ = ["Check", "Entry", "NotMadeError", "Series", "Source", "load", "read_entry"]
 
-RESULTS = Path(__file__).resolve().parent.parent / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "results"
 REQUIRED = ("id", "paper", "what", "conditions", "published", "ours", "checks")
-
-
-class NotMadeError(Exception):
-    """Our figures are not there; says why."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ class Series:
         ends = {k: tuple(data[k]) for k in ("lower", "upper") if data.get(k) is not None}
         return cls(tuple(data["x"]), tuple(data["y"]), **ends, note=data.get("note", note))
 
+    def plain(self) -> dict[str, Any]:
+        """As it is stored."""
+        columns = {"x": self.x, "y": self.y, "lower": self.lower, "upper": self.upper}
+        found: dict[str, Any] = {k: list(v) for k, v in columns.items() if v is not None}
+        return found | ({"note": self.note} if self.note else {})
+
 
 @dataclass(frozen=True)
 class Source:
@@ -64,6 +72,7 @@ class Source:
     call: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    needs: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,9 @@ class Check:
     says: str
     parameters: Mapping[str, Any]
     skip: str = ""
+    needs: tuple[Mapping[str, Any], ...] = ()
+    because: str = ""
+    published: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -96,11 +108,14 @@ def read_entry(path: Path) -> Entry:
         raise SystemExit(f"{path.name}: id {data['id']!r} is not the name of the file")
     ours = {name: _source(found) for name, found in data["ours"].items()}
     checks = tuple(_check(found) for found in data["checks"])
+    published = {name: Series.of(found) for name, found in data["published"].items()}
     for check in checks:
         unknown = [name for name in check.series if name not in ours]
         if unknown and not check.skip:
             raise SystemExit(f"{path.name}: checks name {unknown}; ours are {list(ours)}")
-    published = {name: Series.of(found) for name, found in data["published"].items()}
+        named = [*(check.published or ()), *_names(check.parameters.get("to"))]
+        if strange := [name for name in named if name not in published]:
+            raise SystemExit(f"{path.name}: {strange} are not published; {list(published)} are")
     return Entry(
         id=data["id"],
         paper=data["paper"],
@@ -112,6 +127,10 @@ def read_entry(path: Path) -> Entry:
     )
 
 
+def _names(to: str | None) -> Sequence[str]:
+    return () if to is None else (to,)
+
+
 def _source(found: Mapping[str, Any]) -> Source:
     return Source(
         file=found.get("file", ""),
@@ -119,26 +138,30 @@ def _source(found: Mapping[str, Any]) -> Source:
         call=found.get("call", ""),
         arguments=found.get("with", {}),
         command=tuple(map(str, found.get("command", ()))),
+        needs=tuple(found.get("needs", ())),
     )
 
 
 def _check(found: Mapping[str, Any]) -> Check:
-    fixed = ("check", "series", "says", "skip")
+    fixed = ("check", "series", "says", "skip", "needs", "because", "published")
     return Check(
         kind=found["check"],
         series=tuple(found.get("series", ())),
         says=found["says"],
         parameters={key: value for key, value in found.items() if key not in fixed},
         skip=found.get("skip", ""),
+        needs=tuple(found.get("needs", ())),
+        because=found.get("because", ""),
+        published=tuple(found["published"]) if "published" in found else None,
     )
 
 
 def load(source: Source, *, results: Path = RESULTS) -> Series:
     """Our series; :class:`NotMadeError` where it is not there."""
+    if missing := unmet(source.needs):
+        raise NotMadeError("; ".join(missing))
     if source.call:
-        module, _, function = source.call.partition(":")
-        found = getattr(importlib.import_module(module), function)(**source.arguments)
-        return found if isinstance(found, Series) else Series.of(found)
+        return _called(source)
     path = results / source.file
     if not path.is_file():
         raise NotMadeError(f"results/{source.file} is not there{_how(source)}")
@@ -149,6 +172,14 @@ def load(source: Source, *, results: Path = RESULTS) -> Series:
             raise NotMadeError(f"results/{source.file} has no {where}{_how(source)}")
         found = found[key]
     return Series.of(found)
+
+
+def _called(source: Source) -> Series:
+    if str(HERE) not in sys.path:  # functions of this folder
+        sys.path.append(str(HERE))
+    module, _, function = source.call.partition(":")
+    found = getattr(importlib.import_module(module), function)(**source.arguments)
+    return found if isinstance(found, Series) else Series.of(found)
 
 
 def _how(source: Source) -> str:

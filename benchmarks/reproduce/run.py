@@ -1,13 +1,18 @@
-"""Do the shapes that the papers report appear on our data?
+"""Do the tables and figures of the papers come out, and where not, what is missing?
 
-    python benchmarks/reproduce/run.py [--only ID …] [--list] [--run] [--output FILE]
+    python benchmarks/reproduce/run.py [--only ID …] [--list] [--run] [--output FILE] [--page FILE]
 
 One YAML file per table or figure in this folder says what was published, where our figures come
-from and what they are held to (see entries.py; a new file needs no change here). Every check is
-first made on the published figures themselves, where it names a shape: a shape that the paper does
-not have is no shape to ask of us. Prints one line per check: OK, OKish (within the wider
-tolerance), FAIL, or SKIPPED with the reason. Writes benchmarks/results/reproduce.json. Exit status
-1 when a check fails.
+from, what they need and what they are held to (see entries.py and needs.py; a new file needs no
+change here). Every check is first made on the published figures themselves, where it names a shape:
+a shape that the paper does not have is no shape to ask of us. Prints the published figures beside
+ours and one line per check: OK, OKish (within the wider tolerance), FAIL, or SKIPPED with the
+reason; what was not run is never OK. Writes benchmarks/results/reproduce.json, and with --page a
+page of results (--redraw: from the stored results, running nothing). Exit status 1 when a check
+fails that is not known to, with the reason written beside it.
+
+RAG_SOURCEBIAS_DATA names the folder of real data sets, RAG_SOURCEBIAS_MODELS one of models;
+vectors and perplexities are kept in the cache folder of the library.
 """
 
 from __future__ import annotations
@@ -16,11 +21,14 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from checks import SHAPES, verdict
-from entries import RESULTS, Check, Entry, NotMadeError, Source, load, read_entry
+from entries import RESULTS, Check, Entry, NotMadeError, Series, Source, load, read_entry
+from needs import unmet
+from tables import page, table
 
 from rag_sourcebias.audit.environment import environment
 
@@ -35,22 +43,39 @@ def entries(only: Iterable[str] = (), folder: Path = HERE) -> list[Entry]:
     return [read_entry(files[name]) for name in (list(only) or files)]
 
 
-def judged(entry: Entry, *, results: Path = RESULTS) -> list[dict]:
-    """One row per check and series of ours, and per shape and published series."""
+def made(entry: Entry, *, results: Path = RESULTS) -> dict[str, Series | str]:
+    """Our series by name; in place of one that is not there, why."""
+    found: dict[str, Series | str] = {}
+    for name, source in entry.ours.items():
+        try:
+            found[name] = load(source, results=results)
+        except NotMadeError as error:
+            found[name] = str(error)
+    return found
+
+
+def judged(
+    entry: Entry, *, results: Path = RESULTS, ours: Mapping[str, Series | str] | None = None
+) -> list[dict]:
+    """One row per check and series of ours."""
+    ours = made(entry, results=results) if ours is None else ours
     rows = []
     for check in entry.checks:
-        if check.skip:
-            rows.append(line(entry, check, ", ".join(check.series), "SKIPPED", check.skip))
+        if why := check.skip or "; ".join(unmet(check.needs)):
+            rows.append(line(entry, check, ", ".join(check.series), "SKIPPED", why))
             continue
+        if not check.series:
+            rows.append(line(entry, check, "", "SKIPPED", "nothing of ours is named for it"))
         for name in check.series:
-            try:
-                series = load(entry.ours[name], results=results)
-            except NotMadeError as error:
-                rows.append(line(entry, check, name, "SKIPPED", str(error)))
+            series = ours[name]
+            if isinstance(series, str):
+                rows.append(line(entry, check, name, "SKIPPED", series))
                 continue
             found, numbers = verdict(check, series, entry.published)
             why = f"{numbers} ({series.note})" if series.note else numbers
             rows.append(line(entry, check, name, found, why))
+            if check.because and found == "FAIL":
+                rows[-1]["because"] = check.because
     return rows
 
 
@@ -58,10 +83,11 @@ def published(entry: Entry) -> list[dict]:
     """The shapes that are asked of us, on the paper's own figures."""
     rows = []
     for check in entry.checks:
-        if check.kind in SHAPES and not check.skip:
+        if check.kind in SHAPES and check.series:
             for name, series in entry.published.items():
-                found, numbers = verdict(check, series, entry.published)
-                rows.append(line(entry, check, f"published, {name}", found, numbers))
+                if check.published is None or name in check.published:
+                    found, numbers = verdict(check, series, entry.published)
+                    rows.append(line(entry, check, f"published, {name}", found, numbers))
     return rows
 
 
@@ -85,47 +111,128 @@ def make(wanted: Iterable[Source]) -> None:
 
 
 def listed(found: Iterable[Entry]) -> str:
-    return "\n".join(
-        f"{entry.id}: {entry.paper}; {entry.what} "
-        f"({len(entry.checks)} checks on {', '.join(entry.ours) or 'nothing of ours'})"
-        for entry in found
-    )
+    """Every entry with what it lacks here."""
+    lines = []
+    for entry in found:
+        lines.append(
+            f"{entry.id}: {entry.paper}; {entry.what} "
+            f"({len(entry.checks)} checks on {', '.join(entry.ours) or 'nothing of ours'})"
+        )
+        for name, source in entry.ours.items():
+            missing = "; ".join(unmet(source.needs))
+            lines.append(f"    {name}: {f'not here: {missing}' if missing else 'can be made'}")
+        for check in entry.checks:
+            if why := check.skip or "; ".join(unmet(check.needs)):
+                lines.append(f"    {check.says}: not here: {why}")
+    return "\n".join(lines)
 
 
 def shown(row: dict) -> str:
-    return f"{row['verdict']:8}{row['entry']}: {row['says']} [{row['series']}]: {row['why']}"
+    known = f" Known to fail: {row['because']}" if "because" in row else ""
+    return f"{row['verdict']:8}{row['entry']}: {row['says']} [{row['series']}]: {row['why']}{known}"
+
+
+def stored(entry: Entry, ours: Mapping[str, Series | str]) -> dict:
+    """An entry as the results hold it."""
+    return {
+        "paper": entry.paper,
+        "what": entry.what,
+        "conditions": entry.conditions,
+        "published": {name: series.plain() for name, series in entry.published.items()},
+        "ours": {
+            name: {"why": found} if isinstance(found, str) else found.plain()
+            for name, found in ours.items()
+        },
+    }
+
+
+def write(path: Path, record: dict) -> None:
+    """One line per series and per row, so that a change of one figure shows as such."""
+    parts = [f'"environment": {compact(record["environment"])}']
+    parts += [f'"{key}": {compact(record[key])}' for key in ("seconds",)]
+    blocks = []
+    for name, entry in record["entries"].items():
+        fields = [f'   "{key}": {compact(entry[key])}' for key in ("paper", "what", "conditions")]
+        for side in ("published", "ours"):
+            lines = [f"    {compact(k)}: {compact(v)}" for k, v in entry[side].items()]
+            inner = "{\n" + ",\n".join(lines) + "\n   }" if lines else "{}"
+            fields.append(f'   "{side}": {inner}')
+        blocks.append(f'  "{name}": {{\n' + ",\n".join(fields) + "\n  }")
+    parts.append('"entries": {\n' + ",\n".join(blocks) + "\n }")
+    for key in ("published", "rows"):
+        parts.append(f'"{key}": [\n  ' + ",\n  ".join(map(compact, record[key])) + "\n ]")
+    path.write_text("{\n " + ",\n ".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def compact(value: object) -> str:
+    return json.dumps(rounded(value), ensure_ascii=False)
+
+
+def rounded(value: object) -> object:
+    """Floats with six digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return value
+
+
+def run_all(found: list[Entry], *, brief: bool) -> dict:
+    """Make every series once, judge, and print."""
+    start = time.perf_counter()
+    stores, theirs, rows = {}, [], []
+    for entry in found:
+        ours = made(entry)
+        theirs += published(entry)
+        mine = judged(entry, ours=ours)
+        rows += mine
+        stores[entry.id] = stored(entry, ours)
+        if not brief:
+            print(f"\n{entry.id}: {entry.paper}; {entry.what}\n")
+            print(table(stores[entry.id]))
+        for row in mine:
+            print(shown(row))
+    return {
+        "environment": environment(),
+        "seconds": round(time.perf_counter() - start, 1),
+        "entries": stores,
+        "published": theirs,
+        "rows": rows,
+    }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Published shapes against our figures.")
+    parser = argparse.ArgumentParser(description="Published tables and figures against ours.")
     parser.add_argument("--list", action="store_true", help="name the entries and end")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="entries to check")
-    parser.add_argument("--run", action="store_true", help="make our figures first (hours)")
-    parser.add_argument("--published", action="store_true", help="print the papers' figures too")
+    parser.add_argument("--run", action="store_true", help="make the result files first (hours)")
+    parser.add_argument("--brief", action="store_true", help="print the checks without the tables")
+    parser.add_argument("--published", action="store_true", help="print shapes of the papers too")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/reproduce.json")
+    parser.add_argument("--page", type=Path, help="also write a page of results")
+    parser.add_argument("--redraw", action="store_true", help="only the page, from stored results")
     options = parser.parse_args()
-    found = entries(options.only)
-    if options.list:
-        print(listed(found))
-        return 0
-    if options.run:
-        make(source for entry in found for source in entry.ours.values())
-    theirs = [row for entry in found for row in published(entry)]
-    rows = [row for entry in found for row in judged(entry)]
-    output = options.output
-    if output is None and not options.only:
-        output = RESULTS / "reproduce.json"
-    if output is not None:
-        record = {
-            "environment": environment(),
-            "entries": {entry.id: f"{entry.paper}; {entry.what}" for entry in found},
-            "published": theirs,
-            "rows": rows,
-        }
-        output.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for row in (*(theirs if options.published else ()), *rows):
-        print(shown(row))
-    return int(any(row["verdict"] == "FAIL" for row in rows))
+    output = options.output or (None if options.only else RESULTS / "reproduce.json")
+    if options.redraw:
+        record = json.loads((output or RESULTS / "reproduce.json").read_text(encoding="utf-8"))
+    else:
+        found = entries(options.only)
+        if options.list:
+            print(listed(found))
+            return 0
+        if options.run:
+            make(source for entry in found for source in entry.ours.values())
+        record = run_all(found, brief=options.brief)
+        if options.published:
+            print("\n".join(map(shown, record["published"])))
+        if output is not None:
+            write(output, record)
+            record = json.loads(output.read_text(encoding="utf-8"))
+    if options.page is not None:
+        options.page.write_text(page(record), encoding="utf-8")
+    return int(any(r["verdict"] == "FAIL" and "because" not in r for r in record["rows"]))
 
 
 if __name__ == "__main__":

@@ -173,6 +173,55 @@ def search(text):
     assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 4
 
 
+LANGCHAIN = """
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+from hashing_encoder import HashingEncoder
+from rag_sourcebias import load_sample
+from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+
+corpus = load_sample().corpus
+store = InMemoryVectorStore(EncoderEmbeddings(HashingEncoder()))
+pairs = zip(corpus.doc_ids, corpus.texts)
+store.add_documents([Document(id=i, page_content=text, metadata={"key": i}) for i, text in pairs])
+retriever = store.as_retriever(search_kwargs={"k": 5})
+"""
+LLAMA_INDEX = """
+from hashing_encoder import HashingEncoder
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+from rag_sourcebias import load_sample
+from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+
+corpus = load_sample().corpus
+pairs = zip(corpus.doc_ids, corpus.texts)
+nodes = [TextNode(id_=i, text=text, metadata={"key": i}) for i, text in pairs]
+index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
+retriever = index.as_retriever(similarity_top_k=5)
+"""
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("by_key", [False, True], ids=["id", "metadata"])
+@pytest.mark.parametrize(
+    ("module", "code"), [("my_chain", LANGCHAIN), ("my_index", LLAMA_INDEX)], ids=["lc", "li"]
+)
+def test_probe_asks_retrievers_of_frameworks(
+    tmp_path: Path, module: str, code: str, by_key: bool
+) -> None:
+    name = f"{module}_{by_key}"
+    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    exit_code, output, messages = inside(
+        "monitor", "probe", "--sample", "--ask", f"{name}:retriever",
+        *(["--id-key", "key"] if by_key else []), "--json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert exit_code == 0, messages
+    point = json.loads(output)
+    assert (point["n"], point["failed"]) == (20, 0)
+    assert point["relative_delta"] is not None  # twins were found under their ids
+
+
 @pytest.mark.server
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 def test_serve_shows_the_log_goes_on_after_a_restart_and_ends_quietly(tmp_path: Path) -> None:

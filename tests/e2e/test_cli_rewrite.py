@@ -185,8 +185,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes_and_pays_nothing_twice(
     succeed(*command, "-o", "out", cwd=tmp_path)
     assert files(tmp_path / "out") == files(tmp_path / "whole")
     assert len(server.prompts) == 2 * N
-    # Requests in flight, and answers of the last 50 ms (two of 20 ms each) only in memory.
-    assert asked(server) - 2 * N <= 4 * IN_FLIGHT
+    # Requests in flight, and answers of the last 50 ms (two of 20 ms each) only in memory; more on
+    # a busy machine. Without resuming it would be N + N // 2.
+    assert asked(server) - 2 * N <= 8 * IN_FLIGHT
     dry = succeed(*command, "-o", "out", "--dry-run", cwd=tmp_path)
     assert "80 requests, 80 answered already" in dry
 

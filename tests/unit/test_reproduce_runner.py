@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-MODULES = ("entries", "checks", "run")
+MODULES = ("entries", "checks", "run", "tables", "needs")
 
 
 def load():
@@ -20,12 +21,27 @@ def load():
         found = [importlib.import_module(name) for name in MODULES]
     finally:
         sys.path.remove(str(FOLDER))
-        for name in MODULES:  # other benchmarks have modules of these names
+        for name in MODULES[:-1]:  # other benchmarks have modules of these names
             sys.modules.pop(name, None)
     return found
 
 
-entries, checks, runner = load()
+entries, checks, runner, tables, needs = load()
+RESULTS = FOLDER.parent / "results" / "reproduce.json"
+PAGE = FOLDER.parents[1] / "docs" / "results.md"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+@pytest.fixture
+def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data set, no model and no hub."""
+    for name in (needs.DATA, needs.MODELS_FOLDER):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(needs, "packaged", lambda name: False)
+    monkeypatch.setattr(needs, "downloaded", lambda name: False)
+    needs.hub_answers.cache_clear()
+
 
 ENTRY = """
 id: {id}
@@ -170,25 +186,210 @@ def test_entries_are_found_by_file(tmp_path: Path) -> None:
         runner.entries(["c"], folder=tmp_path)
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_papers_have_the_shapes_that_are_asked_of_us(path: Path) -> None:
     entry = entries.read_entry(path)
     assert [row for row in runner.published(entry) if row["verdict"] == "FAIL"] == []
-    runner.judged(entry)  # every check is known and takes the parameters given
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_check_takes_its_parameters(path: Path) -> None:
+    entry = entries.read_entry(path)
+    for check in entry.checks:
+        if check.series:
+            checks.verdict(check, curve(1.0, 2.0), entry.published)
+
+
+@pytest.mark.usefixtures("nothing_here")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_needs_something_is_skipped_without_it(path: Path) -> None:
+    entry = entries.read_entry(path)
+    needy = {
+        name: source
+        for name, source in entry.ours.items()
+        if any(set(need) - {"package"} for need in source.needs)
+    }
+    for name, found in runner.made(replace(entry, ours=needy, checks=())).items():
+        assert isinstance(found, str), name
+        assert found
+
+
+IDENTITIES = (
+    "k-deltas", "k-fig10", "k-table7", "r-calibration", "r-fig1", "r-prompts", "w-eq2", "w-eq3",
+    "w-prompts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_identities_hold(name: str) -> None:
+    rows = runner.judged(*runner.entries([name]))
+    assert {row["verdict"] for row in rows if row["series"]} == {"OK"}
+
+
+def test_needs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(needs.DATA, str(tmp_path))
+    monkeypatch.setenv(needs.MODELS_FOLDER, str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("RAG_SOURCEBIAS_CACHE", str(tmp_path / "cache"))
+    needs.hub_answers.cache_clear()
+    wanted = [
+        {"data": "nq320k"},
+        {"model": "ANCE"},
+        {"any model": ["BERM", "TAS-B"]},
+        {"package": "no_such_module"},
+        {"missing": "nobody has it"},
+    ]
+    reasons = needs.unmet(wanted)
+    assert reasons[0].startswith("data set nq320k: no folder of that name in RAG_SOURCEBIAS_DATA")
+    assert reasons[1].endswith("base-ance-firstp) is not here and HF_HUB_OFFLINE is set")
+    assert reasons[2:] == [
+        "none of the models BERM, TAS-B is here",
+        "the package no_such_module is not installed",
+        "nobody has it",
+    ]
+    for folder in ("nq320k", "ANCE", "BERM"):
+        (tmp_path / folder).mkdir()
+    assert needs.unmet(wanted[:3]) == []
+    assert needs.unmet([{"data": "crowdrag-rewrites"}, {"package": "json"}]) == []
+    assert "no address of it is known" in needs.unmet([{"data": "scifact"}])[0]
+    with pytest.raises(SystemExit, match="no need of the kind 'colour'; there are data, model"):
+        needs.unmet([{"colour": "red"}])
+
+
+def test_a_model_is_there_once_a_hub_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(needs.MODELS_FOLDER, raising=False)
+    monkeypatch.setattr(needs, "downloaded", lambda name: False)
+    monkeypatch.setattr(needs, "hub_answers", lambda: True)
+    assert needs.found_model("TAS-B") == "sentence-transformers/msmarco-distilbert-base-tas-b"
+    assert needs.found_model("BERM") is None
+    assert needs.unmet([{"model": "BERM"}])[0].startswith("model BERM: no checkpoint of it")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((1, -2), "OK"), ((-1, -2), "FAIL"), ((1, 0.5), "OKish")]
+)
+def test_signs(values, verdict) -> None:
+    found = checks.signs(curve(*values), positive=[0], negative=[1], okish=0.6)
+    assert found[0] == verdict
+
+
+def test_signs_ask_only_the_x_they_name() -> None:
+    assert checks.signs(curve(5, -5), negative=[1])[0] == "OK"
+    assert checks.signs(curve(5, -5), negative=["other"])[0] == "FAIL"
+    wrong = curve(5, 2, lower=(1.0, -1.0), upper=(9.0, 5.0))
+    assert checks.signs(wrong, negative=[1])[0] == "OKish"
+    assert checks.signs(wrong, negative=[0])[0] == "FAIL"
+
+
+def test_level_reads_intervals() -> None:
+    assert checks.level(curve(2, lower=(-1.0,), upper=(5.0,)))[0] == "OK"
+    assert checks.level(curve(2, lower=(1.0,), upper=(5.0,)), okish=3)[0] == "OKish"
+    assert checks.level(curve(2, lower=(1.0,), upper=(5.0,)))[0] == "FAIL"
+
+
+def test_bounds() -> None:
+    assert checks.within(curve(1, 2), low=1, high=2)[0] == "OK"
+    assert checks.within(curve(1, 2), low=1.5, okish=0.5)[0] == "OKish"
+    assert checks.within(curve(1, 2), high=1.5, okish=0.4)[0] == "FAIL"
+    theirs = curve(3, 3)
+    assert checks.no_more(curve(3, 9), theirs, of=[0])[0] == "OK"
+    assert checks.no_more(curve(3, 9), theirs, of=[1], okish=6)[0] == "OKish"
+    assert checks.no_less(curve(2, 9), theirs, of=[0, 1])[0] == "FAIL"
+    assert checks.no_less(curve(2, 9), theirs, of=["x"])[0] == "FAIL"
+
+
+def test_extremes() -> None:
+    series = curve(5, 1, 9, 7)
+    assert checks.largest(series, of=[3, 2])[0] == "OK"
+    assert checks.largest(series, of=[2, 0], okish=1)[0] == "OKish"
+    assert checks.smallest(series, of=[2])[0] == "FAIL"
+    assert checks.smallest(series, of=[0], among=[0, 2])[0] == "OK"
+    assert checks.lowest_is(series, one_of=[1, 2])[0] == "OK"
+    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "OKish"
+    assert checks.lowest_is(series, one_of=[2], okish_rank=2)[0] == "FAIL"
+
+
+def test_near_and_covers() -> None:
+    theirs = curve(100, 200)
+    assert checks.near(curve(101, 198), theirs, tolerance=1, okish=2)[0] == "OK"
+    assert checks.near(curve(110, 198), theirs, tolerance=1, okish=2)[0] == "FAIL"
+    held = curve(90, 190, lower=(80.0, 150.0), upper=(110.0, 195.0))
+    assert checks.covers(held, theirs, okish=1) == ("OKish", "1 of 2 held")
+    assert checks.covers(curve(90, 190), theirs)[0] == "FAIL"
+
+
+def test_a_failure_is_known_only_with_its_reason(tmp_path: Path) -> None:
+    text = ENTRY.replace("says: it changes sign}}", "says: it changes sign, because: noise}}")
+    entry = entries.read_entry(write_entry(tmp_path, text))
+    write_ours(tmp_path, x=[0, 1, 2], y=[1, 5, 64])
+    rows = runner.judged(entry, results=tmp_path)
+    assert rows[1]["verdict"] == "FAIL"
+    assert rows[1]["because"] == "noise"
+    assert runner.shown(rows[1]).endswith("Known to fail: noise")
+    assert "because" not in rows[2]
+
+
+def test_tables_hold_both_sides() -> None:
+    entry = {
+        "published": {"theirs": {"x": ["a", "b"], "y": [1, -2.5]}},
+        "ours": {
+            "here": {"x": ["b", "c"], "y": [3, 4], "lower": [2, 3], "upper": [4, 5]},
+            "elsewhere": {"x": list(range(40)), "y": list(range(40))},
+            "gone": {"why": "no data"},
+        },
+    }
+    lines = tables.table(entry).splitlines()
+    assert lines[0] == "| | published: theirs | ours: here |"
+    assert lines[2:5] == ["| a | 1 |  |", "| b | -2.5 | 3 [2, 4] |", "| c |  | 4 [3, 5] |"]
+    assert "12 of 40 rows." in lines
+    assert lines[-1] == "- not made: gone: no data"
+
+
+def test_the_page_is_made_from_the_stored_results() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert list(record["entries"]) == [path.stem for path in FILES]
+    assert PAGE.read_text(encoding="utf-8") == tables.page(record)
+    unexplained = [r for r in record["rows"] if r["verdict"] == "FAIL" and "because" not in r]
+    assert unexplained == []
+
+
+def test_stored_verdicts_follow_from_the_stored_series() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for entry in runner.entries():
+        ours = {
+            name: found["why"] if "why" in found else entries.Series.of(found)
+            for name, found in record["entries"][entry.id]["ours"].items()
+        }
+        known = [row["verdict"] for row in record["rows"] if row["entry"] == entry.id]
+        made = [
+            checks.verdict(check, ours[name], entry.published)[0]
+            for check in entry.checks
+            for name in check.series
+            if not check.needs and not isinstance(ours[name], str)
+        ]
+        assert [verdict for verdict in known if verdict != "SKIPPED"] == made, entry.id
+
+
+@pytest.mark.usefixtures("nothing_here")
 def test_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = tmp_path / "reproduce.json"
-    monkeypatch.setattr(
-        sys, "argv", ["run.py", "--only", "fig8-debias-delta", "--output", str(output)]
-    )
-    status = runner.main()
+    output, sheet = tmp_path / "reproduce.json", tmp_path / "page.md"
+    only = ["--only", "k-fig8", "k-deltas", "--brief", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--page", str(sheet)])
+    assert runner.main() == 0
     rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
-    assert status == int(any(row["verdict"] == "FAIL" for row in rows))
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed] == [row["verdict"] for row in rows]
+    assert "### k-deltas" in sheet.read_text(encoding="utf-8")
+    redrawn = tmp_path / "again.md"
+    monkeypatch.setattr(
+        sys, "argv", ["run.py", "--redraw", "--output", str(output), "--page", str(redrawn)]
+    )
+    assert runner.main() == 0
+    assert redrawn.read_text(encoding="utf-8") == sheet.read_text(encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["run.py", "--list"])
     assert runner.main() == 0
-    assert "fig9-debias-quality: [K]" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "k-fig9: [K]" in told
+    assert "nq-utd, BM25: not here: data set nq-utd" in told

@@ -1,0 +1,163 @@
+"""Arithmetic that the papers' own figures must obey, computed by the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "batch_of_one",
+    "length_changes",
+    "limits",
+    "masked_example",
+    "predictions",
+    "prompts",
+    "rank_sums",
+    "relative_deltas",
+    "unfairness_bounds",
+    "unfairness_rows",
+]
+
+Columns = dict[str, Any]
+
+
+def relative_deltas(x: Sequence[str], human: Sequence[float], llm: Sequence[float]) -> Columns:
+    """Relative Δ from printed means ([K] K0.9 and K0.10)."""
+    from rag_sourcebias.measures import relative_delta
+
+    found = [relative_delta(h, g) for h, g in zip(human, llm, strict=True)]
+    return {"x": list(x), "y": [value for value in found if value is not None]}
+
+
+def length_changes(human: Mapping[str, float], other: Mapping[str, float]) -> Columns:
+    """Percent by which rewrites are longer, from printed mean lengths."""
+    return {
+        "x": list(other),
+        "y": [100 * (other[name] / human[name.partition(",")[0]] - 1) for name in other],
+    }
+
+
+def masked_example() -> Columns:
+    """[K] App. A: six documents, one relevant, in both versions.
+
+    The human copy is third and the LLM copy fifth: with either as the target the other counts as
+    not relevant and keeps its place.
+    """
+    from rag_sourcebias.measures import source_scores
+    from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+
+    names = ("d2@human", "d3@llm", "d1@human", "d4@human", "d1@llm", "d5@llm")
+    run = Run.from_dict({"q": {name: float(6 - i) for i, name in enumerate(names)}})
+    qrels = Qrels.from_dict({"q": {"d1@human": 1, "d1@llm": 1}})
+    tags = TagTable.from_tags([(name, DocTags(source=name.partition("@")[2])) for name in names])
+    scores = source_scores(run, qrels, tags, measures=("NDCG", "MAP"), cutoffs=(5,))
+    x = [f"{measure}, {s}" for measure in ("NDCG@5", "MAP@5") for s in ("human", "llm")]
+    y = [float(scores.of(*name.split(", "))[0]) for name in x]
+    return {"x": x, "y": y}
+
+
+def prompts(of: str) -> Columns:
+    """1 for each prompt that stands in the library word for word as in the paper."""
+    from prompt_texts import PROMPTS
+
+    pairs = PROMPTS[of]()
+    return {"x": list(pairs), "y": [float(ours == theirs) for ours, theirs in pairs.values()]}
+
+
+def predictions(probs: Mapping[str, Sequence[float]]) -> Columns:
+    """[R] Fig. 1 at λ = −1, 0 and 1: the least gain, the prediction, the largest gain (Eq. 21)."""
+    from rag_sourcebias.intervals.crc import perturb
+
+    gains = 2.0 ** np.arange(5) - 1
+    x, y = [], []
+    for name, row in probs.items():
+        values = np.array([row], dtype=np.float64)
+        values /= values.sum()
+        for lam in (-1.0, 0.0, 1.0):
+            x.append(f"{name}, λ = {lam:g}")
+            y.append(float((perturb(values, lam) @ gains)[0]))
+    return {"x": x, "y": y}
+
+
+def limits(probs: Mapping[str, Sequence[float]]) -> Columns:
+    """Largest fall of the gain along λ: 0 where it only rises ([R] Eq. 16 to 19)."""
+    from rag_sourcebias.intervals.crc import perturb
+
+    gains = 2.0 ** np.arange(5) - 1
+    falls = []
+    for row in probs.values():
+        values = np.array([row], dtype=np.float64)
+        values /= values.sum()
+        path = np.array(
+            [float((perturb(values, lam) @ gains)[0]) for lam in np.linspace(-1, 1, 201)]
+        )
+        falls.append(float(max(0.0, -np.diff(path).min())))
+    return {"x": list(probs), "y": falls}
+
+
+def batch_of_one(sizes: Sequence[int]) -> Columns:
+    """1 where calibration on that many single queries is refused, as it must be below 19."""
+    from rag_sourcebias.errors import CalibrationError
+    from rag_sourcebias.intervals import RankedLabels
+    from rag_sourcebias.intervals.crc import per_query_intervals
+
+    rng = np.random.default_rng(0)
+    refused = []
+    for n in sizes:
+        labels = RankedLabels.from_grid(
+            rng.dirichlet(np.ones(4), (n, 10)),
+            1 / np.log2(np.arange(2.0, 12.0)),
+            2.0 ** np.arange(4) - 1,
+        )
+        try:
+            per_query_intervals(
+                labels, labels.utilities() * 0.8, labels, rule="paper", confidence_level=0.95
+            )
+        except CalibrationError:
+            refused.append(1.0)
+        else:
+            refused.append(0.0)
+    return {"x": list(sizes), "y": refused}
+
+
+def rank_sums(n: int = 50, k: int = 10) -> Columns:
+    """[W] Eq. 2: average ranks of k versions sum to k(k + 1)/2, with and without ties."""
+    from rag_sourcebias.measures import rank_versions
+
+    rng = np.random.default_rng(0)
+    free = rng.normal(size=(n, k))
+    tied = np.round(free)
+    return {
+        "x": ["no ties", "many ties", "all tied"],
+        "y": [
+            float(rank_versions(values).mean(axis=0).sum())
+            for values in (free, tied, np.zeros((n, k)))
+        ],
+    }
+
+
+def unfairness_bounds(k: int = 10, n: int = 400) -> Columns:
+    """[W] Eq. 3: the largest possible score, and N times what rankings at random get."""
+    from rag_sourcebias.measures import max_unfairness, null_unfairness, unfairness_score
+
+    order = np.arange(1.0, k + 1)
+    ranks = np.random.default_rng(0).permuted(np.tile(order, (n, 1)), axis=1)
+    return {
+        "x": ["largest", "score of the extreme order", "N × null expectation"],
+        "y": [
+            float(max_unfairness(k)),
+            float(unfairness_score(order)),
+            n * float(null_unfairness(ranks)),
+        ],
+    }
+
+
+def unfairness_rows(cells: Mapping[str, Sequence[float]], what: str) -> Columns:
+    """Mean or population standard deviation of each row of [W] Table 1."""
+    from rag_sourcebias.measures import summarise_unfairness
+
+    column = ("mean", "std").index(what)
+    found = summarise_unfairness(np.array(list(cells.values())))
+    return {"x": list(cells), "y": found[:, column].tolist()}

@@ -1,0 +1,225 @@
+"""Pages of the documentation: their code runs, their commands parse, their links lead on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import shlex
+import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from hashing_encoder import HashingEncoder
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from rag_sourcebias.cli.app import app
+from rag_sourcebias.types.completions import Completion, LabelScores
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NEW = (
+    "index.md", "quick-start.md", "concepts.md", "reading-a-report.md", "statistics.md",
+    "frameworks.md", "extending.md", "faq.md",
+)  # fmt: skip
+FRAMEWORKS = ("frameworks.md",)
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```\n(.*?)```)?", flags=re.DOTALL)
+
+
+class Answering:
+    """Says that texts about the sun are for children."""
+
+    name = "said"
+    max_concurrency = 2
+    fingerprint = "said-1"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return {"model": self.name}
+
+    def complete(
+        self, prompt: str, *, max_tokens: int, temperature: float, seed: int
+    ) -> Completion:
+        return Completion(text="yes" if "sun" in prompt else "no")
+
+    def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
+        raise NotImplementedError
+
+
+def run_page(page: str, capsys: pytest.CaptureFixture[str], **names: object) -> str:
+    """Run the examples one after another, hold their output against the page, and return it."""
+    blocks = BLOCK.findall(PAGES[page])
+    assert blocks
+    printed = []
+    for code, shown in blocks:
+        exec(compile(code, f"docs/{page}", "exec"), names)
+        printed.append(capsys.readouterr().out)
+        assert printed[-1] == shown or not shown
+    return "".join(printed)
+
+
+def test_quick_start_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_page("quick-start.md", capsys).startswith("Relative Δ@1 -100 [")
+    assert (tmp_path / "report" / "report.json").exists()
+    found = CliRunner().invoke(app, ["monitor", "summary", "retrievals.db"])
+    assert found.exit_code == 0
+    assert re.search(r"\b2\b", found.output)
+
+
+def test_concepts_and_statistics_run(capsys: pytest.CaptureFixture[str]) -> None:
+    for page in ("concepts.md", "statistics.md"):
+        printed = run_page(page, capsys).splitlines()
+        shown = re.findall(r"^print.*  # ([^\s:]+)", PAGES[page], flags=re.MULTILINE)
+        assert [line for line in printed if "[" not in line] == shown
+
+
+def test_extending_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = run_page("extending.md", capsys, completer=Answering()).splitlines()
+    assert "2 of 2 items judged by said [1. 0.]" in printed
+    assert re.search(r"\['\S+@\S+', '\S+@\S+'\]", "\n".join(printed))
+
+
+@pytest.mark.frameworks
+def test_frameworks_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_sourcebias import neural
+
+    # the page names a model; here hashed words stand in for it, so that nothing is loaded
+    monkeypatch.setattr(neural, "SentenceEncoder", lambda name: HashingEncoder())
+    assert run_page("frameworks.md", capsys).count("['human', 'llm:gpt-4o']") == 3
+
+
+def test_every_example_of_the_new_pages_is_run() -> None:
+    run = {"quick-start.md", "concepts.md", "statistics.md", "extending.md", *FRAMEWORKS}
+    assert {page for page in NEW if "```python" in PAGES[page]} == run
+
+
+def test_output_of_the_quick_start_is_what_the_commands_print(tmp_path: Path) -> None:
+    runner = CliRunner(env={"XDG_CACHE_HOME": str(tmp_path), "COLUMNS": "80"})
+    audited = runner.invoke(app, ["audit", "source", "--sample", "--retriever", "bm25"])
+    judged = runner.invoke(app, ["interval", "--sample"])
+    assert audited.exit_code == judged.exit_code == 0
+    out = " ".join((audited.output + judged.output).split())
+    shown = re.search(r"correctness, gpt-4 .*?labels\.", PAGES["quick-start.md"], flags=re.DOTALL)
+    assert shown is not None
+    assert " ".join(shown[0].split()) in out
+    for figure in ("+149.0 [123.6, 166.8]", "NDCG@5 96.3 against 89.3"):
+        assert figure in out
+    assert "+149.0 [123.6, 166.8]" in PAGES["quick-start.md"]
+
+
+def commands(page: str) -> list[list[str]]:
+    shell = "\n".join(re.findall(r"```console\n(.*?)```", PAGES[page], flags=re.DOTALL))
+    lines = re.findall(r"\$ ((?:.*\\\n)*.*)", shell)
+    return [shlex.split(line.replace("\\\n", " ")) for line in lines]
+
+
+COMMANDS = [c for page in NEW for c in commands(page) if c[0] == "rag-sourcebias"]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_parse(command: list[str]) -> None:
+    found, rest = get_command(app), command[1:]
+    while rest and rest[0] in getattr(found, "commands", {}):
+        found, rest = found.commands[rest[0]], rest[1:]
+    parsed = found.make_context(command[1], rest)
+    assert parsed.params.get("report") is not None or "--report" not in command
+
+
+@pytest.mark.parametrize("page", NEW)
+def test_commands_in_the_text_exist(page: str) -> None:
+    groups = get_command(app).commands
+    for name, sub in re.findall(r"`(audit|debias|judge|labels|tag|monitor) (\w+)`", PAGES[page]):
+        assert sub in groups[name].commands, f"{name} {sub}"
+
+
+def anchors(text: str) -> set[str]:
+    """Ids that the site gives to headings, as Python-Markdown's toc makes them."""
+    body = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    found = set()
+    for heading in re.findall(r"^#+ (.+?)\s*$", body, flags=re.MULTILINE):
+        plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+        found.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower()))
+    return found
+
+
+def links(text: str) -> list[str]:
+    body = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", body)
+
+
+LINKED = {"README.md": (ROOT, README), **{f"docs/{n}": (DOCS, t) for n, t in PAGES.items()}}
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_links_lead_to_files_and_headings(page: str) -> None:
+    folder, text = LINKED[page]
+    lost = []
+    for link in links(text):
+        if re.match(r"[a-z]+:", link) or link.startswith("reference/"):
+            continue  # the reference is written when the site is built, and checked there
+        path, _, anchor = link.partition("#")
+        target = (folder / path).resolve() if path else folder / Path(page).name
+        if not target.is_file() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            lost.append(link)
+    assert lost == []
+
+
+def navigation(entries: Sequence[object]) -> list[str]:
+    found = []
+    for entry in entries:
+        (value,) = entry.values() if isinstance(entry, dict) else (entry,)
+        found += navigation(value) if isinstance(value, list) else [str(value)]
+    return found
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = navigation(yaml.safe_load(text)["nav"])
+    assert len(listed) == len(set(listed))
+    assert set(listed) >= set(NEW)
+    assert [name for name in listed if name != "reference/" and name not in PAGES] == []
+
+
+def test_the_reference_names_every_public_package() -> None:
+    tree = ast.parse((DOCS / "_site" / "reference.py").read_text(encoding="utf-8"))
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in ("CORE", "INTEGRATIONS")
+    }
+    core, adapters = ({name.split(".")[0] for name in values[k]} for k in ("CORE", "INTEGRATIONS"))
+    home = ROOT / "src" / "rag_sourcebias"
+    public = {path.name for path in home.iterdir() if (path / "__init__.py").exists()}
+    assert public - {"cli"} <= core
+    root = ROOT / "integrations" / "rag_sourcebias_integrations"
+    assert {path.name for path in root.iterdir() if (path / "__init__.py").exists()} == adapters
+
+
+def test_the_site_reads_what_was_written_for_the_repository() -> None:
+    hooks = runpy.run_path(str(DOCS / "_site" / "hooks.py"))
+    shown = hooks["on_page_markdown"]("![P](../benchmarks/results/coverage-real.svg) [C](../C.md)")
+    assert shown == "![P](plots/coverage-real.svg) C"
+    assert hooks["on_page_content"]("<p>see :class:<code>~a.B</code>:</p><p>::</p>") == (
+        "<p>see <code>B</code>:</p>"
+    )
+
+
+def test_images_are_small_and_used() -> None:
+    images = sorted((DOCS / "images").iterdir())
+    assert {path.name for path in images if path.stat().st_size > 200_000} == set()
+    everywhere = README + "".join(PAGES.values())
+    assert [path.name for path in images if f"images/{path.name}" not in everywhere] == []
