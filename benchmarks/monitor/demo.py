@@ -257,9 +257,8 @@ def report(figures: dict[str, Any], log: Path) -> None:
         print(f"alert of Prometheus: {alert['name']} ({alert['state']})")
     worst = max(view["worst"] for view in figures["views_ms"].values())
     print(f"slowest answer of the dashboard: {worst:.0f} ms")
-    print(
-        "application, log, dashboard and Prometheus agree" if figures["agree"] else "NO AGREEMENT"
-    )
+    told = "application, log, dashboard" + (" and Prometheus" if "prometheus" in figures else "")
+    print(f"{told} agree" if figures["agree"] else "NO AGREEMENT")
     print(f"look at it again with: rag-sourcebias monitor serve {log}")
 
 

@@ -216,6 +216,24 @@ def test_a_locked_log_keeps_the_application_going(tmp_path: Path) -> None:
     is_sound(path)
 
 
+def test_a_log_that_turns_read_only_keeps_the_application_going(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path, batch=10, capacity=50, flush_seconds=0.05) as log:
+        log.observe(plain())
+        assert log.flush(60)
+        database = log._thread._worker.writer._database
+        assert database is not None
+        database.execute("PRAGMA query_only = 1")  # SQLITE_READONLY, as of such a file
+        for _ in range(100):
+            log.observe(plain())
+        assert log.flush(60)  # it was opened again
+        assert "readonly database" in caplog.text
+        assert log_summary(path).n_written + log.dropped.total == 101
+    assert log_summary(path).n_written > 1
+
+
 def test_closing_a_locked_log_counts_what_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = EventLog(path, flush_seconds=0.01, busy_seconds=0.05)
