@@ -86,6 +86,8 @@ MISSING = (
     ("ragas", "import rag_sourcebias_integrations.ragas"),
     ("otel", "import rag_sourcebias_integrations.opentelemetry"),
     ("prometheus", "import rag_sourcebias_integrations.prometheus"),
+    ("ray", "from rag_sourcebias_integrations.ray import RayEngine as R; R(1)"),
+    ("faiss", "from rag_sourcebias.retrieval.faiss_index import require_index as r; r('Flat')"),
     ("maps", "from rag_sourcebias.explain.maps import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
     ("text", "from rag_sourcebias.measures import text_scores as t; t('BLEU', ['a'], ['a'])"),
@@ -171,6 +173,22 @@ def parquet(folder: Path) -> str:
     return "interval items.parquet"
 
 
+def faiss(_folder: Path) -> str:
+    import numpy as np
+
+    from rag_sourcebias.retrieval.exact import best_documents, parts_of
+    from rag_sourcebias.retrieval.faiss_index import approximate_best
+
+    vectors = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    rows, priority = np.arange(300), np.arange(300, dtype=np.uint64)
+    found = approximate_best(
+        vectors[:5], vectors, rows=rows, priority=priority, depth=9, description="Flat"
+    )
+    exact = best_documents(vectors[:5], parts_of(vectors, priority), depth=9)
+    check((found.row == exact.row).all(), "a flat index does not find what exact search finds")
+    return "a flat index finds what exact search finds"
+
+
 def fast(_folder: Path) -> str:
     import numpy as np
 
@@ -231,8 +249,8 @@ def actions() -> dict[str, Callable[[Path], str]]:
     def of(module: ModuleType, names: str) -> dict[str, Callable[[Path], str]]:
         return {name.replace("_", "-"): getattr(module, name) for name in names.split()}
 
-    here = "none retrieval report detector maps text parquet fast openai neural models"
-    there = "chroma langchain langchain_classic llama_index ragas monitor prometheus otel"
+    here = "none retrieval report detector maps text parquet faiss fast openai neural models"
+    there = "chroma langchain langchain_classic llama_index ragas monitor prometheus otel ray"
     return of(sys.modules[__name__], here) | of(smoke_frameworks, there)
 
 

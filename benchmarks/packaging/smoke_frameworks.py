@@ -9,7 +9,7 @@ from pathlib import Path
 
 from smoke_models import TEXTS, HashedWords, judged_answers
 
-from rag_sourcebias.adapters import instrument, metrics_factory
+from rag_sourcebias.adapters import engine_factory, instrument, metrics_factory
 from rag_sourcebias.instrument import CollectingObserver
 from rag_sourcebias.measures import fit_similarity_adjustment
 
@@ -141,3 +141,10 @@ def otel(_folder: Path) -> str:
     SkewInstruments(lambda: ())
     check(SkewSpanObserver(), "no span observer")
     return "instruments without an SDK"
+
+
+def ray(_folder: Path) -> str:
+    with engine_factory("ray")(workers=1, address=None) as engine:
+        found = engine.map(lambda: lambda item: item * 2, [1, 2, 3])
+    check(found == [2, 4, 6], f"the results are {found}")
+    return "three items by a worker on this machine"

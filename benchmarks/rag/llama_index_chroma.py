@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import chromadb
@@ -20,7 +21,6 @@ from llama_index.core import PromptTemplate, StorageContext, VectorStoreIndex
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.schema import TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
-from pydantic import PrivateAttr
 from skew_table import print_answers, print_skew
 
 from rag_sourcebias import load_sample
@@ -38,9 +38,9 @@ PROMPT = PromptTemplate(
 class SmolLM2(CustomLLM):
     """LlamaIndex's kind of LLM over the packaged model."""
 
-    _completer: LocalCompleter = PrivateAttr(
-        default_factory=lambda: LocalCompleter("smollm2", chat=True)
-    )
+    @cached_property
+    def _completer(self) -> LocalCompleter:
+        return LocalCompleter("smollm2", chat=True)
 
     @property
     def metadata(self) -> LLMMetadata:

@@ -15,7 +15,8 @@ CORE = (
     "explain", "neural", "testing.contract", "protocols", "errors",
 )  # fmt: skip
 INTEGRATIONS = (
-    "langchain", "llama_index", "chroma", "ragas", "opentelemetry", "prometheus", "python.attach",
+    "langchain", "llama_index", "chroma", "ragas", "ray", "opentelemetry", "prometheus",
+    "python.attach",
 )  # fmt: skip
 PACKAGES = (
     *(f"rag_sourcebias.{name}" for name in CORE),
@@ -52,6 +53,16 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
+def parts(package: str) -> str:
+    """Return sections for the modules of a package that exports nothing itself."""
+    file = source(package)
+    if file.name != "__init__.py" or "import" in file.read_text(encoding="utf-8"):
+        return ""
+    modules = sorted(path.stem for path in file.parent.glob("[!_]*.py"))
+    options = "    options: {heading_level: 3}\n"
+    return "".join(f"\n## {m}\n\n::: {package}.{m}\n{options}" for m in modules)
+
+
 rows = []
 for home, names in top_level().items():
     links = ", ".join(f"[`{n}`](rag_sourcebias.{home}.md#rag_sourcebias.{home}.{n})" for n in names)
@@ -67,7 +78,7 @@ write(
     + "".join(rows),
 )
 for name in PACKAGES:
-    write(f"reference/{name}.md", f"# {name}\n\n::: {name}\n")
+    write(f"reference/{name}.md", f"# {name}\n\n::: {name}\n" + parts(name))
 short = [name.removeprefix("rag_sourcebias").lstrip("._") for name in PACKAGES]
 links = [f"* [{said}]({name}.md)\n" for said, name in zip(short, PACKAGES, strict=True)]
 nav = ["* [Overview](index.md)\n", *links]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import Attachment, Recorder
 from rag_sourcebias.protocols import Completer
 from rag_sourcebias_integrations._require import require_version
@@ -31,6 +32,10 @@ class FrameworkAdapter:
         Models that it can make a completer of, for error messages; empty if none.
     completer_class : str
         Where, as ``module:name`` below this package.
+    searches : str
+        What can be asked a query, for error messages; empty if nothing.
+    asking : str
+        Module below this package with ``search(obj)`` and ``document_id(found, key)``.
     """
 
     def __init__(
@@ -43,10 +48,14 @@ class FrameworkAdapter:
         at_least: str = "0",
         completes: str = "",
         completer_class: str = "",
+        searches: str = "",
+        asking: str = "",
     ) -> None:
         self.accepts = accepts
         self.completes = completes
+        self.searches = searches
         self._completer_class = completer_class
+        self._asking = asking
         self._module = module
         self._package = package
         self._extra = extra
@@ -82,6 +91,25 @@ class FrameworkAdapter:
         made: Completer = getattr(self._loaded(module), name)(obj, **options)
         return made
 
+    def search(self, obj: object) -> Callable[[str], Iterable[Any]] | None:
+        """Return what takes a query to documents; None for what cannot be asked."""
+        if not self._asking:
+            return None
+        found: Callable[[str], Iterable[Any]] | None = self._loaded(self._asking).search(obj)
+        return found
+
+    def document_id(self, found: object, key: str | None) -> str:
+        """Read the id off a document that came back, or what its metadata have under ``key``.
+
+        Raises
+        ------
+        DataError
+            If it has none.
+        """
+        if not self._asking:
+            raise DataError(f"no document id can be read off an object of type {type(found)}")
+        return str(self._loaded(self._asking).document_id(found, key))
+
     def _loaded(self, module: str) -> ModuleType:
         if self._package is not None:
             require_version(self._package, extra=self._extra, at_least=self._at_least)
@@ -96,6 +124,8 @@ LANGCHAIN = FrameworkAdapter(
     at_least="1.0",
     completes="a LangChain chat model or LLM",
     completer_class="langchain.completer:LangChainCompleter",
+    searches="a LangChain retriever, chain or vector store",
+    asking="langchain.asking",
 )
 LLAMA_INDEX = FrameworkAdapter(
     accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
@@ -105,6 +135,8 @@ LLAMA_INDEX = FrameworkAdapter(
     at_least="0.13",
     completes="a LlamaIndex LLM",
     completer_class="llama_index.completer:LlamaIndexCompleter",
+    searches="a LlamaIndex retriever, query engine or index",
+    asking="llama_index.asking",
 )
 CHROMA = FrameworkAdapter(
     accepts='a Chroma collection or client, or "chroma" for all collections',
@@ -116,4 +148,6 @@ CHROMA = FrameworkAdapter(
 PYTHON = FrameworkAdapter(
     accepts="a function from a query to documents, best first",
     module="python.attach",
+    searches="a function from a query to document ids, best first",
+    asking="python.asking",
 )

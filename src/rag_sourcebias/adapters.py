@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -10,20 +11,25 @@ from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.instrument.adapter import Adapter, Instrumentation
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.protocols import Completer, Observer, RetrieverSpec
+from rag_sourcebias.protocols import Completer, Engine, Observer, RetrieverSpec
 from rag_sourcebias.tagging.store import TagStore
 
 __all__ = [
     "ADAPTER_GROUP",
+    "ENGINE_GROUP",
     "METRICS_GROUP",
     "RETRIEVER_GROUP",
     "as_completer",
+    "as_search",
+    "document_id",
+    "engine_factory",
     "instrument",
     "metrics_factory",
     "retriever_factory",
 ]
 
 ADAPTER_GROUP = "rag_sourcebias.adapters"
+ENGINE_GROUP = "rag_sourcebias.engines"
 METRICS_GROUP = "rag_sourcebias.metrics"
 RETRIEVER_GROUP = "rag_sourcebias.retrievers"
 _BUILT_IN = ("bm25", "dense")
@@ -50,6 +56,28 @@ def retriever_factory(kind: str) -> Callable[..., RetrieverSpec]:
             return factory
     known = sorted({*_BUILT_IN, *(entry.name for entry in found)})
     raise DataError(f"retriever kind {kind!r} is unknown; there are {', '.join(known)}")
+
+
+def engine_factory(kind: str) -> Callable[..., Engine]:
+    """Return the factory registered for a kind of engine, such as "ray".
+
+    It is called with ``workers`` (int or None) and ``address`` (str or None). A package offers one
+    by an entry point in the group ``rag_sourcebias.engines``.
+
+    Raises
+    ------
+    DataError
+        If no installed package offers that kind.
+    MissingExtraError
+        If the engine's package is not installed.
+    """
+    found = entry_points(group=ENGINE_GROUP)
+    for entry in found:
+        if entry.name == kind:
+            factory: Callable[..., Engine] = entry.load()
+            return factory
+    known = sorted(entry.name for entry in found)
+    raise DataError(f"engine {kind!r} is unknown; there are {', '.join(known) or 'none'}")
 
 
 def metrics_factory(kind: str) -> Callable[..., Any] | None:
@@ -156,8 +184,7 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
         return model
     found = tuple(entry_points(group=ADAPTER_GROUP))
     by_name = {entry.name: entry for entry in found}
-    roots = (base.__module__.partition(".")[0] for base in type(model).__mro__)
-    for name in dict.fromkeys(root for root in roots if root in by_name):
+    for name in (root for root in _roots(model) if root in by_name):
         # An adapter of somebody else's may know retrievers only.
         make = getattr(by_name[name].load(), "completer", None)
         made: Completer | None = make(model, options) if make is not None else None
@@ -172,19 +199,84 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
     )
 
 
+def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
+    """Return what takes the text of a query to what an object retrieves, best first.
+
+    Parameters
+    ----------
+    obj : object
+        A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine or
+        index, or a function. :func:`document_id` reads ids off what comes back.
+
+    Raises
+    ------
+    DataError
+        If no adapter can ask such an object; the message says what is accepted.
+    MissingExtraError, UnsupportedVersionError
+        If the framework is missing or too old.
+    """
+    found = tuple(entry_points(group=ADAPTER_GROUP))
+    for entry in () if isinstance(obj, str) else _candidates(obj, found):
+        make = getattr(entry.load(), "search", None)
+        made: Callable[[str], Iterable[Any]] | None = make(obj) if make is not None else None
+        if made is not None:
+            return made
+    adapters = (entry.load() for entry in sorted(found, key=lambda entry: entry.name))
+    known = dict.fromkeys(getattr(adapter, "searches", "") for adapter in adapters)
+    raise DataError(
+        f"an object of type {_type_name(obj)} cannot be asked; expected "
+        f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
+    )
+
+
+def document_id(found: Any, *, key: str | None = None) -> str:  # noqa: ANN401
+    """Return the id of a document as a retriever gave it out; an id as it is.
+
+    Parameters
+    ----------
+    found : object
+        A LangChain document, a LlamaIndex node, or what a function returns: an id, or a dict or
+        an object with one.
+    key : str, optional
+        Where the id stands in the metadata; otherwise it is the framework's own.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    return found if isinstance(found, str) else str(_id_reader(_roots(found))(found, key))
+
+
+@lru_cache(maxsize=64)  # looking through the entry points takes longer than a search
+def _id_reader(roots: tuple[str, ...]) -> Callable[[object, str | None], str]:
+    by_name = {entry.name: entry for entry in entry_points(group=ADAPTER_GROUP)}
+    for name in (*roots, _CALLABLE):
+        read = getattr(by_name[name].load(), "document_id", None) if name in by_name else None
+        if read is not None:
+            reader: Callable[[object, str | None], str] = read
+            return reader
+    raise DataError("nothing reads ids off documents: no adapter is installed")
+
+
 def _candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoint]:
     """Yield the adapters for an object, by the packages of its classes."""
     by_name = {entry.name: entry for entry in found}
     if isinstance(obj, str):
         names = [obj.strip().lower().replace("-", "_")]
     else:
-        roots = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
-        names = [name for name in dict.fromkeys(roots) if name in by_name]
+        names = [name for name in _roots(obj) if name in by_name]
         if not names and callable(obj):  # a framework's callable is no plain function
             names = [_CALLABLE]
     for name in names:
         if name in by_name:
             yield by_name[name]
+
+
+def _roots(obj: object) -> tuple[str, ...]:
+    """Return the top-level packages of an object's classes, its own first."""
+    names = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
+    return tuple(dict.fromkeys(names))
 
 
 def _accepted(found: tuple[EntryPoint, ...]) -> str:

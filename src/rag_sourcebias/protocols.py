@@ -13,22 +13,27 @@ from rag_sourcebias.types.documents import Corpus, DocTags, Query
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 from rag_sourcebias.types.perplexity import LogPerplexities
 from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.shards import Shard
 
 __all__ = [
     "ApproximateRetriever",
     "Completer",
     "ConditionalPerplexity",
     "Encoder",
+    "Engine",
     "Judge",
     "Observer",
     "Reranker",
     "Rescorer",
     "Retriever",
     "RetrieverSpec",
+    "ShardedCorpus",
     "TextPerplexity",
 ]
 
 EventT_contra = TypeVar("EventT_contra", contravariant=True)
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 @runtime_checkable
@@ -257,4 +262,80 @@ class Observer(Protocol[EventT_contra]):
 
     def observe(self, event: EventT_contra) -> None:
         """Take one event."""
+        ...
+
+
+@runtime_checkable
+class ShardedCorpus(Protocol):
+    """A corpus that is read a part at a time, by any process that can read its files.
+
+    Objects can be pickled, and hold neither texts nor document ids. Reading the same shard twice
+    gives the same documents; shards follow one another without gaps, from row 0.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the corpus."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the files and of every setting that changes what is read."""
+        ...
+
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """All shards, in order."""
+        ...
+
+    def read(self, shard: Shard) -> Corpus:
+        """Read the documents of a shard, in row order, with their tags."""
+        ...
+
+    def judged_as(self, doc_id: str) -> str:
+        """Return the id by which judgments know a document (``_id`` in a BEIR folder)."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Where work on many items is done: in this process, or on many machines."""
+
+    name: str
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    def map(
+        self,
+        prepare: Callable[[], Callable[[ItemT], ResultT]],
+        items: Sequence[ItemT],
+        *,
+        on_done: Callable[[int, int], None] | None = None,
+    ) -> list[ResultT]:
+        """Apply a function to every item and return the results in the order of the items.
+
+        Parameters
+        ----------
+        prepare : callable
+            Called once per worker (a model is loaded here), returns the function; not called where
+            there are no items. It can be
+            pickled, and so can the items and results; results are small: what is large is
+            written to files that all workers share.
+        items : sequence
+            Each is worked on at least once: again when its worker was lost.
+        on_done : callable, optional
+            Told ``(done, total)`` after each item.
+
+        Raises
+        ------
+        SourceBiasError
+            What the function raised of that kind, as it was.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what the engine started; it may be used again."""
         ...

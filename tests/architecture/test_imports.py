@@ -31,6 +31,7 @@ HEAVY = (
     "rouge_score",
     "umap",
     "numba",
+    "ray",
 )
 
 

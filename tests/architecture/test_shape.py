@@ -55,7 +55,7 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_exported_names_exist_and_are_sorted(name: str) -> None:
+def test_exported_names_exist_once(name: str) -> None:
     module = importlib.import_module(name)
     exported = getattr(module, "__all__", None)
     if exported is None:

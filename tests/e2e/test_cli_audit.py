@@ -6,28 +6,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from command_line import INTERRUPTIBLE
+from command_line import INTERRUPTIBLE, inside, refused, run, succeed
 
-COMMAND = [sys.executable, "-m", "rag_sourcebias"]
-
-
-def run(
-    *args: str, cwd: Path, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *args],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | (env or {}),
-    )
+from rag_sourcebias.io import load_sample, write_beir
+from rag_sourcebias.types import Qrels
 
 
 @pytest.fixture
@@ -68,8 +56,7 @@ def test_finished_runs_give_the_three_reports(trec: Path) -> None:
     first = next(c for c in cells if c["measure"] == "NDCG@1")
     assert first["relative_delta"] == pytest.approx(100.0)  # (.75 − .25) / .5 · 100
     assert "+100.0" in done.stdout
-    again = run("report", "show", "out/report.json", "--to", "again", cwd=trec)
-    assert again.returncode == 0, again.stderr
+    succeed("report", "show", "out/report.json", "--to", "again", cwd=trec)
     assert (trec / "again" / "report.md").read_text(encoding="utf-8") == (
         trec / "out" / "report.md"
     ).read_text(encoding="utf-8")
@@ -77,12 +64,11 @@ def test_finished_runs_give_the_three_reports(trec: Path) -> None:
 
 @pytest.mark.frameworks
 def test_the_bundled_sample_runs_with_bm25(tmp_path: Path) -> None:
-    done = run(
+    succeed(
         *("audit", "source", "--sample", "--retriever", "bm25", "--cache", "cache"),
         *("--report", "out", "--cutoffs", "1,5"),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "bm25" in html
     assert "CC BY 4.0" in html
@@ -109,27 +95,34 @@ def test_the_bundled_sample_runs_with_bm25(tmp_path: Path) -> None:
 def test_bad_input_is_named_with_a_remedy(
     tmp_path: Path, args: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    done = run(*args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    text = " ".join(done.stderr.split())
+    text = refused(*args, cwd=tmp_path)
+    assert "Traceback" not in text
     for word in words:
         assert word in text
 
 
 def test_help_teaches(tmp_path: Path) -> None:
-    done = run("audit", "source", "--help", cwd=tmp_path)
-    assert done.returncode == 0
+    told = succeed("audit", "source", "--help", cwd=tmp_path)
     for word in ("--retriever", "--baseline-source", "corpus/<source>.jsonl", "Examples"):
-        assert word in done.stdout
+        assert word in told
     assert "crowdrag-rewrites" in run("datasets", cwd=tmp_path).stdout
+
+
+def write_pairs(folder: Path, n: int) -> None:
+    """Write the first pairs of the bundled sample, with the queries they answer."""
+    sample = load_sample()
+    corpus, queries = sample.corpus.take(np.arange(2 * n)), sample.queries[:n]
+    sources = corpus.tags.counts()
+    rows = [(q.query_id, f"{q.query_id}@{source}", 1) for q in queries for source in sources]
+    write_beir(replace(sample, corpus=corpus, queries=queries, qrels=Qrels.from_rows(rows)), folder)
 
 
 @pytest.mark.frameworks
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_interruption_keeps_the_cache_and_writes_no_report(tmp_path: Path) -> None:
+    write_pairs(tmp_path / "data", 40)
     arguments = [
-        *("audit", "source", "--sample", "--retriever", "dense:all-MiniLM-L6-v2,batch_size=4"),
+        *("audit", "source", "data", "--retriever", "dense:all-MiniLM-L6-v2,batch_size=4"),
         *("--cache", "cache", "--report", "out", "--no-sole-corpus", "--no-length-matched"),
     ]
     with subprocess.Popen(
@@ -151,8 +144,8 @@ def test_interruption_keeps_the_cache_and_writes_no_report(tmp_path: Path) -> No
     assert "interrupted" in err
     assert not (tmp_path / "out").exists()
     assert kept >= 8
-    again = run(*arguments, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"})
-    assert again.returncode == 0, again.stderr
+    code, _, messages = inside(*arguments, cwd=tmp_path)
+    assert code == 0, messages
     assert (tmp_path / "out" / "report.html").exists()
 
 

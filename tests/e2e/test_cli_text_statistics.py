@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import refused, succeed
 
 pytest.importorskip("sacrebleu")
 pytest.importorskip("nltk")
 pytest.importorskip("rouge_score")
 
 
-def run(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rag_sourcebias", "audit", "source", *args],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
-    )
-
-
 @pytest.mark.frameworks
 def test_the_bundled_sample_is_described(tmp_path: Path) -> None:
-    done = run(
-        *("--sample", "--retriever", "bm25", "--cutoffs", "1", "--no-sole-corpus"),
+    printed = succeed(
+        *(
+            "audit",
+            "source",
+            "--sample",
+            "--retriever",
+            "bm25",
+            "--cutoffs",
+            "1",
+            "--no-sole-corpus",
+        ),
         *("--no-length-matched", "--text-statistics", "--cache", "cache", "--report", "out"),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
-    assert "METEOR matches equal words" in done.stdout
-    assert "overlap" in done.stdout
+    assert "METEOR matches equal words" in printed
+    assert "overlap" in printed
     found = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     statistics = {(s["group"], s["name"]): s for s in found["text_statistics"]}
     names = {"words", "BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap"}
@@ -48,6 +42,5 @@ def test_the_bundled_sample_is_described(tmp_path: Path) -> None:
 
 def test_finished_runs_have_no_texts(tmp_path: Path) -> None:
     runs = ("--run", "a.run", "--qrels", "q.txt", "--tags", "t.tsv")
-    done = run(*runs, "--text-statistics", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--text-statistics needs texts, and finished runs hold none" in done.stderr
+    said = refused("audit", "source", *runs, "--text-statistics", cwd=tmp_path)
+    assert "--text-statistics needs texts, and finished runs hold none" in said

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import gzip
+import json
 import re
 import runpy
 import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +20,20 @@ from hashing_encoder import HashingEncoder
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from rag_sourcebias.audit import LocalEngine
 from rag_sourcebias.cli.app import app
+from rag_sourcebias.io import load_sample, write_beir
 from rag_sourcebias.types.completions import Completion, LabelScores
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 NEW = (
     "index.md", "quick-start.md", "concepts.md", "reading-a-report.md", "statistics.md",
-    "frameworks.md", "extending.md", "faq.md",
+    "frameworks.md", "extending.md", "faq.md", "scale.md",
 )  # fmt: skip
 FRAMEWORKS = ("frameworks.md",)
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```\n(.*?)```)?", flags=re.DOTALL)
 
@@ -98,8 +105,37 @@ def test_frameworks_run(
     assert run_page("frameworks.md", capsys).count("['human', 'llm:gpt-4o']") == 3
 
 
+def test_styles_and_answers_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    packed = resources.files("rag_sourcebias") / "io/samples/crowdrag-rewrites/pairs.jsonl.gz"
+    Path("styles.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
+    rows = ["question_id,system,answer,reference,correct"]
+    for n in range(60):
+        said, verdict = ("a river", "no") if n % 4 == 0 else (f"town {n}", "yes")
+        rows += [f"q{n},short,{said},town {n},{verdict}"]
+        rows += [f"q{n},long,it is the old town {n},town {n},{'yes' if n % 5 else 'no'}"]
+    Path("answers.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    for page in ("styles.md", "answers.md"):
+        run_page(page, capsys, encoder=HashingEncoder())
+        (tmp_path / "report").rename(tmp_path / page)
+        assert (tmp_path / page / "report.html").exists()
+
+
+def test_large_corpora_run(tmp_path: Path) -> None:
+    ((code, _),) = BLOCK.findall(PAGES["scale.md"])
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/scale.md", "exec"), names)
+    write_beir(load_sample(), tmp_path / "big")
+    report = names["audit"](tmp_path / "big", tmp_path / "work", LocalEngine())
+    delta = report.system("MiniLM").cell("NDCG@1", report.systems[0].cells[0].other).relative_delta
+    assert delta == pytest.approx(61.5, abs=0.05)  # as the README shows for the same sample
+
+
 def test_every_example_of_the_new_pages_is_run() -> None:
-    run = {"quick-start.md", "concepts.md", "statistics.md", "extending.md", *FRAMEWORKS}
+    run = {"quick-start.md", "concepts.md", "statistics.md", "extending.md", "scale.md"}
+    run.update(FRAMEWORKS)
     assert {page for page in NEW if "```python" in PAGES[page]} == run
 
 
@@ -157,7 +193,16 @@ def links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)\s]+)\)", body)
 
 
-LINKED = {"README.md": (ROOT, README), **{f"docs/{n}": (DOCS, t) for n, t in PAGES.items()}}
+def prose(notebook: Path) -> str:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+LINKED = {
+    "README.md": (ROOT, README),
+    **{f"docs/{name}": (DOCS, text) for name, text in PAGES.items()},
+    **{f"docs/notebooks/{path.name}": (path.parent, prose(path)) for path in NOTEBOOKS},
+}
 
 
 @pytest.mark.parametrize("page", LINKED)
@@ -167,6 +212,8 @@ def test_links_lead_to_files_and_headings(page: str) -> None:
     for link in links(text):
         if re.match(r"[a-z]+:", link) or link.startswith("reference/"):
             continue  # the reference is written when the site is built, and checked there
+        if link.startswith("notebooks/"):
+            link = link.replace(".md", ".ipynb")  # noqa: PLW2901 - the page is made of it
         path, _, anchor = link.partition("#")
         target = (folder / path).resolve() if path else folder / Path(page).name
         if not target.is_file() or (
@@ -189,7 +236,8 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = navigation(yaml.safe_load(text)["nav"])
     assert len(listed) == len(set(listed))
     assert set(listed) >= set(NEW)
-    assert [name for name in listed if name != "reference/" and name not in PAGES] == []
+    written = {"reference/", *(f"notebooks/{path.stem}.md" for path in NOTEBOOKS)}
+    assert set(listed) == {*PAGES, *written}
 
 
 def test_the_reference_names_every_public_package() -> None:
@@ -214,8 +262,10 @@ def test_the_site_reads_what_was_written_for_the_repository() -> None:
     shown = hooks["on_page_markdown"]("![P](../benchmarks/results/coverage-real.svg) [C](../C.md)")
     assert shown == "![P](plots/coverage-real.svg) C"
     assert hooks["on_page_content"]("<p>see :class:<code>~a.B</code>:</p><p>::</p>") == (
-        "<p>see <code>B</code>:</p>"
+        '<p>see <code class="short">B</code>:</p>'
     )
+    drawn = hooks["on_page_content"]("<p>==== ===\nname is\n==== ===\na    1\n==== ===</p>")
+    assert drawn == "<pre><code>name is\n\na    1</code></pre>"
 
 
 def test_images_are_small_and_used() -> None:

@@ -26,15 +26,23 @@ if TYPE_CHECKING:
         judge_with_intervals,
     )
     from rag_sourcebias.audit.pairs import check_paired_corpus
+    from rag_sourcebias.audit.sharded import (
+        LocalEngine,
+        ShardedRetriever,
+        audit_source_sharded,
+    )
     from rag_sourcebias.audit.source_texts import source_text_statistics
     from rag_sourcebias.audit.style import measure_style_bias
     from rag_sourcebias.audit.style_texts import audit_style
     from rag_sourcebias.audit.text_summaries import text_statistics
 
 __all__ = [
+    "LocalEngine",
+    "ShardedRetriever",
     "annotation_units",
     "audit_answers",
     "audit_source",
+    "audit_source_sharded",
     "audit_style",
     "check_paired_corpus",
     "explain_sources",
@@ -52,8 +60,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "LocalEngine": "sharded",
+    "ShardedRetriever": "sharded",
     "annotation_units": "annotated_twins",
     "audit_answers": "answers_encoders",
+    "audit_source_sharded": "sharded",
     "audit_style": "style_texts",
     "check_paired_corpus": "pairs",
     "explain_sources": "explain",

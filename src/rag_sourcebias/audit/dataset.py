@@ -20,7 +20,7 @@ from rag_sourcebias.types.documents import Corpus, Query
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.reports import AuditConfig, SkewReport, SoleCorpusCheck, SystemSkew
 
-__all__ = ["audit_source"]
+__all__ = ["agreement", "audit_source"]
 
 
 def audit_source(
@@ -119,9 +119,9 @@ class _Work:
             self.on_stage(f"{spec.name}: exact search for comparison")
             full = retriever.exact().retrieve(self.dataset.queries, self.depth)
             top = max(self.config.cutoffs)
-            agreement = _agreement(run, full, top)
-            notes.append(f"the approximate index returned {agreement:.1%} of the exact top {top}")
-            if agreement < 1:
+            share = agreement(run, full, top)
+            notes.append(f"the approximate index returned {share:.1%} of the exact top {top}")
+            if share < 1:
                 systems.append(self._measure(full, spec, corpus, variant="exact"))
         self.on_stage(f"{spec.name}: measuring")
         deployed = self._measure(run, spec, corpus, sole_corpus=checks, notes=notes)
@@ -177,7 +177,7 @@ class _Work:
         return spec.build(corpus).retrieve(queries, self.depth)
 
 
-def _agreement(run: Run, exact: Run, k: int) -> float:
+def agreement(run: Run, exact: Run, k: int) -> float:
     """Share of the exact top-k documents that the run's top k holds, over all queries."""
     found = {(r.query_id, d) for r in run.top(k) for d in r.doc_ids}
     wanted = [(r.query_id, d) for r in exact.top(k) for d in r.doc_ids]

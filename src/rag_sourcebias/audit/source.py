@@ -166,8 +166,8 @@ def data_warnings(
     warnings = []
     if untagged := data.documents.get("", 0):
         warnings.append(
-            f"{untagged} of {len(tags)} documents have no source tag: they keep their ranks but "
-            "belong to no source"
+            f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
+            "but belong to no source"
         )
     outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
     if outside:

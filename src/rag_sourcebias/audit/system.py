@@ -101,7 +101,8 @@ def require_sources(tags: TagTable, config: AuditConfig) -> None:
     """
     if not tags.sources:
         raise MissingTagsError(
-            f'none of {len(tags)} documents has a source tag; tag them as "human" or "llm:<model>"'
+            f"none of {tags.n_documents} documents has a source tag; tag them as "
+            '"human" or "llm:<model>"'
         )
     if config.baseline_source not in tags.sources:
         raise DataError(
@@ -227,7 +228,7 @@ def _pair_texts(
 
 def _exposure(run: Run, tags: TagTable, config: AuditConfig) -> tuple[ExposureShare, ...]:
     counts = tags.counts()
-    n_docs = max(len(tags), 1)
+    n_docs = max(tags.n_documents, 1)
     rows = []
     for browsing in config.browsing:
         found = exposure(run, tags, browsing=browsing)
@@ -261,5 +262,5 @@ def _awrf(run: Run, tags: TagTable) -> float | None:
     found = exposure(run, tags, browsing="dcg")
     if not len(found.query_index):
         return None
-    target = {name: count / len(tags) for name, count in tags.counts().items()}
+    target = {name: count / tags.n_documents for name, count in tags.counts().items()}
     return float(awrf(found, target).mean())

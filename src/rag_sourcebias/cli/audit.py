@@ -10,10 +10,14 @@ import typer
 from rag_sourcebias.audit import audit_source, measure_source_bias
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.audit_answers import answers
+from rag_sourcebias.cli.audit_settings import Retrieval, Statistics
+from rag_sourcebias.cli.audit_sharded import audit_shards
 from rag_sourcebias.cli.audit_style import style
-from rag_sourcebias.cli.checks import choice, require_writable, whole_numbers
+from rag_sourcebias.cli.checks import require_writable
 from rag_sourcebias.cli.console import err, out, stages
+from rag_sourcebias.cli.engine_options import Scale
 from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import (
     cache_dir,
@@ -32,14 +36,13 @@ from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 
 __all__ = ["app"]
 
-_INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
-
 app = typer.Typer(
     no_args_is_help=True, help="Measure what rankings and scores favour besides relevance."
 )
 
 
 @app.command()
+@spread
 def source(
     folder: opt.Folder = None,
     *,
@@ -49,23 +52,9 @@ def source(
     qrels: opt.QrelsFile = None,
     tags: opt.TagsFile = None,
     split: opt.Split = "test",
-    retriever: opt.Retrievers = None,
-    rerank: opt.Rerankers = None,
-    depth: opt.Depth = 100,
-    rerank_depth: opt.RerankDepth = 100,
-    cache: opt.Cache = None,
-    sole_corpus: opt.SoleCorpus = True,
-    length_matched: opt.LengthMatched = True,
-    rerank_controls: opt.RerankControls = False,
-    text_statistics: opt.TextStatistics = False,
-    baseline_source: opt.BaselineSource = "human",
-    cutoffs: opt.Cutoffs = "1,3,5",
-    measures: opt.Measures = "NDCG,MAP",
-    ties: opt.TiesOption = "expected",
-    confidence_level: opt.ConfidenceLevel = 0.95,
-    interval: opt.IntervalOption = "auto",
-    correction: opt.CorrectionOption = "holm",
-    seed: opt.Seed = 0,
+    asked: Retrieval,
+    statistics: Statistics,
+    scale: Scale,
     report: opt.ReportFolder = None,
 ) -> None:
     """Measure whether rankings favour human-written or LLM-written documents.
@@ -80,39 +69,42 @@ def source(
         rag-sourcebias audit source path/to/beir --retriever dense:all-MiniLM-L6-v2
 
         rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags tags.tsv
+
+        rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
     """
-    config = AuditConfig(
-        baseline_source=baseline_source,
-        cutoffs=whole_numbers("cutoffs", cutoffs),
-        measures=tuple(m.strip() for m in measures.split(",") if m.strip()),
-        ties=choice("ties", ties, ("expected", "trec")),
-        confidence_level=confidence_level,
-        interval_method=choice("interval", interval, _INTERVALS),
-        correction=choice("correction", correction, ("holm", "bh", "none")),
-        seed=seed,
-    )
+    config = statistics.config()
     require_writable(report)
     if run or qrels or tags:
-        _require_runs_alone(folder, sample, dataset, retriever, rerank, texts=text_statistics)
+        others = (folder, sample, dataset, asked.retriever, asked.rerank)
+        _require_runs_alone(*others, texts=asked.text_statistics)
         found = _audit_runs(run, qrels, tags, config)
+    elif scale.name == "memory":
+        found = _audit(_load(folder, sample=sample, dataset=dataset, split=split), asked, config)
     else:
-        data = _load(folder, sample=sample, dataset=dataset, split=split)
-        with stages() as progress:
-            builder = SpecBuilder(cache or cache_dir(), progress.advance)
-            specs = [builder.retriever(text) for text in retriever or ["bm25"]]
-            specs += [builder.reranked(specs[0], m, depth=rerank_depth) for m in rerank or []]
-            found = audit_source(
-                data,
-                specs,
-                config=config,
-                depth=depth,
-                sole_corpus=sole_corpus,
-                length_matched=length_matched,
-                rerank_controls=rerank_controls,
-                text_statistics=text_statistics,
-                on_stage=progress.begin,
-            )
+        where = None if sample or dataset else folder
+        found = audit_shards(where, asked, scale, split=split, config=config)
     _deliver(found, report)
+
+
+def _audit(data: Dataset, asked: Retrieval, config: AuditConfig) -> SkewReport:
+    with stages() as progress:
+        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
+        specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
+        specs += [
+            builder.reranked(specs[0], model, depth=asked.rerank_depth)
+            for model in asked.rerank or []
+        ]
+        return audit_source(
+            data,
+            specs,
+            config=config,
+            depth=asked.depth,
+            sole_corpus=asked.sole_corpus,
+            length_matched=asked.length_matched,
+            rerank_controls=asked.rerank_controls,
+            text_statistics=asked.text_statistics,
+            on_stage=progress.begin,
+        )
 
 
 def _require_runs_alone(*others: object, texts: bool) -> None:

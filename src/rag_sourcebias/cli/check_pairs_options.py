@@ -33,7 +33,7 @@ OtherSources = Annotated[
     list[str] | None,
     typer.Option(
         "--source",
-        help="Check only this source against the baseline; repeatable. [default: all others]",
+        help="Check only this source against the baseline; repeatable. \\[default: all others]",
         rich_help_panel=_CHECKS,
     ),
 ]
@@ -85,7 +85,7 @@ Retrievers = Annotated[
     typer.Option(
         "--retriever",
         help="Search each corpus alone with bm25[:…] · dense:<model> · chroma:<model>[,…], as in "
-        "audit source; repeatable. [default: bm25, where there are judgments]",
+        "audit source; repeatable. \\[default: bm25, where there are judgments]",
         rich_help_panel=_RETRIEVAL,
     ),
 ]

@@ -6,9 +6,11 @@ from rag_sourcebias.cli import debias_options as opt
 from rag_sourcebias.cli.checks import choice
 from rag_sourcebias.cli.console import err, stages
 from rag_sourcebias.cli.debias_job import prepare
+from rag_sourcebias.cli.debias_judging import Figures
 from rag_sourcebias.cli.debias_methods import calibration_method
 from rag_sourcebias.cli.debias_models import removed_on_failure, require_new
 from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.io import cache_dir
 from rag_sourcebias.mitigate.fit import fit_parity_calibration
 from rag_sourcebias.mitigate.parity_file import write_parity
@@ -18,6 +20,7 @@ from rag_sourcebias.retrieval import DenseSpec
 __all__ = ["calibrate"]
 
 
+@spread
 def calibrate(
     folder: opt.Folder = None,
     *,
@@ -30,11 +33,7 @@ def calibrate(
     unseen: opt.Unseen = False,
     form: opt.Form = "offset",
     judge: opt.Judge = None,
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    target: opt.Target = 0.0,
-    tolerance: opt.Tolerance = 3.0,
-    margin: opt.Margin = 0.01,
-    confidence_level: opt.ConfidenceLevel = 0.95,
+    figures: Figures,
     seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
@@ -56,8 +55,7 @@ def calibrate(
     require_new("output", output, what="file")
     job = prepare(
         folder, sample=sample, split=split, source=source, several=True, judge=judge,
-        report=report, unseen=unseen, cutoffs=cutoffs, margin=margin, seed=seed, target=target,
-        confidence_level=confidence_level, baseline_source=baseline_source, tolerance=tolerance,
+        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
     )  # fmt: skip
     with stages() as progress:
         before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_sourcebias.cli import debias_options as opt
 from rag_sourcebias.cli.console import stages
 from rag_sourcebias.cli.debias_data import read_seen
-from rag_sourcebias.cli.debias_judging import judging
+from rag_sourcebias.cli.debias_judging import Figures, judging
 from rag_sourcebias.cli.debias_methods import (
     calibration_method,
     distinct_name,
@@ -17,6 +17,7 @@ from rag_sourcebias.cli.debias_methods import (
 from rag_sourcebias.cli.debias_models import encode_cost
 from rag_sourcebias.cli.debias_training import training_method
 from rag_sourcebias.cli.specs import SpecBuilder, parse_spec
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import cache_dir
 from rag_sourcebias.mitigate.parity_file import read_parity
@@ -29,6 +30,7 @@ from rag_sourcebias.types import DebiasMethod
 __all__ = ["compare"]
 
 
+@spread
 def compare(
     models: opt.Models,
     *,
@@ -36,11 +38,7 @@ def compare(
     calibration: opt.Calibrations = None,
     fitted_on: opt.FittedOn = None,
     baseline_source: opt.BaselineSource = "human",
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    target: opt.Target = 0.0,
-    tolerance: opt.Tolerance = 3.0,
-    margin: opt.Margin = 0.01,
-    confidence_level: opt.ConfidenceLevel = 0.95,
+    figures: Figures,
     seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
@@ -59,9 +57,7 @@ def compare(
             f"nothing to compare {models[0]} with: name further models, or --calibration <file>"
         )
     judged = judging(
-        judge, None, report=report, cutoffs=cutoffs, margin=margin,
-        confidence_level=confidence_level, baseline_source=baseline_source, target=target,
-        tolerance=tolerance, seed=seed,
+        judge, None, report=report, figures=figures, baseline_source=baseline_source, seed=seed,
     )  # fmt: skip
     seen = read_seen(fitted_on, baseline=baseline_source)
     with stages() as progress:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from rag_sourcebias.cli.debias_data import FittingData, fitted_sources, read_fitting
-from rag_sourcebias.cli.debias_judging import Judging, judging
+from rag_sourcebias.cli.debias_judging import Figures, Judging, judging
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.twin_texts import TwinTexts, twin_texts
 
@@ -81,7 +80,10 @@ def prepare(
     judge: Sequence[str] | None,
     all_pairs: bool = False,
     several: bool = False,
-    **figures: Any,  # noqa: ANN401 - of judging
+    report: Path | None,
+    unseen: bool,
+    figures: Figures,
+    seed: int,
 ) -> Job:
     """Read and check all data of a command, before any model is loaded.
 
@@ -96,7 +98,10 @@ def prepare(
         raise DataError(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
         )
-    judged = judging(judge, fitting, baseline_source=baseline_source, **figures)
+    judged = judging(
+        judge, fitting, report=report, unseen=unseen, figures=figures,
+        baseline_source=baseline_source, seed=seed,
+    )  # fmt: skip
     job = Job(fitting=fitting, judged=judged, sources=sources)
     try:
         _ = job.twins_of  # says what is missing while nothing has been done

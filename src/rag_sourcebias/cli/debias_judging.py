@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.cli import debias_options as opt
 from rag_sourcebias.cli.checks import require_writable, whole_numbers
 from rag_sourcebias.cli.console import Stages, err
 from rag_sourcebias.cli.debias_data import FittingData, pair_texts, read_judged
@@ -16,7 +17,18 @@ from rag_sourcebias.mitigate.twin_texts import twin_texts
 from rag_sourcebias.protocols import RetrieverSpec
 from rag_sourcebias.types import Dataset, DebiasConfig, DebiasMethod, DebiasReport
 
-__all__ = ["Judging", "judging"]
+__all__ = ["Figures", "Judging", "judging"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What is measured, and what counts as good: options of every command that judges."""
+
+    cutoffs: opt.Cutoffs = "1,3,5,10"
+    target: opt.Target = 0.0
+    tolerance: opt.Tolerance = 3.0
+    margin: opt.Margin = 0.01
+    confidence_level: opt.ConfidenceLevel = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,24 +107,29 @@ def judging(
     *,
     report: Path | None,
     unseen: bool = False,
-    cutoffs: str,
-    margin: float,
-    confidence_level: float,
-    **settings: Any,  # noqa: ANN401 - of DebiasConfig
+    figures: Figures,
+    baseline_source: str,
+    seed: int,
 ) -> Judging:
     """Check the options of the report and read the data, before any model is loaded."""
-    for option, share in (("margin", margin), ("confidence-level", confidence_level)):
+    for option, share in (
+        ("margin", figures.margin),
+        ("confidence-level", figures.confidence_level),
+    ):
         if not 0 < share < 1:
             raise DataError(f"--{option} {share:g} is outside (0, 1); write a share, such as 0.05")
-    if not -200 < settings["target"] < 200:
+    if not -200 < figures.target < 200:
         raise DataError(
-            f"--target {settings['target']:g} is outside (-200, 200), the range of Relative Δ"
+            f"--target {figures.target:g} is outside (-200, 200), the range of Relative Δ"
         )
     config = DebiasConfig(
-        cutoffs=whole_numbers("cutoffs", cutoffs),
-        relative_margin=margin,
-        confidence_level=confidence_level,
-        **settings,
+        cutoffs=whole_numbers("cutoffs", figures.cutoffs),
+        relative_margin=figures.margin,
+        confidence_level=figures.confidence_level,
+        target=figures.target,
+        tolerance=figures.tolerance,
+        baseline_source=baseline_source,
+        seed=seed,
     )
     require_writable(report)
     datasets, cautions = read_judged(judge, fitting, unseen=unseen)

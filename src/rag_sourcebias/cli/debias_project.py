@@ -7,6 +7,7 @@ from pathlib import Path
 from rag_sourcebias.cli import debias_options as opt
 from rag_sourcebias.cli.console import Stages, err, stages
 from rag_sourcebias.cli.debias_job import Job, prepare
+from rag_sourcebias.cli.debias_judging import Figures
 from rag_sourcebias.cli.debias_methods import (
     ProjectionChoice,
     distinct_name,
@@ -20,6 +21,7 @@ from rag_sourcebias.cli.debias_models import (
     require_new,
 )
 from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.io import cache_dir
 from rag_sourcebias.mitigate.fit import fit_source_projection
@@ -32,6 +34,7 @@ from rag_sourcebias.types import DebiasMethod, DebiasReport
 __all__ = ["project"]
 
 
+@spread
 def project(
     folder: opt.Folder = None,
     *,
@@ -48,11 +51,7 @@ def project(
     strength: opt.Strength = 1.0,
     sides: opt.Sides = "both",
     judge: opt.Judge = None,
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    target: opt.Target = 0.0,
-    tolerance: opt.Tolerance = 3.0,
-    margin: opt.Margin = 0.01,
-    confidence_level: opt.ConfidenceLevel = 0.95,
+    figures: Figures,
     seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
@@ -82,8 +81,7 @@ def project(
     require_new("output", output)
     job = prepare(
         folder, sample=sample, split=split, all_pairs=all_pairs, source=source, judge=judge,
-        report=report, unseen=unseen, cutoffs=cutoffs, margin=margin, seed=seed, target=target,
-        confidence_level=confidence_level, baseline_source=baseline_source, tolerance=tolerance,
+        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
     )  # fmt: skip
     with stages() as progress:
         before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)

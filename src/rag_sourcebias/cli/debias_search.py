@@ -10,12 +10,14 @@ from rag_sourcebias.cli.checks import choice
 from rag_sourcebias.cli.console import stages
 from rag_sourcebias.cli.debias_choice import conclude, measured_choice
 from rag_sourcebias.cli.debias_job import prepare
+from rag_sourcebias.cli.debias_judging import Figures
 from rag_sourcebias.cli.debias_methods import projection_choice
 from rag_sourcebias.cli.debias_models import model_of, require_new
 from rag_sourcebias.cli.debias_training import read_settings, training_settings
 from rag_sourcebias.cli.debias_tried import TriedOffsets, TriedStrengths, TriedSystems
 from rag_sourcebias.cli.debias_weights import tried_weights
 from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import cache_dir
 
@@ -30,6 +32,7 @@ _LARGEST = {"strength": 1.0}
 _MIN_SEEDS = 3
 
 
+@spread
 def search(
     folder: opt.Folder = None,
     *,
@@ -49,11 +52,7 @@ def search(
     baseline_source: opt.BaselineSource = "human",
     unseen: opt.Unseen = False,
     judge: opt.Judge = None,
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    target: opt.Target = 0.0,
-    tolerance: opt.Tolerance = 3.0,
-    margin: opt.Margin = 0.01,
-    confidence_level: opt.ConfidenceLevel = 0.95,
+    figures: Figures,
     seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
@@ -85,8 +84,7 @@ def search(
     model = model_of(encoder)
     job = prepare(
         folder, sample=sample, split=split, source=source, judge=judge, report=report,
-        unseen=unseen, cutoffs=cutoffs, margin=margin, confidence_level=confidence_level,
-        seed=seed, target=target, baseline_source=baseline_source, tolerance=tolerance,
+        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
     )  # fmt: skip
     place = cache or cache_dir()
     with stages() as progress:

@@ -9,10 +9,12 @@ from rag_sourcebias.cli import debias_options as opt
 from rag_sourcebias.cli import debias_train_options as run
 from rag_sourcebias.cli.console import err, stages
 from rag_sourcebias.cli.debias_job import Job, prepare
+from rag_sourcebias.cli.debias_judging import Figures
 from rag_sourcebias.cli.debias_methods import distinct_name
 from rag_sourcebias.cli.debias_models import encode_cost, model_of, require_new, written_model
 from rag_sourcebias.cli.debias_training import train_model, training_method, training_settings
 from rag_sourcebias.cli.specs import SpecBuilder
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.io import cache_dir
 from rag_sourcebias.retrieval import DenseSpec
 
@@ -24,6 +26,7 @@ __all__ = ["train"]
 _INTERRUPTED = 130
 
 
+@spread
 def train(
     folder: opt.Folder = None,
     *,
@@ -51,11 +54,7 @@ def train(
     checkpoint_every: run.CheckpointEvery = 100,
     resume: run.Resume = True,
     judge: opt.Judge = None,
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    target: opt.Target = 0.0,
-    tolerance: opt.Tolerance = 3.0,
-    margin: opt.Margin = 0.01,
-    confidence_level: opt.ConfidenceLevel = 0.95,
+    figures: Figures,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
 ) -> None:
@@ -76,8 +75,7 @@ def train(
     model_of(encoder)
     job = prepare(
         folder, sample=sample, split=split, source=source, judge=judge, report=report,
-        unseen=unseen, cutoffs=cutoffs, margin=margin, confidence_level=confidence_level,
-        seed=seed, target=target, baseline_source=baseline_source, tolerance=tolerance,
+        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
     )  # fmt: skip
     settings = training_settings(
         debias_weight=weight, reduction=reduction, scale=scale, target=hinge_target, loss=loss,

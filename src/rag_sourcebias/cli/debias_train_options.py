@@ -48,7 +48,7 @@ Loss = Annotated[
     ),
 ]
 Epochs = Annotated[
-    int | None, typer.Option(help="Passes over the pairs. [default: 1]", rich_help_panel=RUN)
+    int | None, typer.Option(help="Passes over the pairs. \\[default: 1]", rich_help_panel=RUN)
 ]
 Steps = Annotated[
     int | None,
@@ -91,7 +91,7 @@ EvalEvery = Annotated[
     int | None,
     typer.Option(
         help="Steps between measurements of skew for the history; each encodes the first judged "
-        "corpus anew. [default: start and end]",
+        "corpus anew. \\[default: start and end]",
         rich_help_panel=RUN,
     ),
 ]
@@ -117,7 +117,7 @@ Over = Annotated[
 Values = Annotated[
     str | None,
     typer.Option(
-        help="Numbers separated by commas; 0, the model as it is, is added. [default: "
+        help="Numbers separated by commas; 0, the model as it is, is added. \\[default: "
         "0,0.25,0.5,0.75,1 for strength, and 1.25 for offset; 0,0.003,0.01,0.03 for weight]",
         rich_help_panel=SEARCH,
     ),

@@ -40,7 +40,7 @@ Encoder = Annotated[
 Sources = Annotated[
     list[str] | None,
     typer.Option(
-        help="Source to compare with the baseline, such as llm:gpt-4o; repeatable. [default: all "
+        help="Source to compare with the baseline, such as llm:gpt-4o; repeatable. \\[default: all "
         "that have pairs]",
         rich_help_panel=_WHAT,
     ),
@@ -53,7 +53,7 @@ Perplexities = Annotated[
     typer.Option(
         help="Language model that reads the texts: causal:smollm2 (the packaged one), "
         "causal:<path> or masked:<path> (BERT and the like: [K]'s pseudo-perplexity); repeatable. "
-        "[default: none; with smollm2 a pair takes about half a second]",
+        "\\[default: none; with smollm2 a pair takes about half a second]",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -66,7 +66,7 @@ Limit = Annotated[
     typer.Option(
         min=2,
         help="Pairs of each source, drawn at random, those relevant to a judged query first. "
-        "[default: all]",
+        "\\[default: all]",
         rich_help_panel=_WHAT,
     ),
 ]

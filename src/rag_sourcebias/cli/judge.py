@@ -19,6 +19,8 @@ from rag_sourcebias.cli.judge_inputs import (
 )
 from rag_sourcebias.cli.judge_models import Asking
 from rag_sourcebias.cli.judge_run import ask, require_complete, show_estimate, summarise
+from rag_sourcebias.cli.judge_where import Where
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.judgments_write import (
     beside,
@@ -38,6 +40,7 @@ app = typer.Typer(
 
 
 @app.command()
+@spread
 def relevance(
     *,
     output: opt.Output = Path("labels.tsv"),
@@ -66,6 +69,7 @@ def relevance(
     price_out: opt.PriceOut = None,
     max_cost: opt.MaxCost = None,
     dry_run: opt.DryRun = False,
+    where: Where,
 ) -> None:
     """Grade how relevant documents are to queries; writes a distribution over grades per pair.
 
@@ -93,10 +97,11 @@ def relevance(
     texts = sample_texts() if sample else texts_of_files(queries, documents)
     items = pair_items(texts, runs=run or (), depth=depth, qrels=qrels)[:limit]
     judge = asking.judge(RelevanceJudge)
+    engine = where.engine_of(asking)
     if dry_run:
         show_estimate(judge, items, asking)
         return
-    judgments = ask(judge, items)
+    judgments = ask(judge, items, engine, asking.recipe(RelevanceJudge))
     status = beside(output, "status")
     write_judgment_status(judgments, status)
     summarise(judgments)
@@ -108,6 +113,7 @@ def relevance(
 
 
 @app.command()
+@spread
 def answers(
     file: opt.AnswersFile,
     *,
@@ -138,6 +144,7 @@ def answers(
     price_out: opt.PriceOut = None,
     max_cost: opt.MaxCost = None,
     dry_run: opt.DryRun = False,
+    where: Where,
 ) -> None:
     """Grade answers against reference answers; writes a judge value per item.
 
@@ -163,10 +170,11 @@ def answers(
     }  # fmt: skip
     found = read_answers(file, id=id_column, columns=named)
     judge = asking.judge(CorrectnessJudge)
+    engine = where.engine_of(asking)
     if dry_run:
         show_estimate(judge, found.items[:limit], asking)
         return
-    judgments = ask(judge, found.items[:limit])
+    judgments = ask(judge, found.items[:limit], engine, asking.recipe(CorrectnessJudge))
     kept = {name: column[:limit] for name, column in found.columns.items()}
     write_item_judgments(judgments, output, kept)
     summarise(judgments)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rag_sourcebias.cli.checks import choice
@@ -92,6 +93,14 @@ class Asking:
             concurrency=self.concurrency,
             prices=prices,
         )
+
+    def recipe(self, kind: type[LLMJudge]) -> Callable[[], LLMJudge]:
+        """Return what builds the judge in another process, whose folder may be another."""
+        prompt = self.prompt
+        if prompt is not None and prompt not in _PROMPTS:
+            prompt = str(Path(prompt).absolute())
+        cache = (self.cache or cache_dir()).absolute()
+        return partial(replace(self, prompt=prompt, cache=cache).judge, kind)
 
     def _completer(self) -> Completer:
         return completer_of(

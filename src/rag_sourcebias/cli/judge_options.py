@@ -10,6 +10,7 @@ import typer
 __all__: list[str] = []
 
 _DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
+_WORKERS = "Where to ask from"
 _COLUMNS = "Columns (found by their usual names)"
 
 Runs = Annotated[
@@ -159,6 +160,29 @@ Cache = Annotated[
         help="Folder where answers are kept; the same command goes on from it and never asks "
         "twice.",
         rich_help_panel=_COST,
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each with "
+        "so many requests at once. The judgments are the same.",
+        rich_help_panel=_WORKERS,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Ray cluster to use: host:port of its head node, or auto; by default one is started "
+        "on this machine.",
+        rich_help_panel=_WORKERS,
     ),
 ]
 PriceIn = Annotated[

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 import numpy as np
 import typer
@@ -11,7 +12,8 @@ from rich.table import Table
 from rag_sourcebias.cli.console import out, stages
 from rag_sourcebias.cli.judge_budget import estimate
 from rag_sourcebias.cli.judge_models import Asking
-from rag_sourcebias.judges import LLMJudge
+from rag_sourcebias.judges import LLMJudge, judge_with
+from rag_sourcebias.protocols import Engine
 from rag_sourcebias.types.judgments import JudgeItem, Judgments
 
 __all__ = ["ask", "require_complete", "show_estimate", "summarise"]
@@ -31,11 +33,24 @@ _SAME = 1e-6
 _INCOMPLETE = 1
 
 
-def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
-    """Judge items under a progress bar."""
-    with stages() as progress:
+def ask(
+    judge: LLMJudge,
+    items: Sequence[JudgeItem],
+    engine: Engine | None,
+    make_judge: Callable[[], LLMJudge],
+) -> Judgments:
+    """Judge items under a progress bar: in this process, or by the workers of an engine."""
+    with stages() as progress, ExitStack() as running:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
-        return judge.judge(items, on_progress=lambda done: progress.advance(done, len(items)))
+
+        def tell(done: int) -> None:
+            progress.advance(done, len(items))
+
+        if engine is None:
+            return judge.judge(items, on_progress=tell)
+        if isinstance(engine, AbstractContextManager):
+            running.enter_context(engine)
+        return judge_with(engine, make_judge, items, on_progress=tell)
 
 
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.adapters import as_search, document_id
 from rag_sourcebias.cli.console import stages
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.errors import DataError
@@ -32,7 +34,7 @@ def what_is_asked(
     if (ask is None) == (retriever is None):
         raise DataError("say what is asked: --ask module:name, or --retriever bm25")
     if ask is not None:
-        return _of_application(ask), _reader(id_key)
+        return _of_application(ask), partial(document_id, key=id_key)
     with stages() as progress:
         progress.begin("indexing")
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
@@ -53,27 +55,7 @@ def _of_application(name: str) -> Ask:
         raise DataError(f"--ask {name!r}: there is no module {error.name!r} here") from error
     except AttributeError as error:
         raise DataError(f"--ask {name!r}: {error}") from error
-    for method in ("invoke", "retrieve"):  # LangChain, LlamaIndex
-        if callable(getattr(found, method, None)):
-            asked: Ask = getattr(found, method)
-            return asked
-    if not callable(found):
-        raise DataError(
-            f"--ask {name!r} is of type {type(found).__name__}; expected a retriever of LangChain "
-            "or LlamaIndex, or a function from a query to document ids"
-        )
-    called: Ask = found
-    return called
-
-
-def _reader(id_key: str | None) -> Callable[[Any], str]:
-    def doc_id(item: Any) -> str:  # noqa: ANN401 - whatever the application returns
-        if isinstance(item, str):
-            return item
-        node = getattr(item, "node", item)
-        if id_key is not None:
-            return str(node.metadata[id_key])
-        found = getattr(node, "ref_doc_id", None) or getattr(node, "id", None)
-        return str(found or getattr(node, "node_id", None) or node.metadata["id"])
-
-    return doc_id
+    try:
+        return as_search(found)
+    except DataError as error:
+        raise DataError(f"--ask {name!r}: {error}") from None

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rag_sourcebias.cli import monitor_options as opt
 from rag_sourcebias.cli.console import json_text, out, stages
-from rag_sourcebias.cli.monitor_settings import build_monitor, read_labels, read_time
+from rag_sourcebias.cli.monitor_settings import Watch, build_monitor, read_labels, read_time
 from rag_sourcebias.cli.monitor_view import show_alarms, show_snapshots
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.cli.wording import as_options
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import read_run, read_tags
@@ -21,17 +22,12 @@ _OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"}
 _RUN_LABELS = {"collection": "run"}
 
 
+@spread
 def replay(
     recorded: opt.Recorded,
     *,
     tags: opt.Tags = None,
-    by: opt.By = "source",
-    baseline: opt.Baseline = "reference:1000",
-    confidence_level: opt.ConfidenceLevel = 0.95,
-    changes: opt.Changes = None,
-    split_by: opt.SplitBy = "collection",
-    together: opt.Together = None,
-    tag_errors: opt.TagErrors = None,
+    watch: Watch,
     label: opt.Where = None,
     since: opt.Since = None,
     until: opt.Until = None,
@@ -48,16 +44,7 @@ def replay(
         rag-sourcebias monitor replay bm25.run --tags tags.tsv --baseline tags:tags.tsv
     """
     alarms: list[Alarm] = []
-    monitor = build_monitor(
-        by=by,
-        baseline=baseline,
-        confidence_level=confidence_level,
-        changes=changes,
-        split_by=split_by,
-        together=together,
-        tag_errors=tag_errors,
-        on_alarm=alarms.append,
-    )
+    monitor = build_monitor(watch, on_alarm=alarms.append)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
     events = _events(recorded, tagged=tags is not None)
     with (

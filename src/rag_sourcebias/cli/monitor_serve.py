@@ -11,7 +11,8 @@ from rag_sourcebias.adapters import metrics_factory
 from rag_sourcebias.cli import monitor_options as opt
 from rag_sourcebias.cli.checks import require_writable_file
 from rag_sourcebias.cli.console import err
-from rag_sourcebias.cli.monitor_settings import build_monitor
+from rag_sourcebias.cli.monitor_settings import Watch, build_monitor
+from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.cli.wording import as_options
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.canary.points import read_points
@@ -30,16 +31,11 @@ _TOKEN, _SECRET = "RAG_SOURCEBIAS_TOKEN", "RAG_SOURCEBIAS_WEBHOOK_SECRET"
 _OPTIONS = {"start anew": "say --start-anew", "another state file": "another file as --state"}
 
 
+@spread
 def serve(
     log: opt.Log,
     *,
-    by: opt.By = "source",
-    baseline: opt.Baseline = "reference:1000",
-    confidence_level: opt.ConfidenceLevel = 0.95,
-    changes: opt.Changes = None,
-    split_by: opt.SplitBy = "collection",
-    together: opt.Together = None,
-    tag_errors: opt.TagErrors = None,
+    watch: Watch,
     host: opt.Host = "127.0.0.1",
     port: opt.Port = 8321,
     token_file: opt.TokenFile = None,
@@ -64,15 +60,7 @@ def serve(
     """
     if log.exists():
         log_summary(log)  # says what is wrong with it
-    monitor = build_monitor(
-        by=by,
-        baseline=baseline,
-        confidence_level=confidence_level,
-        changes=changes,
-        split_by=split_by,
-        together=together,
-        tag_errors=tag_errors,
-    )
+    monitor = build_monitor(watch)
     kept = state or log.with_name(f"{log.name}.monitor.json")
     require_writable_file("state", kept)
     token = _token(token_file)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
 
+from rag_sourcebias.cli import monitor_options as opt
 from rag_sourcebias.cli.checks import choice
 from rag_sourcebias.cli.tag_summary import TagSummary
 from rag_sourcebias.errors import DataError
@@ -22,39 +24,44 @@ from rag_sourcebias.tagging.opening import open_tag_store
 from rag_sourcebias.tagging.stores import open_document_store
 from rag_sourcebias.types.monitor import Alarm
 
-__all__ = ["build_monitor", "read_baseline", "read_labels", "read_time"]
+__all__ = ["Watch", "build_monitor", "read_labels", "read_time"]
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and none"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """What is watched: the options of a monitor, the same in every command that makes one."""
+
+    by: opt.By = "source"
+    baseline: opt.Baseline = "reference:1000"
+    confidence_level: opt.ConfidenceLevel = 0.95
+    changes: opt.Changes = None
+    split_by: opt.SplitBy = "collection"
+    together: opt.Together = None
+    tag_errors: opt.TagErrors = None
+
+
 def build_monitor(
-    *,
-    by: str,
-    baseline: str,
-    confidence_level: float,
-    changes: int | None,
-    split_by: str,
-    together: str | None,
-    tag_errors: str | None,
-    on_alarm: Callable[[Alarm], object] | None = None,
+    watch: Watch, *, on_alarm: Callable[[Alarm], object] | None = None
 ) -> SkewMonitor:
-    """Return a new monitor; parameters are the options' values."""
-    watched = choice("by", by, ("source", "style"))
+    """Return a new monitor."""
+    by = choice("by", watch.by, ("source", "style"))
     return SkewMonitor(
-        by=watched,
-        baseline=read_baseline(baseline, by=watched),
-        confidence_level=confidence_level,
-        labels=tuple(name.strip() for name in split_by.split(",") if name.strip()),
-        aggregate=None if together is None else _aggregation(together),
-        change_run_length=changes,
+        by=by,
+        baseline=_baseline(watch.baseline, by=by),
+        confidence_level=watch.confidence_level,
+        labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
+        aggregate=None if watch.together is None else _aggregation(watch.together),
+        change_run_length=watch.changes,
         on_alarm=on_alarm,
-        tag_errors=None if tag_errors is None else _tag_errors(tag_errors),
+        tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
     )
 
 
-def read_baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
+def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
     """Return the baseline that an option names."""
     kind, _, rest = text.partition(":")
     if kind == "none" and not rest:

@@ -52,7 +52,10 @@ Retrievers = Annotated[
     typer.Option(
         help="bm25[:k1=…,b=…,stemmer=…] · bm25:paper · dense:<model> · "
         "chroma:<model>[,path=…|url=…,ef_search=…]; repeatable. A model is a "
-        "sentence-transformers name or path. [default: bm25]",
+        "sentence-transformers name or path. With another engine than memory: "
+        "dense:<model>[,index=<FAISS index, + for each comma>] · "
+        "given:<name>,documents=<.npy>,queries=<.npy>. "
+        "\\[default: bm25, or dense:all-MiniLM-L6-v2]",
         rich_help_panel=_RETRIEVAL,
     ),
 ]

@@ -106,18 +106,18 @@ def rewrite(
     if priced is not None and max_cost is not None:
         completer = MeteredCompleter(completer, priced, max_cost)
     source = _source(folder, sample=sample)
-    named = name or model_name(completer)
+    named = asked["model"] = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
             estimate = estimate_paired_corpus(source, completer, output, **asked)
             priceless = {key: value for key, value in asked.items() if key != "prices"}
-            refused = _refusal(source, completer, output, model=named, **priceless)
+            refused = _refusal(source, completer, output, **priceless)
             print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]), refused=refused)
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
             made = build_paired_corpus(
-                source, completer, output, **asked, model=named, on_progress=progress.advance
+                source, completer, output, **asked, on_progress=progress.advance
             )
     tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
     _tell(made, tags, check=check, report=report)

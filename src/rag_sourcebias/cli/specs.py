@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_sourcebias.adapters import retriever_factory
+from rag_sourcebias.cli.encoders import ENCODER_OPTIONS, number, sentence_encoder
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.retrieval import (
@@ -24,7 +25,6 @@ from rag_sourcebias.retrieval import (
 
 __all__ = ["SpecBuilder", "parse_spec"]
 
-_ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
 _BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
 _Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 
@@ -79,6 +79,7 @@ class SpecBuilder:
     cache: Path
     progress: Callable[[int, int], None]
     _encoders: dict[_Key, Encoder] = field(default_factory=dict)
+    _part: tuple[int, int] | None = None
 
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
@@ -92,17 +93,18 @@ class SpecBuilder:
                 f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
                 f"{spec.kind}:all-MiniLM-L6-v2"
             )
-        rest = {k: v for k, v in spec.options.items() if k not in _ENCODER_OPTIONS}
+        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
         if factory is None:
             similarity = rest.pop("similarity", "cosine")
             if rest:
-                raise _unknown(spec, rest, (*_ENCODER_OPTIONS, "similarity"))
+                raise _unknown(spec, rest, (*ENCODER_OPTIONS, "similarity"))
             if similarity not in ("cosine", "dot"):
                 raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
             return DenseSpec(
                 self._encoder(spec),
                 name=f"dense:{spec.model}",
                 similarity="dot" if similarity == "dot" else "cosine",
+                progress=self._documents,
             )
         return factory(self._encoder(spec), **rest)
 
@@ -110,13 +112,13 @@ class SpecBuilder:
         """Build the encoder that ``text`` names: ``model[,option=value…]``."""
         # no kind goes before it, so that a path may hold a colon
         spec = parse_spec(f"dense:{text}")
-        unknown = {k: v for k, v in spec.options.items() if k not in _ENCODER_OPTIONS}
+        unknown = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
         if unknown or not spec.model:
             raise DataError(
                 f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2"
                 if not spec.model
                 else f"an encoder has no option {', '.join(sorted(unknown))}; there are "
-                f"{', '.join(_ENCODER_OPTIONS)}"
+                f"{', '.join(ENCODER_OPTIONS)}"
             )
         # one model may be audited several times, with other settings
         told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
@@ -125,7 +127,7 @@ class SpecBuilder:
 
     def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
         """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""
-        return RerankedSpec(first, self._reranker(model), depth=depth)
+        return RerankedSpec(first, self.reranker(model), depth=depth)
 
     def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
         unknown = {k: v for k, v in spec.options.items() if k not in _BM25_OPTIONS}
@@ -136,33 +138,35 @@ class SpecBuilder:
         if spec.model:
             raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
         text = {k: v for k, v in spec.options.items() if k in ("method", "stemmer", "stopwords")}
-        numbers = {k: _number(spec, k) for k in ("k1", "b") if k in spec.options}
+        numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
         none = {k: None if v in ("none", "") else v for k, v in text.items()}
         return BM25Spec(**numbers, **none)  # type: ignore[arg-type]
 
     def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
-        from rag_sourcebias.neural import SentenceEncoder
-
-        options = {k: v for k, v in spec.options.items() if k in _ENCODER_OPTIONS}
+        options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
         key = (spec.model, name, tuple(sorted(options.items())))
         if key not in self._encoders:
-            dtype = options.get("dtype", "float32")
-            if dtype not in ("float32", "bfloat16"):
-                raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
-            encoder = SentenceEncoder(
-                spec.model,
-                batch_size=_integer(spec, "batch_size") or 32,
-                max_length=_integer(spec, "max_length"),
-                dtype="bfloat16" if dtype == "bfloat16" else "float32",
-                device=options.get("device"),
-                name=name,
-            )
+            encoder = sentence_encoder(spec.model, options, name=name)
             self._encoders[key] = CachedEncoder(
-                encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self.progress
+                encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self._texts
             )
         return self._encoders[key]
 
-    def _reranker(self, model: str) -> Reranker:
+    def _documents(self, done: int, total: int) -> None:
+        """Show how much of a corpus is encoded; it reaches the encoder in parts."""
+        self._part = (done, total) if done < total else None
+        self.progress(done, total)
+
+    def _texts(self, done: int, total: int) -> None:
+        """Show how many texts an encoder has done, of a part of a corpus or on their own."""
+        if self._part is None:
+            self.progress(done, total)
+        else:
+            before, documents = self._part
+            self.progress(min(before + done, documents), documents)
+
+    def reranker(self, model: str) -> Reranker:
+        """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""
         from rag_sourcebias.neural import CrossEncoderReranker, QueryLikelihoodReranker
 
         inner: Reranker = (
@@ -180,19 +184,3 @@ def _unknown(spec: ParsedSpec, options: dict[str, str], known: tuple[str, ...]) 
         f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
         f"{', '.join(known)}"
     )
-
-
-def _number(spec: ParsedSpec, key: str) -> float:
-    try:
-        return float(spec.options[key])
-    except ValueError:
-        raise DataError(f"option {key}={spec.options[key]!r} is not a number") from None
-
-
-def _integer(spec: ParsedSpec, key: str) -> int | None:
-    if key not in spec.options:
-        return None
-    value = _number(spec, key)
-    if value != int(value) or value < 1:
-        raise DataError(f"option {key}={spec.options[key]!r} must be a whole number of at least 1")
-    return int(value)

@@ -28,6 +28,7 @@ def estimate_paired_corpus(
     output: PathLike | None = None,
     *,
     prompts: Sequence[RewritePrompt | str] = (REWRITE,),
+    model: str | None = None,
     max_tokens: int = 1024,
     temperature: float = 0.0,
     seed: int = 0,
@@ -49,7 +50,7 @@ def estimate_paired_corpus(
     if cache is None and output is not None:
         cache = CompletionCache(Path(output) / ANSWERS)
     options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    jobs = planned_jobs(Path(), completer, prompts, options, model=None, date="")
+    jobs = planned_jobs(Path(), completer, prompts, options, model=model, date="")
     if limit is not None and limit < 1:
         raise DataError(f"limit must be at least 1, got {limit}")
     n = requests = cached = prompt_chars = text_chars = most = 0

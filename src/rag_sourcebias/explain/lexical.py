@@ -70,6 +70,14 @@ class QueryWords:
     other_only: tuple[FloatArray, IntArray] = field(repr=False)
 
 
+def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Tell which words a text holds; its codes rise, and np.isin would sort them once more."""
+    if not len(text):
+        return np.zeros(len(words), np.bool_)
+    held: npt.NDArray[np.bool_] = text.take(np.searchsorted(text, words), mode="clip") == words
+    return held
+
+
 def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
     """Weigh the query words that both versions of relevant documents hold.
 
@@ -99,7 +107,7 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
         words = words[known[words]]
         if not len(words):
             continue
-        held = [np.isin(words, side.of(int(rows[row]))) for side, rows, _ in sides]
+        held = [_among(words, side.of(int(rows[row]))) for side, rows, _ in sides]
         total = float(mixed[words].sum())
         by_mixed, by_own = (
             [

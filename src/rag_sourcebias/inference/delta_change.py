@@ -130,6 +130,13 @@ def delta_change_test(
     right for many queries where only their Relative Δ agree (Janssen 1997 for studentised
     permutation tests).
 
+    Parameters
+    ----------
+    h_before, l_before, h_after, l_after : float64 arrays of shape (n,)
+        As in :func:`delta_change_interval`.
+    resamples : int
+        Random swaps.
+
     Returns
     -------
     float

@@ -44,11 +44,13 @@ class CrossedMean:
     Parameters
     ----------
     mean : float
+        Of all values, in their unit.
     query_variance : float
-        Of the mean for these very seeds; it shrinks with more queries.
+        Squared standard error of the mean for these very seeds; it shrinks with more queries.
     seed_variance : float
         What seeds add and more queries do not remove; 0 with one seed.
     n, seeds : int
+        Queries, and seeds of training that each of them was measured with.
     """
 
     mean: float

@@ -30,6 +30,10 @@ class Adapter(Protocol):
     A package offers one by an entry point in the group ``rag_sourcebias.adapters``. The name of
     the entry point is the top-level package of the objects' classes (a subclass counts), or a
     word by which users ask for the whole framework: ``instrument("langchain", observer)``.
+
+    An adapter may offer more, each looked up by name in :mod:`rag_sourcebias.adapters` and absent
+    where its framework has no such thing: ``completer(model, options)`` with the text
+    ``completes``, and ``search(obj)`` with ``document_id(found, key)`` and the text ``searches``.
     """
 
     accepts: str

@@ -114,7 +114,18 @@ def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
 def clopper_pearson_interval(
     successes: float, n: float, *, confidence_level: float = 0.95
 ) -> Interval:
-    """Exact (conservative) interval for a proportion (Clopper & Pearson 1934)."""
+    """Exact (conservative) interval for a proportion (Clopper & Pearson 1934).
+
+    Parameters
+    ----------
+    successes, n : float
+        0 ≤ successes ≤ n; fractions are effective counts (Korn & Graubard 1998).
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+    """
     share = _share(successes, n, confidence_level)
     tail = 0.5 - confidence_level / 2
     lower = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0

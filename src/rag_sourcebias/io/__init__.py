@@ -4,6 +4,7 @@ from rag_sourcebias.io.answer_tables import read_answer_scores, read_answer_text
 from rag_sourcebias.io.archive import extract_zip
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.beir_corpus import source_of_stem
+from rag_sourcebias.io.beir_judgments import assemble_judged, rows_as_judged
 from rag_sourcebias.io.beir_write import write_beir
 from rag_sourcebias.io.bundled import load_sample
 from rag_sourcebias.io.cache import cache_dir
@@ -14,14 +15,21 @@ from rag_sourcebias.io.judged import join_judged, read_judged_items
 from rag_sourcebias.io.judged_sample import load_judged_sample
 from rag_sourcebias.io.label_files import read_label_distributions
 from rag_sourcebias.io.reports import read_report_json, write_report_json
+from rag_sourcebias.io.shard_folder import open_sharded
+from rag_sourcebias.io.sharded_dataset import ShardedDataset
 from rag_sourcebias.io.styled_sample import load_styled_sample
 from rag_sourcebias.io.styled_texts import read_styled_texts
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.tags_write import write_tags
 from rag_sourcebias.io.trec import read_qrels, read_run, write_run
+from rag_sourcebias.io.vector_files import VectorFile, Vectors, open_vectors
 
 __all__ = [
     "DatasetInfo",
+    "ShardedDataset",
+    "VectorFile",
+    "Vectors",
+    "assemble_judged",
     "cache_dir",
     "download",
     "extract_zip",
@@ -31,6 +39,8 @@ __all__ = [
     "load_judged_sample",
     "load_sample",
     "load_styled_sample",
+    "open_sharded",
+    "open_vectors",
     "read_answer_scores",
     "read_answer_texts",
     "read_beir",
@@ -41,6 +51,7 @@ __all__ = [
     "read_run",
     "read_styled_texts",
     "read_tags",
+    "rows_as_judged",
     "source_of_stem",
     "write_atomic",
     "write_beir",

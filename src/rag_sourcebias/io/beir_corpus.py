@@ -12,11 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.beir_rows import document_text, metadata_of, metadata_text, read_rows
+from rag_sourcebias.io.beir_rows import document_text, metadata_text, read_rows
+from rag_sourcebias.io.beir_tags import declared_tags, report_strange, tag_file
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.types import Corpus, DocTags, TagTable
 
-__all__ = ["BeirCorpus", "read_corpus", "source_of_stem"]
+__all__ = [
+    "BeirCorpus",
+    "corpus_files",
+    "read_corpus",
+    "source_of_stem",
+    "version_of",
+]
 
 _logger = logging.getLogger("rag_sourcebias.io")
 
@@ -50,6 +57,22 @@ def source_of_stem(stem: str) -> str:
 
 def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) -> BeirCorpus:
     """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
+    files = corpus_files(folder)
+    if None in files:
+        return _read_plain(files[None], sources, titles=titles)
+    return _read_paired({s: f for s, f in files.items() if s is not None}, sources, titles=titles)
+
+
+def corpus_files(folder: Path) -> dict[str | None, Path]:
+    """Find the files of a corpus, in row order, by the source each holds.
+
+    The key of a plain ``corpus.jsonl``, whose documents have sources of their own, is None.
+
+    Raises
+    ------
+    DataError
+        If there are none, files of both layouts, or two files of one source.
+    """
     paired = _jsonl_files(folder / "corpus")
     plain = [p for p in _jsonl_files(folder) if _stem(p) == "corpus"]
     if bool(paired) == bool(plain) or len(plain) > 1:
@@ -58,9 +81,13 @@ def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) ->
             f"{folder} holds {found or 'no corpus'}; expected either corpus/<source>.jsonl files "
             "(versions of a document share its _id) or one corpus.jsonl, each plain or .gz"
         )
-    if paired:
-        return _read_paired(paired, sources, titles=titles)
-    return _read_plain(plain[0], sources, titles=titles)
+    by_source: dict[str | None, Path] = {None: plain[0]} if plain else {}
+    for file in paired:
+        source = source_of_stem(_stem(file))
+        if source in by_source:
+            raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
+        by_source[source] = file
+    return by_source
 
 
 def _jsonl_files(folder: Path) -> list[Path]:
@@ -73,45 +100,41 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _read_paired(files: list[Path], sources: Sequence[str] | None, *, titles: bool) -> BeirCorpus:
-    by_source: dict[str, Path] = {}
-    for file in files:
-        source = source_of_stem(_stem(file))
-        if source in by_source:
-            raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
-        by_source[source] = file
+def _read_paired(
+    by_source: Mapping[str, Path], sources: Sequence[str] | None, *, titles: bool
+) -> BeirCorpus:
     texts: list[str] = []
     items: list[tuple[str, DocTags]] = []
     rows: dict[str, list[int]] = {}
-    for source in _selected(list(by_source), sources, str(files[0].parent)):
+    folder = str(next(iter(by_source.values())).parent)
+    for source in _selected(list(by_source), sources, folder):
         for doc_id, row in read_rows(by_source[source]):
             rows.setdefault(doc_id, []).append(len(texts))
             texts.append(document_text(row, titles=titles))
-            style = metadata_text(row, "style")
-            tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
-            items.append((f"{doc_id}@{source}", tags))
+            items.append(version_of(source, doc_id, row))
     corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
     return BeirCorpus(corpus=corpus, rows=rows, paired=True)
 
 
+def version_of(source: str, doc_id: str, row: Mapping[str, Any]) -> tuple[str, DocTags]:
+    """Return id and tags of a document in the paired layout."""
+    style = metadata_text(row, "style")
+    tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
+    return f"{doc_id}@{source}", tags
+
+
 def _read_plain(file: Path, sources: Sequence[str] | None, *, titles: bool) -> BeirCorpus:
-    table = _tag_table(file.parent)
+    tags_file = tag_file(file.parent)
+    table = read_tags(tags_file) if tags_file else None
     texts: list[str] = []
     items: list[tuple[str, DocTags]] = []
     strange: list[str] = []
     for doc_id, row in read_rows(file):
         texts.append(document_text(row, titles=titles))
-        declared, refused = _declared(row)
+        tags, refused = declared_tags(doc_id, row, table)
         strange += refused
-        items.append((doc_id, table.get(doc_id) if table and doc_id in table.row_of else declared))
-    if strange:
-        _logger.warning(
-            "%s: %d metadata.source value(s) such as %r were not read as tags: only 'human' and "
-            "'llm:<model>' are; use a tags.tsv for other names",
-            file,
-            len(strange),
-            strange[0],
-        )
+        items.append((doc_id, tags))
+    report_strange(file, strange)
     corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
     if table:
         extra = [d for d in table.doc_ids if d not in corpus.tags.row_of]
@@ -140,26 +163,3 @@ def _selected(found: list[str], asked: Sequence[str] | None, where: str) -> list
     if missing or not asked:
         raise DataError(f"{where} has no source {missing or asked}; sources are {sorted(found)}")
     return [source for source in found if source in asked]
-
-
-def _tag_table(folder: Path) -> TagTable | None:
-    names = [f"tags.{ending}{gz}" for ending in ("tsv", "csv", "jsonl") for gz in ("", ".gz")]
-    files = [folder / name for name in names if (folder / name).is_file()]
-    if len(files) > 1:
-        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
-    return read_tags(files[0]) if files else None
-
-
-def _declared(row: Mapping[str, Any]) -> tuple[DocTags, list[str]]:
-    """Return the tags a corpus row declares, and a source value that is no tag."""
-    # Elsewhere the key often holds a path, an address or a publisher: never take that for a tag.
-    value = metadata_of(row).get("source")
-    known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
-    source = value if known else None
-    tags = DocTags(
-        source=source,
-        style=metadata_text(row, "style"),
-        pair_id=metadata_text(row, "pair_id"),
-        origin=None if source is None else "declared",
-    )
-    return tags, [] if source or not value else [str(value)]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import read_jsonl
 
-__all__ = ["document_text", "metadata_of", "metadata_text", "read_rows"]
+__all__ = ["check_rows", "document_text", "metadata_of", "metadata_text", "read_rows"]
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Stream the ids and rows of a BEIR corpus or query file.
 
-    Yields
-    ------
-    tuple of (str, mapping)
+    Returns
+    -------
+    iterator of (str, mapping)
         ``_id``, a whole number as text, and the row, whose ``text`` is a string and whose
         ``title`` is a string, None or absent.
 
@@ -26,13 +26,38 @@ def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     DataError
         If the file is empty or malformed, or an ``_id`` occurs twice.
     """
+    return check_rows(file, read_jsonl(file))
+
+
+def check_rows(
+    file: Path,
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    *,
+    unit: Literal["line", "row"] = "line",
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Check numbered rows of a BEIR file one by one: all of it, or a part.
+
+    Parameters
+    ----------
+    file : Path
+        Named by errors.
+    rows : iterable of (int, mapping)
+    unit : {"line", "row"}
+        What the numbers count.
+
+    Yields
+    ------
+    tuple of (str, mapping)
+        As :func:`read_rows`, which says what is checked.
+    """
+    colon = ":" if unit == "line" else ": row "
     line_of: dict[str, int] = {}
-    for number, row in read_jsonl(file):
-        where = f"{file}:{number}"
+    for number, row in rows:
+        where = f"{file}{colon}{number}"
         row_id = _row_id(row, where)
         if row_id in line_of:
             raise DataError(
-                f"{where}: _id {row_id!r} was used already in line {line_of[row_id]}; "
+                f"{where}: _id {row_id!r} was used already in {unit} {line_of[row_id]}; "
                 "each row needs its own _id"
             )
         line_of[row_id] = number

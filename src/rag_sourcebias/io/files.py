@@ -8,19 +8,34 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["jsonl_text", "read_jsonl", "read_lines", "write_atomic"]
+__all__ = [
+    "jsonl_text",
+    "open_bytes",
+    "read_jsonl",
+    "read_jsonl_part",
+    "read_lines",
+    "write_atomic",
+]
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 PathLike = str | os.PathLike[str]
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked if its name ends in ``.gz``.
+
+    Raises
+    ------
+    DataError
+        If it is missing, a folder, or cannot be opened.
+    """
     if path.is_dir():
         raise DataError(f"{path} is a folder; expected a text file (plain, or gzip if named .gz)")
     if not path.exists():
@@ -62,24 +77,30 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
         If the path is missing or a folder, the text is not UTF-8, or the gzip data is corrupt.
     """
     file = Path(path)
-    number = 0
-    with _open(file) as stream:
-        try:
-            # Lines are split before they are decoded: only so is the line of a bad byte known.
-            for number, raw in enumerate(stream, start=1):
-                data = raw.removeprefix(_BOM) if number == 1 else raw
-                line = data.decode("utf-8").rstrip("\r\n")
-                if blank or (line and not line.isspace()):
-                    yield number, line
-        except UnicodeDecodeError as error:
-            hint = (
-                "it looks like gzip, whose name must end in .gz"
-                if number == 1 and raw.startswith(_GZIP_MAGIC)
-                else f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
-            )
-            raise DataError(f"{file}:{number}: expected UTF-8 text ({hint})") from error
-        except (EOFError, zlib.error, OSError) as error:
-            raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
+    with open_bytes(file) as stream:
+        yield from _decoded(file, stream, 1, blank=blank)
+
+
+def _decoded(
+    file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
+) -> Iterator[tuple[int, str]]:
+    number = first_line - 1
+    try:
+        # Lines are split before they are decoded: only so is the line of a bad byte known.
+        for number, raw in enumerate(lines, start=first_line):
+            data = raw.removeprefix(_BOM) if number == 1 else raw
+            line = data.decode("utf-8").rstrip("\r\n")
+            if blank or (line and not line.isspace()):
+                yield number, line
+    except UnicodeDecodeError as error:
+        hint = (
+            "it looks like gzip, whose name must end in .gz"
+            if number == 1 and raw.startswith(_GZIP_MAGIC)
+            else f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
+        )
+        raise DataError(f"{file}:{number}: expected UTF-8 text ({hint})") from error
+    except (EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
 
 
 def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -90,7 +111,13 @@ def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     DataError
         As :func:`read_lines`, and if a line is not a JSON object.
     """
-    for number, line in read_lines(path):
+    return _objects(path, read_lines(path))
+
+
+def _objects(
+    path: PathLike, lines: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -100,6 +127,33 @@ def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
                 f"{path}:{number}: expected a JSON object per line, found {line[:80]!r}"
             )
         yield number, row
+
+
+def read_jsonl_part(
+    path: PathLike, *, offset: int, first_line: int, n_lines: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Stream the objects of consecutive lines of a plain JSON-lines file.
+
+    Parameters
+    ----------
+    path : path
+        Not compressed.
+    offset : int
+        Bytes before the first of these lines.
+    first_line : int
+        Its number, from 1.
+    n_lines : int
+        Lines to read, blank ones among them.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_jsonl`.
+    """
+    file = Path(path)
+    with open_bytes(file) as stream:
+        stream.seek(offset)
+        yield from _objects(file, _decoded(file, islice(stream, n_lines), first_line, blank=False))
 
 
 def jsonl_text(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

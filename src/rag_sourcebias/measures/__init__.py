@@ -46,7 +46,14 @@ from rag_sourcebias.measures.style_matching import MatchingEffect, matching_effe
 from rag_sourcebias.measures.style_matrix import StyleMatrix
 from rag_sourcebias.measures.style_ranks import StyleRanks, rank_versions, style_ranks
 from rag_sourcebias.measures.style_run import run_style_ranks
-from rag_sourcebias.measures.text import jaccard, match_lengths, mean_words, overlap, word_counts
+from rag_sourcebias.measures.text import (
+    cut_to_words,
+    jaccard,
+    match_lengths,
+    mean_words,
+    overlap,
+    word_counts,
+)
 from rag_sourcebias.measures.text_similarity import meteor_mode
 from rag_sourcebias.measures.text_values import (
     TEXT_STATISTICS,
@@ -75,6 +82,7 @@ __all__ = [
     "cosine_similarities",
     "count_pairs",
     "cross_fit_adjustment",
+    "cut_to_words",
     "delta_ndsr",
     "exposure",
     "fit_adjustment",

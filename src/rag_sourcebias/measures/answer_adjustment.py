@@ -85,6 +85,8 @@ def fit_adjustment(
 
     Parameters
     ----------
+    answers : AnswerScores
+        Scores in any unit, with verdicts of people; several systems for each question.
     within_systems : bool
         Take out the mean of each system too, so that only answers of one system of different
         length say what length does. It removes less, and nothing that length does not explain.

@@ -11,7 +11,15 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.documents import Corpus
 
-__all__ = ["jaccard", "match_lengths", "mean_words", "overlap", "word_counts", "words"]
+__all__ = [
+    "cut_to_words",
+    "jaccard",
+    "match_lengths",
+    "mean_words",
+    "overlap",
+    "word_counts",
+    "words",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _WORD = re.compile(r"\w+")
@@ -69,11 +77,12 @@ def match_lengths(corpus: Corpus) -> Corpus:
     np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
     texts = list(corpus.texts)
     for row in np.flatnonzero((codes >= 0) & (counts > shortest[codes])):
-        texts[row] = _cut(texts[row], int(shortest[codes[row]]))
+        texts[row] = cut_to_words(texts[row], int(shortest[codes[row]]))
     return Corpus(texts=tuple(texts), tags=corpus.tags)
 
 
-def _cut(text: str, n_words: int) -> str:
+def cut_to_words(text: str, n_words: int) -> str:
+    """Return a text up to the end of its ``n_words``-th word; nothing if it has fewer words."""
     for i, match in enumerate(_WORD.finditer(text), start=1):
         if i == n_words:
             return text[: match.end()]

@@ -59,7 +59,18 @@ def count_pairs(tags: TagTable) -> int:
 
 
 def other_above(baseline: FloatArray, other: FloatArray) -> FloatArray:
-    """Compare scores of twins: 1 where the other is higher, 0 where lower, 0.5 where equal."""
+    """Compare scores of twins: 1 where the other is higher, 0 where lower, 0.5 where equal.
+
+    Parameters
+    ----------
+    baseline, other : float array of shape (n,)
+        Scores in any unit, higher is better; entry i of both is one pair of versions.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        Its mean is the win rate.
+    """
     return np.where(other > baseline, 1.0, np.where(other < baseline, 0.0, 0.5))
 
 

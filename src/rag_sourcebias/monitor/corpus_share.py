@@ -20,6 +20,17 @@ def corpus_share(
 ) -> CorpusShare:
     """Return the shares of the documents of a tag store (or table), untagged ones included.
 
+    Parameters
+    ----------
+    store : store of tags with ``table()``, or TagTable
+        Every document of it counts once.
+    by : {"source", "style"}
+
+    Returns
+    -------
+    CorpusShare
+        In [0, 1], with sum 1; ``""`` stands for documents without a tag.
+
     Raises
     ------
     DataError

@@ -181,12 +181,8 @@ class LogFollower:
         self._changed = True
 
     def _feed(self, tail: Tail) -> int:
-        position, n = self._position, 0
-        for part in tail.parts:
-            for event, at in events_of(part):
-                self.monitor.record(event, at=at)
-            n += len(part)
-        self.monitor.flush()  # its buffer is bounded, and others may hold it up
+        position = self._position
+        n = self.monitor.record_many(item for part in tail.parts for item in events_of(part))
         for reason, lost in (
             ("removed before it was read", tail.removed),
             ("could not be decoded", tail.broken),

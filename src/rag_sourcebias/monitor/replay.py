@@ -16,7 +16,6 @@ from rag_sourcebias.types.rankings import RankedList, Run
 
 __all__ = ["events_of", "replay"]
 
-_AT_ONCE = 4_096
 Timed = tuple[RetrievalEvent, float | None]
 
 
@@ -70,12 +69,7 @@ def replay(
         raise DataError("labels= is for runs and logs; events have their own")
     else:
         timed = ((event, None) for event in events)
-    n = 0
-    for event, at in timed:
-        monitor.record(event, at=at)
-        n += 1
-        if n % _AT_ONCE == 0:
-            monitor.flush()  # waits; a monitor drops what it cannot keep up with
+    n = monitor.record_many(timed)
     monitor.flush(finish=True)
     return n
 

@@ -23,7 +23,7 @@ from rag_sourcebias.types.serial import from_plain
 __all__ = ["Watching"]
 
 _MOST_ALARMS = 1_000
-_AT_ONCE = 4_096
+_AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
 
 class Watching:
@@ -69,11 +69,29 @@ class Watching:
 
     def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
         """Take retrievals, in order, and process them; waits, and so loses none."""
-        for i, event in enumerate(events, 1):
-            self._intake.put(event, None)
-            if i % _AT_ONCE == 0:
+        self.record_many((event, None) for event in events)
+
+    def record_many(self, events: Iterable[Waiting]) -> int:
+        """Take retrievals with their Unix times; waits, and so loses none.
+
+        Parameters
+        ----------
+        events : iterable of (RetrievalEvent, float or None)
+            In order; None stands for the time of the event itself.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        n = 0
+        for event, at in events:
+            self._intake.put(event, at)
+            n += 1
+            if n % _AT_ONCE == 0:
                 self.flush()
         self.flush()
+        return n
 
     def flush(self, *, finish: bool = False) -> None:
         """Process what waits; with ``finish`` also what is still being aggregated."""

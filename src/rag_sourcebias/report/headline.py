@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_sourcebias.report.explain import correction_scope, family_size
 from rag_sourcebias.report.format import count, join, shorten
+from rag_sourcebias.report.meaning import correction_scope, family_size
 from rag_sourcebias.report.verdicts import Verdict, verdicts
 from rag_sourcebias.report.view import names_of
 from rag_sourcebias.types.reports import SkewReport

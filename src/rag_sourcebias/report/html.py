@@ -8,9 +8,9 @@ from typing import Any
 
 from rag_sourcebias.report import facts, plots, tables, text_plots, text_tables, twin_plots
 from rag_sourcebias.report.bars import Bar
-from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
+from rag_sourcebias.report.meaning import how_to_read
 from rag_sourcebias.report.page import render_page
 from rag_sourcebias.report.texts import SECTIONS, star_note
 from rag_sourcebias.report.verdicts import Verdict, leading_cells, verdicts

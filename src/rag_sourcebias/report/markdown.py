@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rag_sourcebias.report import facts, tables, text_tables
-from rag_sourcebias.report.explain import how_to_read
 from rag_sourcebias.report.format import number
 from rag_sourcebias.report.headline import headline
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
+from rag_sourcebias.report.meaning import how_to_read
 from rag_sourcebias.report.texts import SECTIONS, star_note
 from rag_sourcebias.report.verdicts import verdicts
 from rag_sourcebias.report.view import (
@@ -47,22 +47,14 @@ def to_markdown(report: SkewReport) -> str:
             if name == "exposure":
                 blocks.append(bullets(_awrf(report)))
     blocks += _texts(report)
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [
-        bullets(f"{who}: {what}" if who else what for who, what in caveats(report))
-        or "None recorded."
-    ]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data", table(facts.data_table(report))]
     blocks += ["## Settings and versions"]
     blocks += [
         table(make(report))
         for make in (facts.config_table, facts.settings_table, facts.environment_table)
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _texts(report: SkewReport) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rag_sourcebias.report.format import MISSING
 from rag_sourcebias.report.tables import Table
 
-__all__ = ["bullets", "escape", "table"]
+__all__ = ["bullets", "document", "escape", "how_to_take_it", "table"]
 
 # Names come from users' data: none may start a link, a tag or a table cell.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
@@ -35,3 +35,33 @@ def table(content: Table) -> str:
     lines = [[escape(c) or " " for c in content.columns], rule]
     lines += [[escape(c) or MISSING for c in row] for row in content.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def document(blocks: Iterable[str]) -> str:
+    """Return paragraphs as a file; empty ones are left out."""
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def how_to_take_it(
+    questions: Iterable[tuple[str, str]],
+    assumptions: Mapping[str, Iterable[str]],
+    caveats: Iterable[tuple[str, str]],
+) -> list[str]:
+    """Return what stands near the end of every report: how to read it, and what to doubt.
+
+    Parameters
+    ----------
+    questions : iterable of (question, answer)
+    assumptions : mapping of str to iterable of str
+        Each with where it is made.
+    caveats : iterable of (who, what)
+        Of which system; "" of all.
+    """
+    return [
+        "## How to read this",
+        *(f"**{escape(question)}** {escape(answer)}" for question, answer in questions),
+        "## Assumptions",
+        bullets(f"{text} ({'; '.join(where)})" for text, where in assumptions.items()),
+        "## Caveats",
+        bullets(f"{who}: {what}" if who else what for who, what in caveats) or "None recorded.",
+    ]

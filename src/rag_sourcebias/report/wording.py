@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_sourcebias.report.explain import correction_scope, family_size, family_text
 from rag_sourcebias.report.format import count, delta, interval, join, number, p_clause
+from rag_sourcebias.report.meaning import correction_scope, family_size, family_text
 from rag_sourcebias.report.view import names_of, others_of
 from rag_sourcebias.types.reports import SkewCell, SkewReport
 

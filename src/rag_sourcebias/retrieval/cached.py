@@ -11,7 +11,9 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder, Reranker
 from rag_sourcebias.retrieval.cache import VectorCache
 
-__all__ = ["CachedEncoder", "CachedReranker"]
+__all__ = ["BatchedEncoder", "CachedEncoder", "CachedReranker", "longest_first"]
+
+BATCH_SIZE = 64
 
 FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -38,7 +40,7 @@ class CachedEncoder:
         encoder: Encoder,
         cache: VectorCache,
         *,
-        batch_size: int = 64,
+        batch_size: int = BATCH_SIZE,
         progress: Progress | None = None,
     ) -> None:
         self.name = encoder.name
@@ -70,9 +72,7 @@ class CachedEncoder:
     ) -> FloatArray:
         if not texts:
             return encode(texts)
-        # Longest first: a batch that does not fit in memory fails at once, and the time that is
-        # left is over-estimated rather than under-estimated.
-        distinct = sorted(set(texts), key=lambda text: (-len(text), text))
+        distinct = longest_first(texts)
         vectors = _through_cache(
             self.cache,
             (self.fingerprint, side),
@@ -81,8 +81,68 @@ class CachedEncoder:
             batch_size=self.batch_size,
             progress=self.progress,
         )
-        row_of = {text: row for row, text in enumerate(distinct)}
-        return vectors[[row_of[text] for text in texts]]
+        return vectors[_rows_in(distinct, texts)]
+
+
+class BatchedEncoder:
+    """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
+
+    Its vectors are those that a :class:`CachedEncoder` computes into an empty cache: models give
+    other last digits in other batches.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    batch_size : int
+        Texts of one batch.
+    """
+
+    def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
+        self.name = encoder.name
+        self.encoder = encoder
+        self.batch_size = _positive(batch_size)
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the encoder."""
+        return self.encoder.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the encoder."""
+        return self.encoder.settings
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Encode the query side."""
+        return self._encode(texts, self.encoder.encode_queries)
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Encode the document side."""
+        return self._encode(texts, self.encoder.encode_documents)
+
+    def _encode(
+        self, texts: Sequence[str], encode: Callable[[Sequence[str]], FloatArray]
+    ) -> FloatArray:
+        if not texts:
+            return encode(texts)
+        distinct = longest_first(texts)
+        size = self.batch_size
+        parts = [encode(distinct[i : i + size]) for i in range(0, len(distinct), size)]
+        return np.concatenate(parts)[_rows_in(distinct, texts)]
+
+
+def longest_first(texts: Sequence[str]) -> list[str]:
+    """Return the distinct texts in the order in which they are cut into batches.
+
+    Longest first: a batch that does not fit in memory fails at once, and the time that is left is
+    over-estimated rather than under-estimated.
+    """
+    return sorted(set(texts), key=lambda text: (-len(text), text))
+
+
+def _rows_in(distinct: Sequence[str], texts: Sequence[str]) -> list[int]:
+    row_of = {text: row for row, text in enumerate(distinct)}
+    return [row_of[text] for text in texts]
 
 
 class CachedReranker:
@@ -106,7 +166,7 @@ class CachedReranker:
         reranker: Reranker,
         cache: VectorCache,
         *,
-        batch_size: int = 64,
+        batch_size: int = BATCH_SIZE,
         progress: Progress | None = None,
     ) -> None:
         self.name = reranker.name

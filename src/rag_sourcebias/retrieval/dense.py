@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder, Retriever
-from rag_sourcebias.retrieval.topk import score_in_blocks, top_documents
+from rag_sourcebias.retrieval.exact import Part, best_documents, best_run, parts_of
+from rag_sourcebias.retrieval.topk import tie_order
 from rag_sourcebias.retrieval.vectors import (
     DocumentVectors,
     Similarity,
@@ -21,8 +19,6 @@ from rag_sourcebias.types.documents import Corpus, Query
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["DenseRetriever", "DenseSpec"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,18 +38,21 @@ class DenseRetriever:
                 f"{self.name}: query vectors have {encoded.shape[1]} dimensions, document "
                 f"vectors {index.distinct.shape[1]}; both sides must come from one model"
             )
-        copies = len(index.distinct) < len(index.doc_ids)
-
-        def score(rows: slice) -> FloatArray:
-            scores = encoded[rows] @ index.distinct.T
-            return scores[:, index.row_of_doc] if copies else scores
-
-        return top_documents(
-            score_in_blocks(score, n_queries=len(queries), n_docs=len(index.doc_ids)),
+        found = best_documents(encoded, self._parts(), depth=depth)
+        return best_run(
+            found,
             query_ids=[query.query_id for query in queries],
             doc_ids=index.doc_ids,
-            depth=depth,
             name=self.name,
+        )
+
+    def _parts(self) -> Iterator[Part]:
+        index = self.vectors
+        copies = len(index.distinct) < len(index.doc_ids)
+        return parts_of(
+            index.distinct,
+            tie_order(len(index.doc_ids)),
+            vector_of=index.row_of_doc if copies else None,
         )
 
 
@@ -68,7 +67,7 @@ class DenseSpec:
     similarity : {"cosine", "dot"}
         Cosine normalises both sides; a vector of zeros is similar to nothing (0).
     progress : callable, optional
-        Told ``(done, total)`` distinct texts while a corpus is encoded.
+        Told ``(done, total)`` documents while a corpus is encoded.
     """
 
     def __init__(

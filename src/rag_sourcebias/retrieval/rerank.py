@@ -13,7 +13,7 @@ from rag_sourcebias.retrieval.topk import require_depth
 from rag_sourcebias.types.documents import Corpus, Query
 from rag_sourcebias.types.rankings import Run
 
-__all__ = ["RerankedSpec", "rerank"]
+__all__ = ["RerankedSpec", "rerank", "rerank_settings"]
 
 
 def rerank(
@@ -126,8 +126,7 @@ class RerankedSpec:
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state, those of the reranker prefixed with ``rerank.``."""
-        second = {f"rerank.{key}": value for key, value in self.reranker.settings.items()}
-        return {**self.first.settings, "rerank.depth": str(self.depth), **second}
+        return rerank_settings(self.first.settings, self.reranker, depth=self.depth)
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus with the first stage."""
@@ -138,6 +137,14 @@ class RerankedSpec:
             corpus=corpus,
             depth=self.depth,
         )
+
+
+def rerank_settings(
+    first: Mapping[str, str], reranker: Reranker, *, depth: int
+) -> Mapping[str, str]:
+    """Settings of a first stage with a reranker on top, its own prefixed with ``rerank.``."""
+    second = {f"rerank.{key}": value for key, value in reranker.settings.items()}
+    return {**first, "rerank.depth": str(depth), **second}
 
 
 def _name(first: str, second: str) -> str:

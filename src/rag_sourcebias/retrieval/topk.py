@@ -20,6 +20,7 @@ __all__ = [
     "block_rows",
     "require_depth",
     "score_in_blocks",
+    "sort_keys",
     "tie_order",
     "top_documents",
 ]
@@ -54,7 +55,7 @@ def require_depth(depth: int) -> None:
         raise DataError(f"depth must be at least 1, got {depth}")
 
 
-def _sort_keys(scores: FloatArray, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def sort_keys(scores: FloatArray, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Map (score, priority) to one unsigned integer with the same order.
 
     The bit pattern of a float32 orders like the number itself once negative values are inverted
@@ -113,7 +114,7 @@ def top_documents(
                 f"(queries, {len(doc_ids)})"
             )
         _refuse_nan(scores, query_ids[done : done + len(scores)], doc_ids, name)
-        columns = _best_columns(_sort_keys(scores, priority), depth)
+        columns = _best_columns(sort_keys(scores, priority), depth)
         best = np.take_along_axis(scores, columns, axis=1)
         found = best > -np.inf
         docs.append(columns[found])

@@ -13,12 +13,24 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias.types.documents import Corpus, Query
 
-__all__ = ["DocumentVectors", "Similarity", "encode_corpus", "query_vectors"]
+__all__ = [
+    "ENCODED_TOGETHER",
+    "DocumentVectors",
+    "Similarity",
+    "checked_vectors",
+    "encode_corpus",
+    "query_vectors",
+]
 
 Similarity = Literal["cosine", "dot"]
 FloatArray = npt.NDArray[np.float32]
 
-_REPORT_EVERY = 256  # texts between two calls of progress
+ENCODED_TOGETHER = 1_024
+"""Rows of a corpus that one call of an encoder gets: rows 0–1023, 1024–2047, …
+
+Part of the definition of a run: a model's vectors differ in the last digits with the texts they
+are computed beside, so a corpus is cut in the same places wherever it is encoded.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +70,7 @@ def encode_corpus(
 ) -> DocumentVectors:
     """Encode every distinct text of a corpus once.
 
-    ``progress`` is told ``(done, total)`` texts.
+    ``progress`` is told ``(done, total)`` documents.
 
     Raises
     ------
@@ -67,12 +79,7 @@ def encode_corpus(
     """
     row_of_text: dict[str, int] = {}
     rows = [row_of_text.setdefault(text, len(row_of_text)) for text in corpus.texts]
-    first_doc = dict(zip(reversed(rows), reversed(corpus.doc_ids), strict=True))
-    vectors = _checked(
-        _encode(encoder, list(row_of_text), progress),
-        what=f"encoder {encoder.name!r}, documents",
-        names=[first_doc[row] for row in range(len(row_of_text))],
-    )
+    vectors = _encode(encoder, corpus, progress)
     return DocumentVectors(
         doc_ids=corpus.doc_ids,
         distinct=_normalized(vectors) if similarity == "cosine" else vectors,
@@ -91,24 +98,58 @@ def query_vectors(
     DataError
         As :func:`encode_corpus`.
     """
-    vectors = _checked(
+    return checked_vectors(
         encoder.encode_queries([query.text for query in queries]),
         what=f"encoder {encoder.name!r}, queries",
         names=[query.query_id for query in queries],
+        similarity=similarity,
     )
-    return _normalized(vectors) if similarity == "cosine" else vectors
 
 
 def _encode(
-    encoder: Encoder, texts: Sequence[str], progress: Callable[[int, int], None] | None
+    encoder: Encoder, corpus: Corpus, progress: Callable[[int, int], None] | None
 ) -> FloatArray:
-    if progress is None or not texts:
-        return encoder.encode_documents(texts)
-    parts = []
-    for start in range(0, len(texts), _REPORT_EVERY):
-        parts.append(encoder.encode_documents(texts[start : start + _REPORT_EVERY]))
-        progress(min(start + _REPORT_EVERY, len(texts)), len(texts))
-    return np.concatenate(parts)
+    """Encode every distinct text in the part of the corpus where it occurs first."""
+    seen: set[str] = set()
+    found: list[FloatArray] = []
+    for start in range(0, max(len(corpus), 1), ENCODED_TOGETHER):
+        stop = min(start + ENCODED_TOGETHER, len(corpus))
+        if progress is not None:
+            progress(start, len(corpus))
+        names: dict[str, str] = {}
+        for doc_id, text in zip(corpus.doc_ids[start:stop], corpus.texts[start:stop], strict=True):
+            if text not in seen:
+                names.setdefault(text, doc_id)
+        seen.update(names)
+        if names or not found:
+            what = f"encoder {encoder.name!r}, documents"
+            vectors = encoder.encode_documents(list(names))
+            found.append(_checked(vectors, what=what, names=list(names.values())))
+    if progress is not None:
+        progress(len(corpus), len(corpus))
+    return np.concatenate(found)
+
+
+def checked_vectors(
+    vectors: FloatArray, *, what: str, names: Sequence[str], similarity: Similarity
+) -> FloatArray:
+    """Return vectors as they are searched: checked, and normalised for cosine similarity.
+
+    Parameters
+    ----------
+    vectors : float array of shape (len(names), dimension)
+    what : str
+        Whose vectors they are, for messages.
+    names : sequence of str
+        What each vector belongs to, for messages.
+
+    Raises
+    ------
+    DataError
+        If the array has another shape, or a number that is not finite.
+    """
+    checked = _checked(vectors, what=what, names=names)
+    return _normalized(checked) if similarity == "cosine" else checked
 
 
 def _checked(vectors: FloatArray, *, what: str, names: Sequence[str]) -> FloatArray:

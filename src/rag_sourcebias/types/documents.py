@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Literal
@@ -83,6 +83,9 @@ class TagTable:
         Documents with the same code are versions of one another; -1 is unpaired.
     styles : tuple of str
     style_codes : int32 array of shape (n,)
+    whole : mapping of str to int, optional
+        Documents per source of the corpus that this table is an excerpt of, ``""`` for untagged
+        ones: an audit needs the tags of what was retrieved or judged, and these numbers.
     """
 
     doc_ids: tuple[str, ...]
@@ -94,6 +97,7 @@ class TagTable:
     style_codes: IntArray
     origins: tuple[Origin | None, ...] | None = None
     confidences: npt.NDArray[np.float32] | None = None
+    whole: Mapping[str, int] | None = None
 
     @classmethod
     def from_tags(cls, items: Iterable[tuple[str, DocTags]]) -> TagTable:
@@ -161,8 +165,18 @@ class TagTable:
         get = self.row_of.get
         return np.fromiter(map(get, doc_ids, repeat(-1)), dtype=np.int64, count=len(doc_ids))
 
+    @property
+    def n_documents(self) -> int:
+        """Documents of the corpus: rows of the table, unless it is an excerpt."""
+        return len(self) if self.whole is None else sum(self.whole.values())
+
     def counts(self) -> dict[str, int]:
-        """Documents per source; the key ``""`` counts untagged ones when there are any."""
+        """Documents per source; the key ``""`` counts untagged ones when there are any.
+
+        Those of the whole corpus when the table is an excerpt.
+        """
+        if self.whole is not None:
+            return {key: n for key, n in self.whole.items() if key or n}
         result = {
             name: int(np.count_nonzero(self.source_codes == code))
             for code, name in enumerate(self.sources)
@@ -193,17 +207,11 @@ class TagTable:
         codes = np.where(
             self.source_codes >= 0, recode[self.source_codes] if len(recode) else -1, -1
         ).astype(np.int32)
-        return TagTable(
-            doc_ids=self.doc_ids,
-            sources=names,
-            source_codes=codes,
-            pair_ids=self.pair_ids,
-            pair_codes=self.pair_codes,
-            styles=self.styles,
-            style_codes=self.style_codes,
-            origins=self.origins,
-            confidences=self.confidences,
-        )
+        whole = None if self.whole is None else Counter[str]()
+        for name, count in (self.whole or {}).items():
+            if whole is not None:
+                whole[new_name.get(name, name)] += count
+        return replace(self, sources=names, source_codes=codes, whole=whole)
 
     def take(self, rows: npt.NDArray[np.intp]) -> TagTable:
         """Return the rows asked for, in that order."""

@@ -450,6 +450,16 @@ def test_the_estimate_asks_nothing_and_knows_the_cache(tmp_path: Path) -> None:
     assert (found.requests, found.cached) == (10, 0)
 
 
+def test_the_estimate_takes_the_name_the_builder_takes(tmp_path: Path) -> None:
+    source, writer = write_folder(tmp_path / "in", 3), Writer()
+    writer.name = "local:"  # leaves nothing to name a source by
+    for ask in (estimate_paired_corpus, build_paired_corpus):
+        with pytest.raises(DataError, match="give a name with model="):
+            ask(source, writer, tmp_path / "out")
+        ask(source, writer, tmp_path / "out", model="mine")
+    assert list(read_beir(tmp_path / "out").corpus.tags.counts()) == ["human", "llm:mine"]
+
+
 def test_a_wrong_key_ends_the_run_and_leaves_a_folder_to_resume(tmp_path: Path) -> None:
     source, out, writer = write_folder(tmp_path / "in", 6), tmp_path / "out", Writer()
     writer.special = {"words.": CompletionError("wrong key", reason="rejected", fatal=True)}

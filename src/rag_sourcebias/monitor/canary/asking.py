@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -23,8 +24,17 @@ from rag_sourcebias.types.documents import Query
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels
 
-__all__ = ["Answers", "Ask", "ask_queries", "ask_retriever", "read_measure", "score_answers"]
+__all__ = [
+    "Answers",
+    "Ask",
+    "ask_queries",
+    "ask_retriever",
+    "ids_compared",
+    "read_measure",
+    "score_answers",
+]
 
+_logger = logging.getLogger("rag_sourcebias.monitor")
 Ask = Callable[[str], Iterable[Any] | RankedList]
 FloatArray = npt.NDArray[np.float64]
 _MEASURE = re.compile(r"([A-Za-z]+)@([1-9][0-9]{0,3})")
@@ -117,6 +127,22 @@ def ask_queries(
             answered.append(row)
             lists.append(found)
     return Answers(rows=answered, lists=lists, failed=failed)
+
+
+def ids_compared(queries: CanaryQueries, answers: Answers) -> bool:
+    """Warn if nothing that came back is a known twin; False if nothing came back at all.
+
+    Its id may have been read from the wrong place, and then every score is 0 without an error.
+    """
+    found = {doc_id for ranked in answers.lists for doc_id in ranked.doc_ids}
+    if found and found.isdisjoint(queries.tags.doc_ids):
+        _logger.warning(
+            "none of the %d documents that answered the first canary round is one of the "
+            "%d known twins; is their id read from the right place (doc_id=)?",
+            len(found),
+            len(queries.tags),
+        )
+    return bool(found)
 
 
 def score_answers(queries: CanaryQueries, answers: Answers, measure: str) -> FloatArray:

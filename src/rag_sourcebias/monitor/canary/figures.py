@@ -14,9 +14,9 @@ from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm
 
-__all__ = ["Probed", "Rule"]
+__all__ = ["Probed"]
 
-Rule = Literal["canary", "canary-change"]
+_Rule = Literal["canary", "canary-change"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,30 @@ class Probed:
             seconds=seconds,
         )
 
-    def alarm(self, rule: Rule, sequence: RelativeDeltaSequence, *, at: float) -> Alarm:
+    def alarms(
+        self, sequence: RelativeDeltaSequence, *, before: tuple[int, int], at: float
+    ) -> list[Alarm]:
         """Say that the bounds left the reference, or that Relative Δ moved away from it.
 
         ``share``, ``lower``, ``upper`` and ``baseline`` are shares in [0, 1], as in every alarm:
         the human part of both scores, ½ + Δ/400. The message has Relative Δ itself.
+
+        Parameters
+        ----------
+        sequence : RelativeDeltaSequence
+        before : (int, int)
+            ``left_at`` and ``changed_at`` before the round: what was told is not told again.
+        at : float
+            Unix time.
         """
+        rules: list[_Rule] = []
+        if sequence.left_at and not before[0]:
+            rules.append("canary")
+        if sequence.changed_at and not before[1]:
+            rules.append("canary-change")
+        return [self._alarm(rule, sequence, at=at) for rule in rules]
+
+    def _alarm(self, rule: _Rule, sequence: RelativeDeltaSequence, *, at: float) -> Alarm:
         estimate = sequence.estimate or 0.0
         lower, upper = sequence.interval()
         left = rule == "canary"

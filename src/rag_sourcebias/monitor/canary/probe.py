@@ -18,18 +18,18 @@ from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.process import renews_after_fork
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.monitor.canary.asking import (
-    Answers,
     Ask,
     ask_queries,
+    ids_compared,
     read_measure,
     score_answers,
 )
-from rag_sourcebias.monitor.canary.figures import Probed, Rule
+from rag_sourcebias.monitor.canary.figures import Probed
 from rag_sourcebias.monitor.canary.points import append_point
 from rag_sourcebias.monitor.canary.queries import CanaryQueries
 from rag_sourcebias.monitor.canary.schedule import Schedule
 from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
-from rag_sourcebias.monitor.canary.state import ProbeState, load_state, save_state
+from rag_sourcebias.monitor.canary.state import open_state, save_state
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm
 
@@ -141,26 +141,13 @@ class CanaryProbe:
             confidence_level=confidence_level,
             change_run_length=change_run_length,
         )
-        self._state = self._restored(sequence, rng)
-        renews_after_fork(self)
-
-    def _restored(
-        self, sequence: RelativeDeltaSequence, rng: np.random.Generator | int | None
-    ) -> ProbeState:
         settings = {
-            "measure": self._probed.measure,
-            "queries": self.queries.fingerprint,
+            "measure": measure,
+            "queries": queries.fingerprint,
             "labels": dict(self._probed.labels),
-            **sequence.settings,
         }
-        found = None if self._log is None else load_state(self._log, settings)
-        if found is not None:
-            return found
-        entropy = int(np.random.default_rng(rng).integers(2**63))
-        state = ProbeState(settings=settings, sequence=sequence, entropy=entropy)
-        if self._log is not None:
-            save_state(self._log, state)  # shows now whether it can be
-        return state
+        self._state = open_state(self._log, settings, sequence, rng)
+        renews_after_fork(self)
 
     def run_round(self) -> CanaryPoint:
         """Ask one round; errors of the retriever are counted in the point, not raised.
@@ -231,7 +218,7 @@ class CanaryProbe:
                 stop=stop,
             )
             scores = score_answers(self.queries, answers, self._probed.measure)
-            self._compare_ids(answers)
+            self._ids_compared = self._ids_compared or ids_compared(self.queries, answers)
             sequence = state.sequence
             before = sequence.left_at, sequence.changed_at
             sequence.update(scores)
@@ -240,12 +227,7 @@ class CanaryProbe:
             self.last = point = self._probed.point(
                 scores, sequence, at=now, failed=answers.failed, seconds=seconds
             )
-            rules: list[Rule] = []
-            if sequence.left_at and not before[0]:
-                rules.append("canary")
-            if sequence.changed_at and not before[1]:
-                rules.append("canary-change")
-            alarms = [self._probed.alarm(rule, sequence, at=now) for rule in rules]
+            alarms = self._probed.alarms(sequence, before=before, at=now)
             with contextlib.ExitStack() as after:  # whatever fails, the last one first
                 after.callback(self._save)
                 after.callback(self._tell, alarms)
@@ -263,19 +245,6 @@ class CanaryProbe:
     def _save(self) -> None:
         if self._log is not None:
             save_state(self._log, self._state)
-
-    def _compare_ids(self, answers: Answers) -> None:
-        """Warn once if nothing that came back is known: the ids may be of another kind."""
-        found = {doc_id for ranked in answers.lists for doc_id in ranked.doc_ids}
-        if found and not self._ids_compared:
-            self._ids_compared = True
-            if found.isdisjoint(self.queries.tags.doc_ids):
-                _logger.warning(
-                    "none of the %d documents that answered the first canary round is one of the "
-                    "%d known twins; is their id read from the right place (doc_id=)?",
-                    len(found),
-                    len(self.queries.tags),
-                )
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

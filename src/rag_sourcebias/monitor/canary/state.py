@@ -15,7 +15,7 @@ from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
 from rag_sourcebias.monitor.sequential.state import read_state, write_state
 
-__all__ = ["ProbeState", "load_state", "save_state", "state_path"]
+__all__ = ["ProbeState", "open_state", "save_state", "state_path"]
 
 _KIND = "canary-probe"
 
@@ -52,6 +52,32 @@ def state_path(log: Path) -> Path:
     return log.with_name(f"{log.name}.state")
 
 
+def open_state(
+    log: Path | None,
+    settings: Mapping[str, Any],
+    sequence: RelativeDeltaSequence,
+    rng: np.random.Generator | int | None,
+) -> ProbeState:
+    """Return the state beside a log, or begin one with a new sequence and a seed.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or written, or was written with other settings.
+    UnsupportedVersionError
+        If another release wrote it.
+    """
+    settings = {**settings, **sequence.settings}
+    found = None if log is None else _load_state(log, settings)
+    if found is not None:
+        return found
+    entropy = int(np.random.default_rng(rng).integers(2**63))
+    state = ProbeState(settings=settings, sequence=sequence, entropy=entropy)
+    if log is not None:
+        save_state(log, state)  # shows now whether it can be
+    return state
+
+
 def save_state(log: Path, state: ProbeState) -> None:
     """Write the state; a kill at any moment leaves the old one or the new one.
 
@@ -65,16 +91,7 @@ def save_state(log: Path, state: ProbeState) -> None:
     write_atomic(state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}))
 
 
-def load_state(log: Path, settings: Mapping[str, Any]) -> ProbeState | None:
-    """Read the state of an earlier process; None when there is none.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or was written with other settings.
-    UnsupportedVersionError
-        If another release wrote it.
-    """
+def _load_state(log: Path, settings: Mapping[str, Any]) -> ProbeState | None:
     path = state_path(log)
     if not path.exists():
         return None

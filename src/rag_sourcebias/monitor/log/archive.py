@@ -14,8 +14,8 @@ import numpy as np
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.monitor.log.columns import EventColumns
-from rag_sourcebias.monitor.log.reading import labels_of, tags_of
 from rag_sourcebias.monitor.log.segments import Row, decoded
+from rag_sourcebias.monitor.log.tables import labels_of, state_of, tags_of
 
 __all__ = ["archive_segments", "check_archive", "write_parquet"]
 
@@ -53,8 +53,7 @@ def archive_segments(database: sqlite3.Connection, folder: Path, rows: list[Row]
 
     What an earlier attempt has written before it was interrupted is not written again.
     """
-    (number,) = database.execute("SELECT value FROM state WHERE name = 'id'").fetchone()
-    log = f"{number:010x}"
+    log = f"{state_of(database).log:010x}"
     written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
     done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
     labels, tags = labels_of(database), tags_of(database)

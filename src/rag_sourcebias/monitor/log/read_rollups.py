@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.log.reading import labels_of, microseconds, tags_of
 from rag_sourcebias.monitor.log.schema import WIDTHS, reading
+from rag_sourcebias.monitor.log.tables import labels_of, microseconds, tags_of
 
 __all__ = ["Rollups", "read_rollups", "rollup_extent"]
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.segments import decoded
+from rag_sourcebias.monitor.log.tables import labels_of, microseconds, state_of, tags_of
 
 __all__ = [
     "LogSummary",
     "iter_events",
-    "labels_of",
     "log_summary",
-    "microseconds",
     "read_events",
-    "tags_of",
 ]
 
 _SEGMENTS = (
@@ -84,14 +80,13 @@ def log_summary(path: str | Path) -> LogSummary:
     """
     with reading(path) as database:
         database.execute("BEGIN")  # all tables at one moment
-        state = dict(database.execute("SELECT name, value FROM state"))
+        state = state_of(database)
         # Retention takes the oldest only, and times never fall: both ends tell everything, however
         # many segments lie between.
         first, since, until = database.execute(_ENDS).fetchone()
-        following = state.get("next", 1)
         return LogSummary(
-            n_written=following - 1,
-            n_kept=0 if first is None else following - first,
+            n_written=state.last,
+            n_kept=0 if first is None else state.following - first,
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),
@@ -160,25 +155,5 @@ def read_events(
         return decoded(row, labels_of(database), tags_of(database))
 
 
-def microseconds(seconds: float | None, otherwise: int) -> int:
-    """Return a time as the log holds it."""
-    if seconds is None:
-        return otherwise
-    if not -1e11 < seconds < 1e11:
-        raise DataError(f"a time must be seconds since 1970, got {seconds}")
-    return round(seconds * 1e6)
-
-
 def _holds(known: Mapping[str, str], wanted: Mapping[str, str] | None) -> bool:
     return wanted is None or all(known.get(key) == value for key, value in wanted.items())
-
-
-def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
-    """Return the sets of labels in the order of their codes."""
-    rows = database.execute("SELECT labels FROM labels ORDER BY code")
-    return tuple(json.loads(text) for (text,) in rows)
-
-
-def tags_of(database: sqlite3.Connection) -> tuple[tuple[str | None, str | None], ...]:
-    """Return (source, style) in the order of their codes."""
-    return tuple(database.execute("SELECT source, style FROM tags ORDER BY code"))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_sourcebias.monitor.log.columns import EventColumns
-from rag_sourcebias.monitor.log.reading import labels_of, microseconds, tags_of
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.segments import MOST_IN_SEGMENT, Row, decoded
+from rag_sourcebias.monitor.log.tables import labels_of, microseconds, state_of, tags_of
 
 __all__ = ["Tail", "iter_newest", "read_tail"]
 
@@ -65,9 +65,8 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _AT_ONCE) -> T
     """
     with reading(path) as database:
         database.execute("BEGIN")  # all tables at one moment
-        state = dict(database.execute("SELECT name, value FROM state"))
-        last = int(state.get("next", 1)) - 1
-        following = last + 1
+        state = state_of(database)
+        following = state.following
         rows: list[Row] = []
         for row in database.execute(
             "SELECT * FROM segments WHERE first > ? ORDER BY first LIMIT ?",
@@ -92,11 +91,11 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _AT_ONCE) -> T
         else:
             parts.append(part)
     if not rows:
-        removed = 0 if number is None else max(last - number, 0)
-        number = last
+        removed = 0 if number is None else max(state.last - number, 0)
+        number = state.last
     return Tail(
-        log=int(state.get("id", 0)),
-        last=last,
+        log=state.log,
+        last=state.last,
         number=number or 0,
         removed=removed,
         broken=broken,

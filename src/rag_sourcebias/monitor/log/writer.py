@@ -16,6 +16,7 @@ from rag_sourcebias.monitor.log.rollups import add_to_rollups
 from rag_sourcebias.monitor.log.schema import open_for_writing
 from rag_sourcebias.monitor.log.segments import segments_of
 from rag_sourcebias.monitor.log.settings import LogSettings
+from rag_sourcebias.monitor.log.tables import state_of
 
 __all__ = ["LogWriter"]
 
@@ -119,10 +120,10 @@ class LogWriter:
     def _write_events(
         self, database: sqlite3.Connection, events: list[Waiting], now: float, monotonic: float
     ) -> dict[str, int]:
-        state = dict(database.execute("SELECT name, value FROM state"))
+        state = state_of(database)
         settings, tags, labels = self._settings, self._tags, self._labels
-        self._compare_clock(now, state.get("last", 0) / 1e6)
-        n_tags, n_labels = (len(tags.names), len(labels.names)) if "next" in state else (0, 0)
+        self._compare_clock(now, state.latest / 1e6)
+        n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
         batch = encoded(
             events,
             tags,
@@ -130,7 +131,7 @@ class LogWriter:
             dropped=self._dropped,
             now=now,
             monotonic=monotonic,
-            last=state.get("last", 0),
+            last=state.latest,
             max_documents=settings.max_documents,
             documents=settings.documents,
         )
@@ -142,7 +143,7 @@ class LogWriter:
             database.execute("INSERT INTO tags VALUES (?, ?, ?)", (code, *name))
         for code, known in enumerate(labels.names[n_labels:], n_labels):
             database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
-        first = state.get("next", 1)
+        first = state.following
         database.executemany(
             "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             segments_of(batch, first=first, weight=settings.weight),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.answers.explain import uses_scores
+from rag_sourcebias.report.answers.meaning import uses_scores
 from rag_sourcebias.report.answers.numbers import correct_ends, digits_of, effect, percent, value
 from rag_sourcebias.report.answers.tables import by_scorer
 from rag_sourcebias.report.format import MISSING, count, number, score

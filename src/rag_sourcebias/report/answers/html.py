@@ -10,15 +10,15 @@ from rag_sourcebias.report.answers import detail_tables, facts, tables
 from rag_sourcebias.report.answers.adjusting import auc_sentence
 from rag_sourcebias.report.answers.cards import cards, lowest_auc
 from rag_sourcebias.report.answers.correctness_plot import correctness_plot
-from rag_sourcebias.report.answers.explain import (
+from rag_sourcebias.report.answers.headline import headline
+from rag_sourcebias.report.answers.length_plot import length_plot, length_points, length_range
+from rag_sourcebias.report.answers.meaning import (
     SECTIONS,
     correctness_section,
     differences_note,
     how_to_read,
     uses_scores,
 )
-from rag_sourcebias.report.answers.headline import headline
-from rag_sourcebias.report.answers.length_plot import length_plot, length_points, length_range
 from rag_sourcebias.report.answers.means_plot import means_limit, means_plot
 from rag_sourcebias.report.answers.order_plot import order_plot
 from rag_sourcebias.report.answers.verdicts import verdicts

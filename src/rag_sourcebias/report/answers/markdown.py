@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from rag_sourcebias.report.answers import detail_tables, facts, tables
 from rag_sourcebias.report.answers.adjusting import auc_sentence
-from rag_sourcebias.report.answers.explain import (
+from rag_sourcebias.report.answers.headline import headline
+from rag_sourcebias.report.answers.meaning import (
     SECTIONS,
     correctness_section,
     differences_note,
     how_to_read,
 )
-from rag_sourcebias.report.answers.headline import headline
 from rag_sourcebias.report.answers.verdicts import verdicts
 from rag_sourcebias.report.answers.view import assumptions, caveats, order_notes
 from rag_sourcebias.report.answers.wording import sentence
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.report.text_tables import text_table
 from rag_sourcebias.types.answer_report import AnswerBiasReport
@@ -35,12 +35,7 @@ def to_markdown(report: AnswerBiasReport) -> str:
     blocks += ["## Findings", bullets(f"{v.scorer.name}: {sentence(v)}" for v in found)]
     blocks.append(table(tables.scorers_table(report)))
     blocks += list(_sections(report))
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [bullets(f"{who}: {what}" for who, what in caveats(report)) or "None recorded."]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data, settings and versions"]
     blocks += [
         table(make(report))
@@ -52,7 +47,7 @@ def to_markdown(report: AnswerBiasReport) -> str:
             facts.environment_table,
         )
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _sections(report: AnswerBiasReport) -> Iterator[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from rag_sourcebias.report.debias import facts, run_tables, tables
 from rag_sourcebias.report.debias.cards import debias_cards
-from rag_sourcebias.report.debias.explain import how_to_read, section_texts
 from rag_sourcebias.report.debias.headline import headline
+from rag_sourcebias.report.debias.meaning import how_to_read, section_texts
 from rag_sourcebias.report.debias.names import (
     changed_systems,
     data_name,

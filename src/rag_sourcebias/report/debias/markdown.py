@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rag_sourcebias.report.debias import facts, run_tables, tables
 from rag_sourcebias.report.debias.choice import standings, transfer_sentence
-from rag_sourcebias.report.debias.explain import how_to_read, section_texts
 from rag_sourcebias.report.debias.headline import headline
+from rag_sourcebias.report.debias.meaning import how_to_read, section_texts
 from rag_sourcebias.report.debias.names import changed_systems
 from rag_sourcebias.report.debias.verdicts import verdicts
 from rag_sourcebias.report.debias.view import assumptions, caveats, warnings_of
 from rag_sourcebias.report.debias.wording import criteria, verdict_sentence
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
 from rag_sourcebias.types.debias_report import DebiasReport
 
 __all__ = ["to_markdown"]
@@ -31,12 +31,7 @@ def to_markdown(report: DebiasReport) -> str:
         table(tables.verdicts_table(report)),
     ]
     blocks += list(_sections(report))
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [bullets(f"{who}: {what}" for who, what in caveats(report)) or "None recorded."]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data, settings and versions"]
     for name, content in facts.data_tables(report):
         blocks += [f"### {escape(name)}", table(content)]
@@ -44,7 +39,7 @@ def to_markdown(report: DebiasReport) -> str:
         table(make(report))
         for make in (facts.config_table, facts.settings_table, facts.environment_table)
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _sections(report: DebiasReport) -> Iterator[str]:

@@ -7,9 +7,9 @@ from itertools import count as counter
 from typing import Any
 
 from rag_sourcebias.report.explanation import facts, tables, word_tables
-from rag_sourcebias.report.explanation.explain import how_to_read, section_texts
 from rag_sourcebias.report.explanation.findings import findings, unmeasured
 from rag_sourcebias.report.explanation.headline import ASSOCIATION, headline
+from rag_sourcebias.report.explanation.meaning import how_to_read, section_texts
 from rag_sourcebias.report.explanation.missing import PARTS, is_missing, reason
 from rag_sourcebias.report.explanation.pictures import pictures
 from rag_sourcebias.report.explanation.view import assumptions, caveats

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_sourcebias.report.explanation import facts, tables, word_tables
-from rag_sourcebias.report.explanation.explain import how_to_read, section_texts
 from rag_sourcebias.report.explanation.findings import findings, unmeasured
 from rag_sourcebias.report.explanation.headline import headline
+from rag_sourcebias.report.explanation.meaning import how_to_read, section_texts
 from rag_sourcebias.report.explanation.missing import PARTS, is_missing, reason
 from rag_sourcebias.report.explanation.vector_words import prepared
 from rag_sourcebias.report.explanation.view import assumptions, caveats
 from rag_sourcebias.report.format import count, source_name
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 
@@ -28,18 +28,13 @@ def to_markdown(report: ExplainReport) -> str:
     for explained in report.sources:
         blocks += list(_findings(report, explained))
     blocks += list(_sections(report))
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [bullets(f"{who}: {what}" for who, what in caveats(report)) or "None recorded."]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data, settings and versions"]
     blocks += [
         table(make(report))
         for make in (facts.data_table, facts.config_table, facts.environment_table)
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _findings(report: ExplainReport, explained: SourceExplanation) -> Iterator[str]:

@@ -14,13 +14,6 @@ from rag_sourcebias.report.judged.bias_plot import bias_plot
 from rag_sourcebias.report.judged.calibration_plots import calibration_plot, shares_plot
 from rag_sourcebias.report.judged.cards import cards
 from rag_sourcebias.report.judged.curves_plot import curves_plot
-from rag_sourcebias.report.judged.explain import (
-    bias_note,
-    comparisons_note,
-    curves_note,
-    how_to_read,
-    queries_note,
-)
 from rag_sourcebias.report.judged.facts import (
     audit_table,
     config_table,
@@ -28,6 +21,13 @@ from rag_sourcebias.report.judged.facts import (
     environment_table,
 )
 from rag_sourcebias.report.judged.headline import headline
+from rag_sourcebias.report.judged.meaning import (
+    bias_note,
+    comparisons_note,
+    curves_note,
+    how_to_read,
+    queries_note,
+)
 from rag_sourcebias.report.judged.means_plot import means_plot
 from rag_sourcebias.report.judged.numbers import label, unit_of
 from rag_sourcebias.report.judged.query_plots import labeled_queries_plot, other_queries_plot

@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_sourcebias.report.judged.audit_tables import bias_table, differences_table, shares_table
-from rag_sourcebias.report.judged.explain import (
-    bias_note,
-    comparisons_note,
-    curves_note,
-    how_to_read,
-)
 from rag_sourcebias.report.judged.facts import (
     audit_table,
     config_table,
@@ -18,12 +12,18 @@ from rag_sourcebias.report.judged.facts import (
     environment_table,
 )
 from rag_sourcebias.report.judged.headline import headline
+from rag_sourcebias.report.judged.meaning import (
+    bias_note,
+    comparisons_note,
+    curves_note,
+    how_to_read,
+)
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
 from rag_sourcebias.report.judged.study_tables import curves_table, queries_table
 from rag_sourcebias.report.judged.tables import comparisons_table, means_table
 from rag_sourcebias.report.judged.view import assumptions, caveats, top_warnings
 from rag_sourcebias.report.judged.wording import sentence
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
 from rag_sourcebias.types.judged import JudgedReport
 
 __all__ = ["to_markdown"]
@@ -42,15 +42,10 @@ def to_markdown(report: JudgedReport) -> str:
     blocks += list(_curves(report))
     blocks += list(_queries(report))
     blocks += list(_audits(report))
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [bullets(f"{who}: {what}" for who, what in caveats(report)) or "None recorded."]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data, settings and versions"]
     blocks += [table(make(report)) for make in (data_table, config_table, environment_table)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _comparisons(report: JudgedReport) -> Iterator[str]:

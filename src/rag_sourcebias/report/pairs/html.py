@@ -10,9 +10,9 @@ from rag_sourcebias.report.format import number, source_name
 from rag_sourcebias.report.page import render_page
 from rag_sourcebias.report.pairs import facts, tables
 from rag_sourcebias.report.pairs.cards import pair_cards
-from rag_sourcebias.report.pairs.explain import how_to_read, section_texts
 from rag_sourcebias.report.pairs.headline import headline
 from rag_sourcebias.report.pairs.histogram_plot import histogram_plot
+from rag_sourcebias.report.pairs.meaning import how_to_read, section_texts
 from rag_sourcebias.report.pairs.names import VALUES, names_of
 from rag_sourcebias.report.pairs.texts import ShownPair, shown_pair
 from rag_sourcebias.report.pairs.wording import Criterion, criteria_of, sole_groups, sole_sentence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_sourcebias.report.format import shorten, source_name
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, table
 from rag_sourcebias.report.pairs import facts, tables
-from rag_sourcebias.report.pairs.explain import how_to_read, section_texts
 from rag_sourcebias.report.pairs.headline import headline
+from rag_sourcebias.report.pairs.meaning import how_to_read, section_texts
 from rag_sourcebias.report.pairs.names import names_of
 from rag_sourcebias.report.pairs.wording import pairs_sentence, sole_groups, sole_sentence
 from rag_sourcebias.types.pair_report import CheckedPair, PairReport
@@ -59,7 +59,7 @@ def to_markdown(report: PairReport) -> str:
         table(facts.settings_table(report)),
         table(facts.environment_table(report)),
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _worst(report: PairReport) -> Iterator[str]:

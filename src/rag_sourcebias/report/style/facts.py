@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_sourcebias.report.explain import CORRECTIONS
 from rag_sourcebias.report.facts import environment_table
 from rag_sourcebias.report.format import MISSING, count, level
+from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.style_report import StyleReport
 

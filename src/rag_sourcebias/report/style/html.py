@@ -16,9 +16,9 @@ from rag_sourcebias.report.style.effect_plots import (
     matching_picture,
     quality_picture,
 )
-from rag_sourcebias.report.style.explain import how_to_read, section_texts, star_note
 from rag_sourcebias.report.style.headline import headline
 from rag_sourcebias.report.style.heat_map import heat_map, map_width
+from rag_sourcebias.report.style.meaning import how_to_read, section_texts, star_note
 from rag_sourcebias.report.style.names import style_name
 from rag_sourcebias.report.style.rank_plots import (
     differences_pictures,

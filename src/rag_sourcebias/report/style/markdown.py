@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_sourcebias.report.marks import bullets, escape, table
+from rag_sourcebias.report.marks import bullets, document, escape, how_to_take_it, table
 from rag_sourcebias.report.style import effect_tables, facts, tables
-from rag_sourcebias.report.style.explain import how_to_read, section_texts, star_note
 from rag_sourcebias.report.style.headline import headline
+from rag_sourcebias.report.style.meaning import how_to_read, section_texts, star_note
 from rag_sourcebias.report.style.names import style_name
 from rag_sourcebias.report.style.sentences import pairs_sentence, sentences_of
 from rag_sourcebias.report.style.verdicts import style_verdicts
@@ -31,22 +31,14 @@ def to_markdown(report: StyleReport) -> str:
     blocks += list(_effects(report))
     blocks += list(_texts(report))
     blocks += list(_pairs(report))
-    blocks += ["## How to read this"]
-    blocks += [f"**{escape(q)}** {escape(a)}" for q, a in how_to_read(report)]
-    blocks += ["## Assumptions"]
-    blocks += [bullets(f"{a} ({'; '.join(where)})" for a, where in assumptions(report).items())]
-    blocks += ["## Caveats"]
-    blocks += [
-        bullets(f"{who}: {what}" if who else what for who, what in caveats(report))
-        or "None recorded."
-    ]
+    blocks += how_to_take_it(how_to_read(report), assumptions(report), caveats(report))
     blocks += ["## Data", table(facts.data_table(report))]
     blocks += ["## Settings and versions"]
     blocks += [
         table(make(report))
         for make in (facts.config_table, facts.settings_table, facts.environment_table)
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def _ranks(report: StyleReport) -> Iterator[str]:

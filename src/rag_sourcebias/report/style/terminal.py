@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_sourcebias.report.format import number, shorten
-from rag_sourcebias.report.style.explain import star_note
 from rag_sourcebias.report.style.headline import headline
+from rag_sourcebias.report.style.meaning import star_note
 from rag_sourcebias.report.style.names import style_name
 from rag_sourcebias.report.style.sentences import sentences_of
 from rag_sourcebias.report.style.verdicts import style_verdicts

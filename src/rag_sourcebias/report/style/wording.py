@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_sourcebias.report.explain import CORRECTIONS
 from rag_sourcebias.report.format import count, interval, join, number, p_clause
+from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.report.style.names import original_text, style_list, style_name
 from rag_sourcebias.report.style.verdicts import EXACT_LIMIT, SLIGHT, StyleVerdict, least_p_value
 from rag_sourcebias.report.style.view import Compared, alpha, average_ranks

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.explain import CORRECTIONS
 from rag_sourcebias.report.format import level, number
+from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.report.style.names import original_text, style_name
 from rag_sourcebias.report.style.verdicts import SLIGHT
 from rag_sourcebias.report.style.view import alpha, original_of

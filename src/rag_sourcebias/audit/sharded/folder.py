@@ -1,0 +1,110 @@
+"""Where an audit over shards keeps what it has done, so that a killed one goes on from there."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import DataError
+
+__all__ = ["Arrays", "WorkFolder", "identity"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def identity(*parts: object) -> str:
+    """Return a short name for everything that changes what is stored under it."""
+    return blake2b(json.dumps([str(part) for part in parts]).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """One file per shard and step, complete or absent.
+
+    All workers read and write it: on several machines it lies on storage that they share.
+
+    Parameters
+    ----------
+    path : Path
+        Created on first use.
+    """
+
+    path: Path
+
+    def sub(self, *names: str) -> WorkFolder:
+        """Return a folder within."""
+        return WorkFolder(self.path.joinpath(*names))
+
+    def file(self, index: int, ending: str) -> Path:
+        """Return the file of a shard."""
+        return self.path / f"{index:06d}.{ending}"
+
+    def write_array(self, index: int, values: npt.NDArray[Any]) -> None:
+        """Store one array for a shard."""
+        self._write(self.file(index, "npy"), lambda file: np.save(file, values))
+
+    def write_arrays(self, index: int, values: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Store several arrays for a shard."""
+        self._write(
+            self.file(index, "npz"), lambda file: np.savez(file, allow_pickle=False, **dict(values))
+        )
+
+    def map_array(self, index: int) -> npt.NDArray[Any]:
+        """Return the array of a shard, read from disk where it is used.
+
+        Raises
+        ------
+        DataError
+            If the file is missing or damaged.
+        """
+        path = self.file(index, "npy")
+        try:
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise _damaged(path, error) from error
+
+    def read_arrays(self, index: int) -> Arrays:
+        """Return the arrays of a shard.
+
+        Raises
+        ------
+        DataError
+            If the file is missing or damaged.
+        """
+        path = self.file(index, "npz")
+        try:
+            # numpy leaves a file open that it opened itself and found damaged.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise _damaged(path, error) from error
+
+    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Two workers may do one shard, when the first was taken for lost: the last one wins.
+            handle, name = tempfile.mkstemp(dir=self.path, prefix=".unfinished-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    save(file)
+                Path(name).replace(path)
+            finally:
+                Path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"{path} cannot be written: {error.strerror or error}; choose another work folder"
+            ) from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path} cannot be read ({error}); delete it and start again to redo it")

@@ -1,0 +1,279 @@
+"""The Ray engine on a real Ray: order, errors, workers that are killed, what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from command_line import refused, succeed, write_csv
+from model_server import chat_reply, serving
+
+pytest.importorskip("ray")
+pytest.importorskip("openai")
+
+from rag_sourcebias.adapters import engine_factory
+from rag_sourcebias.errors import DataError, MissingExtraError, SourceBiasError
+from rag_sourcebias.protocols import Engine
+from rag_sourcebias_integrations.ray import RayEngine
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="kills workers, found in /proc"),
+]
+
+
+MARK = "RAG_SOURCEBIAS_TEST_OF_RAY"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[RayEngine]:
+    """One Ray for all tests, since it takes seconds to start; in the end it is interrupted."""
+    mark = uuid4().hex
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK, mark)
+        patch.delenv("RAY_ADDRESS", raising=False)
+        found = RayEngine(2)
+        found.open()
+        yield found
+        an_interruption_leaves_no_process_behind(found, mark)
+
+
+def an_interruption_leaves_no_process_behind(engine: RayEngine, mark: str) -> None:
+    def interrupt(done: int, total: int) -> None:
+        assert len(processes(mark)) > 3  # Ray's own and the workers
+        signal.raise_signal(signal.SIGINT)
+
+    engine.workers = 1
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            engine.map(lambda: twice, range(500), on_done=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    last = time.monotonic() + 30
+    while (left := processes(mark)) and time.monotonic() < last:
+        time.sleep(0.1)
+    assert left == {}
+
+
+def processes(mark: str) -> dict[int, str]:
+    """Names of the living processes that were started with a mark in their environment."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_text()
+        except OSError:
+            continue  # gone, or somebody else's
+    return {pid: name for pid, name in found.items() if pid != os.getpid()}
+
+
+def twice(number: int) -> int:
+    return 2 * number
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_no_result(engine: RayEngine, tmp_path: Path) -> None:
+    def prepare():
+        (tmp_path / f"prepared-{os.getpid()}-{time.monotonic_ns()}").touch()
+        threads = os.environ["OMP_NUM_THREADS"]
+
+        def work(number: int) -> tuple[int, str, str]:
+            first = not (tmp_path / f"begun-{number}").exists()
+            (tmp_path / f"begun-{number}").touch()
+            if number == 5 and first:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.02)
+            return twice(number), threads, str(Path.cwd())
+
+        return work
+
+    told: list[tuple[int, int]] = []
+    found = engine.map(prepare, range(24), on_done=lambda *state: told.append(state))
+    assert found == [(2 * number, "1", str(Path.cwd())) for number in range(24)]
+    assert told == [(done, 24) for done in range(1, 25)]
+    pids = Counter(path.name.split("-")[1] for path in tmp_path.glob("prepared-*"))
+    # One that was killed, one that took its place; the other may come too late to be of use.
+    assert len(pids) in (2, 3)
+    assert set(pids.values()) == {1}
+
+
+@pytest.mark.slow
+def test_what_was_raised_comes_out_and_ray_goes_on(
+    engine: RayEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(engine, "workers", 1)
+
+    def prepare():
+        def work(number: int) -> int:
+            if number == 1:
+                raise MissingExtraError(package="p", extra="e", feature="f")
+            time.sleep(0.1)
+            return number
+
+        return work
+
+    with pytest.raises(MissingExtraError, match="f needs p") as caught:
+        engine.map(prepare, range(400))
+    assert ray.is_initialized()
+    assert caught.value.extra == "e"
+    assert "in work" in str(caught.value.__cause__)  # the traceback of the worker
+
+
+@pytest.mark.slow
+def test_an_item_that_always_kills_its_worker_is_named(
+    engine: RayEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "workers", 1)
+    monkeypatch.setattr(engine, "attempts", 1)
+
+    def prepare():
+        def work(number: int) -> int:
+            if number == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return number
+
+        return work
+
+    with pytest.raises(SourceBiasError, match=r"item 2 of 3 was begun 1 time.* lost each time"):
+        engine.map(prepare, range(3))
+
+
+def answer(path: str, body: dict, seen: int):
+    number = int(body["messages"][0]["content"].rpartition("Paris ")[2].split()[0])
+    time.sleep(0.1)
+    return chat_reply("1", logprobs={"0": -1.0, "1": -0.1 * number})
+
+
+N = 80
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_judges_whose_workers_are_killed_end_as_they_would_have(
+    engine: RayEngine, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kills(path: str, body: dict, seen: int):
+        if len(server.prompts) > N // 2 and not killed:
+            marked = processes(os.environ[MARK])
+            killed.extend(pid for pid, name in marked.items() if "MapWorker" in name)
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        return answer(path, body, seen)
+
+    rows = [(f"q{n}", "Capital?", "Paris", f"Paris {n}") for n in range(N)]
+    write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
+    asked = ("judge", "answers", "answers.csv", "--model", "openai:m", "--base-url")
+    with serving(answer) as server:
+        succeed(*asked, server.url, "-o", "here.csv", "--cache", "one", cwd=tmp_path)
+    ray = ("--engine", "ray", "--workers", "2")
+    with serving(kills) as server:
+        there = ("-o", "there.csv", "--cache", "two", *ray)
+        text = succeed(*asked, server.url, *there, cwd=tmp_path)
+        # Again only what was on its way, or had come in the last twentieth of a second.
+        assert N <= server.prompts.total() <= N + 2 * 16
+    assert killed
+    assert f"{N} requests" in text
+    for name in ("{}.csv", "{}.labels.csv"):
+        here, there = (tmp_path / name.format(which) for which in ("here", "there"))
+        assert here.read_bytes() == there.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--engine", "abacus"), "abacus"),
+        (("--workers", "2"), "--workers and --address are of --engine ray"),
+        (
+            ("--engine", "ray", "--price-in", "1", "--max-cost", "1"),
+            "--max-cost cannot be kept by several workers",
+        ),
+    ],
+)
+def test_judging_refuses_options_that_do_not_go_together(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    rows = [("q", "Capital?", "Paris", "Paris")]
+    write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
+    url = "http://127.0.0.1:9/v1"
+    asked = ("judge", "answers", "answers.csv", "--model", "openai:m", "--base-url", url)
+    assert words in refused(*asked, *options, cwd=tmp_path)
+
+
+def test_the_entry_point_makes_an_engine() -> None:
+    engine = engine_factory("ray")(workers=2, address="127.0.0.1:9")
+    assert isinstance(engine, Engine)
+    assert (engine.name, engine.workers, engine.address) == ("ray", 2, "127.0.0.1:9")
+    assert dict(engine.settings) | {"ray": ""} == {"engine": "ray", "ray": "", "workers": "2"}
+    with pytest.raises(DataError, match=r"engine 'abacus' is unknown; there are .*ray"):
+        engine_factory("abacus")
+
+
+@pytest.mark.slow
+def test_ray_that_ran_before_is_not_shut_down(engine: RayEngine) -> None:
+    import ray
+
+    with RayEngine(1) as other:
+        assert other.settings["workers"] == "1"
+    assert ray.is_initialized()
+    with pytest.raises(DataError, match="needs 99 CPU, the Ray cluster has 2; lower cpus_per"):
+        RayEngine(1, cpus_per_worker=99).open()
+
+
+def test_without_items_nothing_is_started() -> None:
+    import ray
+
+    before = ray.is_initialized()
+    assert RayEngine(2).map(lambda: twice, []) == []
+    assert ray.is_initialized() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"cpus_per_worker": 0}, "cpus_per_worker must be above 0, got 0"),
+        ({"cpus_per_worker": float("nan")}, "cpus_per_worker must be above 0, got nan"),
+        ({"gpus_per_worker": -1}, "gpus_per_worker must be at least 0, got -1"),
+        ({"attempts": 0}, "attempts must be at least 1, got 0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        RayEngine(**options)
+
+
+def test_what_cannot_be_pickled_is_named_before_anything_starts() -> None:
+    with pytest.raises(DataError, match=r"item 1 cannot be sent to another process .*lock"):
+        RayEngine(1).map(lambda: str, ["fine", threading.Lock()])
+    lock = threading.Lock()
+    with pytest.raises(DataError, match="prepare cannot be sent to another process"):
+        RayEngine(1).map(lambda: lambda item: (item, lock), [1])
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:9", r"no Ray cluster answers at '127.0.0.1:9' \(.*refused\); start one with"),
+        ("ray://head:10001", "'ray://head:10001' is not understood; expected host:port"),
+        ("head", "'head' is not understood"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_named(address: str, message: str) -> None:
+    from rag_sourcebias_integrations.ray.runtime import reach
+
+    with pytest.raises(DataError, match=message):
+        reach(address)

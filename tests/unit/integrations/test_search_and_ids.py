@@ -1,0 +1,108 @@
+"""What a retriever of any framework is asked with, and the ids of what comes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("langchain_core")
+pytest.importorskip("llama_index.core")
+
+from hashing_encoder import HashingEncoder
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+from rag_sourcebias.adapters import as_search, document_id
+from rag_sourcebias.errors import DataError
+from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+
+pytestmark = pytest.mark.frameworks
+
+TEXTS = {"a": "cats sleep", "b": "volcanoes erupt"}
+
+
+def store() -> InMemoryVectorStore:
+    made = InMemoryVectorStore(EncoderEmbeddings(HashingEncoder()))
+    made.add_documents([Document(id=i, page_content=text) for i, text in TEXTS.items()])
+    return made
+
+
+def index() -> VectorStoreIndex:
+    nodes = [TextNode(id_=i, text=text) for i, text in TEXTS.items()]
+    return VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        store,
+        lambda: store().as_retriever(),
+        lambda: store().as_retriever() | RunnableLambda(list),
+        lambda: store().as_retriever().invoke,
+        index,
+        lambda: index().as_retriever(),
+        lambda: index().as_retriever().retrieve,
+        lambda: lambda query: ["b", "a"],
+    ],
+    ids=["store", "retriever", "chain", "method", "index", "li-retriever", "li-method", "function"],
+)
+def test_whatever_can_be_asked_gives_documents_whose_ids_can_be_read(make) -> None:
+    found = [document_id(item) for item in as_search(make())("volcanoes erupt")]
+    assert found == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("item", "key", "expected"),
+    [
+        ("one two", None, "one two"),
+        ("plain", "url", "plain"),
+        (Document(id="d", page_content=""), None, "d"),
+        (Document(page_content="", metadata={"id": 7}), None, "7"),
+        (Document(id="d", page_content="", metadata={"url": "u"}), "url", "u"),
+        ((Document(id="d", page_content=""), 0.5), None, "d"),
+        (TextNode(id_="n"), None, "n"),
+        (NodeWithScore(node=TextNode(id_="n"), score=1.0), None, "n"),
+        (NodeWithScore(node=TextNode(id_="n", metadata={"url": "u"})), "url", "u"),
+        (
+            TextNode(
+                id_="n", relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="whole")}
+            ),
+            None,
+            "whole",
+        ),
+        ({"id": "d", "score": 1.0}, None, "d"),
+        ({"id": "d", "url": "u"}, "url", "u"),
+        (SimpleNamespace(doc_id="d"), None, "d"),
+        (SimpleNamespace(metadata={"url": "u"}), "url", "u"),
+    ],
+)
+def test_the_id_is_read_off_a_document(item: object, key: str | None, expected: str) -> None:
+    assert document_id(item, key=key) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "key", "message"),
+    [
+        (Document(page_content="x"), None, "neither an id nor 'id' in its metadata"),
+        (Document(id="d", page_content="x"), "url", "no 'url' in its metadata"),
+        (TextNode(id_="n"), "url", "LlamaIndex node has no 'url'"),
+        ({"id": "d"}, "url", "type dict has no 'url'"),
+        (SimpleNamespace(name="d"), None, "SimpleNamespace has no id; expected"),
+    ],
+)
+def test_what_has_no_id_says_so(item: object, key: str | None, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        document_id(item, key=key)
+
+
+@pytest.mark.parametrize(
+    "obj", [3, "langchain", HashingEncoder(), EncoderEmbeddings(HashingEncoder())]
+)
+def test_what_cannot_be_asked_is_told_what_can(obj: object) -> None:
+    with pytest.raises(DataError, match=r"cannot be asked; expected a func.*LangChain.*LlamaIndex"):
+        as_search(obj)

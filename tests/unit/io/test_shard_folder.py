@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import pickle
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import load_sample, read_beir, write_beir
+from rag_sourcebias.io.beir_judgments import assemble_judged, rows_as_judged
+from rag_sourcebias.io.shard_folder import open_corpus, open_sharded
+from rag_sourcebias.protocols import ShardedCorpus
+from rag_sourcebias.types import DocTags
+from rag_sourcebias.types.shards import Shard
+
+QUERIES = (
+    '{"_id": "q2", "text": " zwei "}\n{"_id": "q9", "text": "?"}\n{"_id": "q1", "text": "one"}\n'
+)
+QRELS = "query-id\tcorpus-id\tscore\nq1\ta@b\t2\nq2\tü\t1\nq1\tü\t0\n"
+# Byte-order mark, CRLF, blank lines of several kinds, leading space, no line end at the end.
+AWKWARD = (
+    b'\xef\xbb\xbf{"_id": "a@b", "title": "Gr\xc3\xb6\xc3\x9fe", "text": "one"}\r\n'
+    b"\r\n"
+    b'  {"_id": "\xc3\xbc", "text": "two\xe2\x80\xa8still two"}\n'
+    b"\xe3\x80\x80\t\n"
+    b"\n"
+    b'{"_id": 3, "text": "", "metadata": {"style": "news"}}\n'
+    b'{"_id": "x@human", "text": "' + b"long " * 40_000 + b'"}\n'
+    b"\n"
+    b'{"_id": "last", "title": null, "text": "end"}'
+)
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def folder(root: Path, files: dict[str, str | bytes], *, qrels: str = QRELS) -> Path:
+    for name, content in {"queries.jsonl": QUERIES, "qrels/test.tsv": qrels, **files}.items():
+        put(root / name, content)
+    return root
+
+
+def paired(root: Path) -> Path:
+    return folder(root, {"corpus/human.jsonl": AWKWARD, "corpus/b@c.jsonl": AWKWARD})
+
+
+def jsonl(*rows: dict[str, object]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def documents(corpus: ShardedCorpus) -> list[tuple[str, str, DocTags]]:
+    """All documents, read shard by shard; the shards are checked on the way."""
+    found: list[tuple[str, str, DocTags]] = []
+    for index, shard in enumerate(corpus.shards):
+        part = corpus.read(shard)
+        assert shard == Shard(index=index, first_row=len(found), n_documents=len(part))
+        found += [(doc_id, text, part.tags.get(doc_id)) for doc_id, text in part]
+    return found
+
+
+def assert_same_as_read_beir(root: Path, shard_documents: int, **options) -> int:
+    whole = read_beir(root, **options)
+    data = open_sharded(root, shard_documents=shard_documents, **options)
+    corpus = pickle.loads(pickle.dumps(data.corpus))
+    found = documents(corpus)
+    assert found == [(d, text, whole.corpus.tags.get(d)) for d, text in whole.corpus]
+    assert (data.name, data.design, data.queries) == (whole.name, whole.design, whole.queries)
+    doc_ids = [doc_id for doc_id, *_ in found]
+    qrels = assemble_judged(
+        data.judged,
+        query_ids=[query.query_id for query in data.queries],
+        doc_ids=doc_ids,
+        rows=rows_as_judged(doc_ids, corpus.judged_as),
+        where=data.where,
+    )
+    for column in ("query_ids", "doc_ids", "query_codes", "doc_codes", "grades", "n_negative"):
+        assert np.array_equal(getattr(qrels, column), getattr(whole.qrels, column)), column
+    return len(corpus.shards)
+
+
+@pytest.mark.parametrize(
+    ("shard_documents", "n_shards"), [(1, 320), (7, 2 * 23), (1_000, 2), (10**9, 2)]
+)
+def test_the_sample_is_what_read_beir_reads(tmp_path, shard_documents, n_shards):
+    write_beir(load_sample(), tmp_path / "sample")
+    assert assert_same_as_read_beir(tmp_path / "sample", shard_documents) == n_shards
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("shard_documents", [7, 1_000, 10**9])
+@pytest.mark.parametrize(("name", "split"), [("nq-utd", "test"), ("nfcorpus", "dev")])
+def test_real_folders_are_what_read_beir_reads(name, split, shard_documents):
+    data = os.environ.get("RAG_SOURCEBIAS_DATA")
+    if not data:
+        pytest.skip("RAG_SOURCEBIAS_DATA is not set")
+    assert_same_as_read_beir(Path(data) / name, shard_documents, split=split)
+
+
+@pytest.mark.parametrize("titles", [True, False])
+@pytest.mark.parametrize("shard_documents", [1, 2, 3, 5, 99])
+def test_awkward_lines_are_what_read_beir_reads(tmp_path, shard_documents, titles):
+    n_shards = -(-5 // shard_documents)
+    found = assert_same_as_read_beir(paired(tmp_path / "p"), shard_documents, titles=titles)
+    assert found == 2 * n_shards
+    plain = folder(tmp_path / "plain", {"corpus.jsonl": AWKWARD})
+    assert assert_same_as_read_beir(plain, shard_documents, titles=titles) == n_shards
+
+
+def test_query_rows_are_positions_in_the_file(tmp_path):
+    data = open_sharded(paired(tmp_path), name="mine")
+    assert [query.query_id for query in data.queries] == ["q2", "q1"]
+    assert data.query_rows.tolist() == [0, 2]
+    assert data.n_query_rows == 3
+    assert data.judged.doc_ids == ("a@b", "ü")
+    assert data.where.endswith("test.tsv")
+    assert data.name == data.corpus.name == "mine"
+
+
+def test_judged_as_takes_the_source_off_and_nothing_else(tmp_path):
+    corpus = open_sharded(paired(tmp_path / "p")).corpus
+    assert corpus.judged_as("a@b@human") == "a@b"
+    assert corpus.judged_as("a@b@llm:b@c") == "a@b"
+    assert corpus.judged_as("x@human@human") == "x@human"
+    with pytest.raises(DataError, match=r"'ghost' is not of corpus 'p': expected '<_id>@<source>'"):
+        corpus.judged_as("ghost")
+    plain = folder(tmp_path / "plain", {"corpus.jsonl": AWKWARD})
+    assert open_sharded(plain).corpus.judged_as("x@human") == "x@human"
+
+
+def test_sources_that_ids_cannot_tell_apart_are_refused(tmp_path):
+    row = jsonl({"_id": "d", "text": "t"})
+    put(tmp_path / "corpus" / "human.jsonl", row)
+    put(tmp_path / "corpus" / "x@human.jsonl", row)
+    with pytest.raises(DataError, match=r"'human' and 'llm:x@human' cannot be told apart"):
+        open_corpus(tmp_path)
+
+
+PLAIN = jsonl(
+    {"_id": "d1", "text": "a", "metadata": {"source": "human", "pair_id": "p"}},
+    {"_id": "d2", "text": "b", "metadata": {"source": "https://example.org"}},
+    {"_id": "d3", "text": "c", "metadata": {"source": "elsewhere"}},
+)
+
+
+def test_tags_of_a_plain_folder(tmp_path, caplog):
+    root = folder(tmp_path, {"corpus.jsonl": PLAIN}, qrels="q1 d1 1\n")
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+        corpus = open_sharded(root, shard_documents=1).corpus
+        tags = [tag for *_, tag in documents(corpus)]
+        documents(corpus)
+    assert tags == [DocTags(source="human", pair_id="p", origin="declared"), DocTags(), DocTags()]
+    warnings = [r.getMessage() for r in caplog.records]
+    assert len(warnings) == 1  # and not once for each shard and reading
+    assert "shard 1 (said once): 1 metadata.source value(s) such as 'https://ex" in warnings[0]
+
+    tag_file = put(root / "tags.tsv", "doc_id\tsource\td\nd1\tllm:y\t\nd3\tblog\t\n")
+    corpus = open_sharded(root, shard_documents=1).corpus
+    assert [tag.source for *_, tag in documents(corpus)] == ["llm:y", None, "blog"]
+    put(tag_file, "doc_id\tsource\nd1\thuman\n")
+    with pytest.raises(DataError, match=r"tags\.tsv changed since it was opened"):
+        corpus.read(corpus.shards[0])
+    corpus = open_sharded(root, shard_documents=1).corpus
+    assert [tag.source for *_, tag in documents(corpus)] == ["human", None, None]
+
+
+FIRST = jsonl({"_id": "a", "text": "t"}, {"_id": "b", "text": "t"}) + "\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"_id": "c", "text": "cut of',
+        b"[1]",
+        b'{"id": "c"}',
+        b'{"_id": "c"}',
+        b'{"_id": "c", "text": "t", "title": 3}',
+        b'{"_id": "c", "text": "\xff"}',
+        b"\xff",
+        b"null",
+    ],
+)
+def test_errors_are_those_of_read_beir(tmp_path, line):
+    content = FIRST.encode() + line + b"\n" + jsonl({"_id": "z", "text": "t"}).encode()
+    root = folder(tmp_path, {"corpus.jsonl": content}, qrels="q1 a 1\n")
+    with pytest.raises(DataError) as whole:
+        read_beir(root)
+    assert "corpus.jsonl:4: " in str(whole.value)
+    corpus = open_sharded(root, shard_documents=2).corpus
+    assert len(corpus.read(corpus.shards[0])) == 2
+    with pytest.raises(DataError) as sharded:
+        corpus.read(corpus.shards[1])
+    assert str(sharded.value) == str(whole.value)
+
+
+def test_an_id_used_twice_within_a_shard(tmp_path):
+    rows = [{"_id": i, "text": "t"} for i in ("a", "b", "c", "d", "c")]
+    put(tmp_path / "corpus.jsonl", jsonl(*rows))
+    corpus = open_corpus(tmp_path, shard_documents=3)
+    with pytest.raises(DataError, match=r"jsonl:5: _id 'c' was used already in line 3"):
+        open_corpus(tmp_path).read(Shard(index=0, first_row=0, n_documents=5))
+    assert len(documents(corpus)) == 5  # across shards it is for the caller to see
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \r\n\xe2\x80\x83\n", b"\xef\xbb\xbf\n"])
+def test_an_empty_file_is_refused_when_opened(tmp_path, content):
+    root = folder(tmp_path, {"corpus/human.jsonl": AWKWARD, "corpus/x.jsonl": content})
+    with pytest.raises(DataError) as whole:
+        read_beir(root)
+    with pytest.raises(DataError, match=r"x\.jsonl is empty; expected one JSON object") as sharded:
+        open_sharded(root)
+    assert str(sharded.value) == str(whole.value)
+
+
+def test_a_compressed_corpus_is_refused(tmp_path):
+    root = folder(tmp_path, {"corpus/human.jsonl.gz": gzip.compress(AWKWARD)})
+    with pytest.raises(DataError, match=r"human\.jsonl\.gz is compressed.*gunzip.*read_beir"):
+        open_sharded(root)
+    # Compressed, but not by its name: seen when it is read, as read_beir sees it.
+    put(tmp_path / "other" / "corpus.jsonl", gzip.compress(AWKWARD))
+    corpus = open_corpus(tmp_path / "other")
+    with pytest.raises(DataError, match=r"jsonl:1: expected UTF-8 text \(it looks like gzip"):
+        corpus.read(corpus.shards[0])
+
+
+def test_a_changed_file_is_not_read(tmp_path):
+    path = put(tmp_path / "corpus.jsonl", PLAIN)
+    before = open_corpus(tmp_path)
+    put(path, PLAIN.replace("example", "exampla"))
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(DataError, match=r"corpus\.jsonl changed .*\(another time of change\)"):
+        before.read(before.shards[0])
+    put(path, PLAIN * 2)
+    with pytest.raises(DataError, match=rf"\({len(PLAIN)} bytes then, {2 * len(PLAIN)} now\)"):
+        before.read(before.shards[0])
+    path.unlink()
+    with pytest.raises(DataError, match=r"corpus\.jsonl cannot be read: No such file"):
+        before.read(before.shards[0])
+
+
+def test_the_fingerprint_says_what_is_read(tmp_path):
+    path = put(tmp_path / "a" / "corpus.jsonl", PLAIN)
+    os.utime(path, ns=(1, 1))
+
+    def fingerprint(**options: object) -> str:
+        return open_corpus(path.parent, **options).fingerprint
+
+    first = fingerprint()
+    assert fingerprint(name="another") == first
+    path.parent.rename(tmp_path / "b")
+    path = tmp_path / "b" / "corpus.jsonl"
+    assert fingerprint() == first
+    others = [fingerprint(titles=False), fingerprint(shard_documents=2)]
+    put(path.parent / "tags.tsv", "doc_id\tsource\nd1\thuman\n")
+    others.append(fingerprint())
+    (path.parent / "tags.tsv").unlink()
+    os.utime(path, ns=(1, 2))
+    others.append(fingerprint())
+    assert len({first, *others}) == 5
+
+
+def test_shards_of_another_corpus_are_refused(tmp_path):
+    put(tmp_path / "corpus.jsonl", PLAIN)
+    corpus = open_corpus(tmp_path, shard_documents=2)
+    assert corpus.n_documents == 3
+    for shard in (
+        Shard(index=0, first_row=0, n_documents=3),
+        Shard(index=2, first_row=3, n_documents=1),
+        Shard(index=-1, first_row=2, n_documents=1),
+    ):
+        with pytest.raises(DataError, match=r"is not of corpus .*2 shards with 3 documents"):
+            corpus.read(shard)
+    with pytest.raises(DataError, match="shard_documents is 0; expected at least 1"):
+        open_corpus(tmp_path, shard_documents=0)
+
+
+def test_a_relative_path_is_read_from_any_folder(tmp_path, monkeypatch):
+    put(tmp_path / "set" / "corpus.jsonl", PLAIN)
+    monkeypatch.chdir(tmp_path)
+    corpus = open_corpus("set")
+    monkeypatch.chdir("/")
+    assert len(documents(corpus)) == 3
+
+
+def test_judgments_that_fit_nothing(tmp_path, caplog):
+    root = paired(tmp_path)
+    put(root / "qrels" / "test.tsv", "Q1\tü\t1\n")
+    with pytest.raises(DataError, match=r"queries .*: 1 of 1, first \['Q1'\]; the ids must"):
+        open_sharded(root)
+    put(root / "qrels" / "test.tsv", QRELS + "Q1\tghost\t1\n")
+    with pytest.raises(DataError, match=r"1 of 3, first \['Q1'\]; use on_unknown='drop'"):
+        open_sharded(root, on_unknown="error")
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+        data = open_sharded(root)
+    assert "queries that queries.jsonl does not hold: 1 of 3, first ['Q1']" in caplog.text
+    ids = ["ü@human", "other@human"]
+    options = {
+        "query_ids": ["q2", "q1"],
+        "doc_ids": ids,
+        "rows": rows_as_judged(ids, data.corpus.judged_as),
+        "where": data.where,
+    }
+    with pytest.raises(DataError, match=r"documents .*: 2 of 3, first \['a@b', 'ghost'\]; use"):
+        assemble_judged(data.judged, on_unknown="error", **options)
+    qrels = assemble_judged(data.judged, **options)
+    assert "documents that the corpus does not hold: 2 of 3" in caplog.text
+    assert qrels.query_ids == ("q2", "q1")
+    assert [*zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)] == [
+        (0, 0, 1),
+        (1, 0, 0),
+    ]
+
+
+def test_missing_parts_are_named(tmp_path):
+    with pytest.raises(DataError, match="nowhere does not exist; expected a folder"):
+        open_corpus(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="holds no corpus; expected"):
+        open_corpus(tmp_path)
+    (tmp_path / "corpus" / "human.jsonl").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"human\.jsonl is a folder; expected a text file"):
+        open_corpus(tmp_path)
+
+
+def peak_of_reading(root: Path, shard_documents: int) -> int:
+    tracemalloc.start()
+    try:
+        corpus = open_corpus(root, shard_documents=shard_documents)
+        read = sum(len(corpus.read(shard)) for shard in corpus.shards)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert read == 200_000
+    return peak
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_a_shard(tmp_path):
+    line = '{{"_id": "d{}", "text": "{}"}}\n'
+    with (tmp_path / "corpus.jsonl").open("w") as file:
+        file.writelines(line.format(row, "word " * 40) for row in range(200_000))
+    size = (tmp_path / "corpus.jsonl").stat().st_size
+    assert size > 40e6
+    # Text, id and tags of a document take about 0.55 kB while they are read; of all, over 100 MB.
+    assert peak_of_reading(tmp_path, 2_000) < 4e6

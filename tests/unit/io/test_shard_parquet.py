@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+
+import pytest
+
+from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.io.shard_folder import open_corpus, open_sharded
+from rag_sourcebias.types import DocTags
+from rag_sourcebias.types.shards import Shard
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def write(path, rows_per_group=2, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path, row_group_size=rows_per_group)
+    return path
+
+
+def ids_and_texts(corpus):
+    return [pair for shard in corpus.shards for pair in corpus.read(shard)]
+
+
+def test_row_groups_become_shards_in_the_order_of_file_names(tmp_path):
+    write(tmp_path / "corpus" / "part-1.parquet", _id=list("fg"), text=["6", "7"])
+    write(
+        tmp_path / "corpus" / "part-0.parquet",
+        _id=["a", "b", "c", "d", "ü@x"],
+        text=list("12345"),
+        title=["One", None, "", None, None],
+        source=["human", "llm:x", None, "https://example.org", "human"],
+        pair_id=pa.array(["p", "p", None, None, None]).dictionary_encode(),
+        style=["news", None, None, None, None],
+        other=[1, 2, 3, 4, 5],
+    )
+    write(
+        tmp_path / "corpus" / "part-2.parquet",
+        _id=pa.array([], "string"),
+        text=pa.nulls(0, "string"),
+    )
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "?"}\n')
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("q\tü@x\t1\n")
+    texts = [
+        ("a", "One 1"),
+        ("b", "2"),
+        ("c", "3"),
+        ("d", "4"),
+        ("ü@x", "5"),
+        ("f", "6"),
+        ("g", "7"),
+    ]
+    for shard_documents, sizes in ((1, [2, 2, 1, 2]), (3, [2, 3, 2]), (4, [4, 1, 2]), (99, [5, 2])):
+        data = open_sharded(tmp_path, shard_documents=shard_documents)
+        corpus = pickle.loads(pickle.dumps(data.corpus))
+        assert [shard.n_documents for shard in corpus.shards] == sizes
+        assert [shard.first_row for shard in corpus.shards] == [
+            sum(sizes[:i]) for i in range(len(sizes))
+        ]
+        assert ids_and_texts(corpus) == texts
+    assert data.design == "unknown"
+    assert corpus.judged_as("ü@x") == "ü@x"
+    tags = corpus.read(corpus.shards[0]).tags
+    assert [tags.get(d) for d in "abcd"] == [
+        DocTags(source="human", pair_id="p", style="news", origin="declared"),
+        DocTags(source="llm:x", pair_id="p", origin="declared"),
+        DocTags(),
+        DocTags(),
+    ]
+    assert ids_and_texts(open_corpus(tmp_path, titles=False))[0] == ("a", "1")
+
+
+def test_strange_sources_are_told_and_a_tag_file_goes_first(tmp_path, caplog):
+    write(tmp_path / "corpus.parquet", _id=[1, 2], text=["a", "b"], source=["web", "human"])
+    (tmp_path / "tags.tsv").write_text("doc_id\tsource\n2\tllm:z\n")
+    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
+        corpus = open_corpus(tmp_path)
+        tags = corpus.read(corpus.shards[0]).tags
+    assert tags.doc_ids == ("1", "2")
+    assert tags.get("1").source is None
+    assert tags.get("2").source == "llm:z"
+    assert "such as 'web' were not read as tags" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": ["a"], "text": ["t"]}, r"corpus\.parquet lacks column _id; found \['id', 'text'\]"),
+        ({"_id": ["a"]}, "lacks column text; .* optionally title, source"),
+        ({"_id": [1.5], "text": ["t"]}, "'_id' is of type double; expected text or whole numbers"),
+        ({"_id": ["a"], "text": [3]}, "column 'text' is of type int64; expected text$"),
+        ({"_id": ["a"], "text": ["t"], "pair_id": [7]}, "column 'pair_id' is of type int64"),
+        (
+            {"_id": pa.array([], "string"), "text": pa.array([], "string")},
+            "is empty; expected rows",
+        ),
+    ],
+)
+def test_files_that_are_no_corpus_are_refused_when_opened(tmp_path, columns, message):
+    write(tmp_path / "corpus.parquet", **columns)
+    with pytest.raises(DataError, match=message):
+        open_corpus(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"_id": list("abcdb")}, r"parquet: row 5: _id 'b' was used already in row 2"),
+        ({"_id": ["a", "b", "c", "d", None]}, r"parquet: row 5: _id None must be a non-empty"),
+        ({"text": ["1", "2", None, "4", "5"]}, r"parquet: row 3: text of _id 'c' must be a string"),
+    ],
+)
+def test_rows_are_named(tmp_path, columns, message):
+    columns = {"_id": list("abcde"), "text": list("12345")} | columns
+    write(tmp_path / "corpus.parquet", **columns)
+    corpus = open_corpus(tmp_path)
+    with pytest.raises(DataError, match=message):
+        corpus.read(corpus.shards[0])
+
+
+def test_a_row_is_counted_within_its_file(tmp_path):
+    write(tmp_path / "corpus.parquet", _id=["a", "b", "c", ""], text=list("1234"))
+    corpus = open_corpus(tmp_path, shard_documents=2)
+    with pytest.raises(DataError, match=r"parquet: row 4: _id ''"):
+        corpus.read(corpus.shards[1])
+
+
+def test_broken_and_changed_files(tmp_path):
+    path = write(tmp_path / "corpus.parquet", _id=["a"], text=["t"])
+    corpus = open_corpus(tmp_path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="changed since it was opened"):
+        corpus.read(Shard(index=0, first_row=0, n_documents=1))
+    with pytest.raises(DataError, match=r"corpus\.parquet is not a readable Parquet file"):
+        open_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus/human.jsonl.gz", "corpus/x.parquet"])
+def test_two_corpora_in_a_folder_are_refused(tmp_path, name):
+    write(tmp_path / "corpus.parquet", _id=["a"], text=["t"])
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(DataError, match=rf"holds corpus\.parquet, {name}; expected one corpus"):
+        open_corpus(tmp_path)
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    write(tmp_path / "corpus.parquet", _id=["a"], text=["t"])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"reading corpus\.parquet needs pyarrow"):
+        open_corpus(tmp_path)

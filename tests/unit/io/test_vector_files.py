@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import os
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.vector_files import VectorFile, open_vectors
+
+
+def saved(path, array):
+    np.save(path, array)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_are_those_of_the_array(tmp_path, dtype, order):
+    array = np.random.default_rng(0).normal(size=(9, 4)).astype(dtype, order=order)
+    file = pickle.loads(pickle.dumps(VectorFile(saved(tmp_path / "v.npy", array))))
+    assert (len(file), file.shape, file.dtype) == (9, (9, 4), dtype)
+    for found, expected in (
+        (file.rows(0, 9), array),
+        (file.rows(2, 5), array[2:5]),
+        (file.rows(9, 9), array[:0]),
+        (file.take([7, 0, 7]), array[[7, 0, 7]]),
+        (file.take([]), array[:0]),
+    ):
+        assert found.dtype == np.float32
+        assert type(found) is np.ndarray
+        assert found.flags.c_contiguous
+        assert found.flags.writeable
+        assert np.array_equal(found, expected.astype(np.float32))
+
+
+def test_rows_that_do_not_exist(tmp_path):
+    file = VectorFile(saved(tmp_path / "v.npy", np.zeros((3, 2), np.float32)))
+    for start, stop in ((0, 4), (-1, 2), (2, 1)):
+        with pytest.raises(DataError, match=rf"has 3 rows; rows {start} up to {stop} were asked"):
+            file.rows(start, stop)
+    for rows in ([0, 3], [-1]):
+        with pytest.raises(DataError, match=rf"has 3 rows; row {rows[-1]} \(from 0\) was asked"):
+            file.take(rows)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_value_that_is_not_finite_is_named(tmp_path, value, dtype):
+    array = np.ones((10, 3), dtype)
+    array[7, 1] = value
+    file = VectorFile(saved(tmp_path / "v.npy", array))
+    assert file.rows(0, 7).sum() == 21  # only what is read is checked
+    named = rf"v\.npy: row 7 \(from 0\) holds {value} at position 1; expected finite"
+    with pytest.raises(DataError, match=named):
+        file.rows(5, 10)
+    with pytest.raises(DataError, match=named):
+        file.take([9, 7])
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3, np.float32), r"array of shape \(3,\); expected \(n, d\)"),
+        (np.zeros((3, 2, 2), np.float32), r"array of shape \(3, 2, 2\); expected"),
+        (np.zeros((3, 0), np.float32), r"array of shape \(3, 0\); expected"),
+        (np.zeros((3, 2)), "holds float64; expected float32 or float16"),
+        (np.zeros((3, 2), np.int8), "holds int8; expected"),
+        (np.array([["a"]], dtype=object), r"v\.npy is not a complete \.npy file of numbers"),
+    ],
+)
+def test_arrays_that_are_no_vectors(tmp_path, array, message):
+    with pytest.raises(DataError, match=message):
+        VectorFile(saved(tmp_path / "v.npy", array))
+
+
+def test_files_that_are_no_arrays(tmp_path):
+    path = tmp_path / "v.npy"
+    with pytest.raises(DataError, match=r"v\.npy cannot be read: No such file"):
+        VectorFile(path)
+    for content in (b"", b"0.1 0.2\n", b"PK\x03\x04 an archive", b"\x93NUMPY"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"v\.npy is not a complete \.npy file of numbers"):
+            VectorFile(path)
+    saved(path, np.zeros((30, 2), np.float32))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="not a complete"):
+        VectorFile(path)
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        VectorFile(tmp_path)
+
+
+def test_an_array_without_rows(tmp_path):
+    file = VectorFile(saved(tmp_path / "v.npy", np.zeros((0, 2), np.float32)))
+    assert file.rows(0, 0).shape == file.take([]).shape == (0, 2)
+
+
+def test_a_changed_file_is_not_read(tmp_path):
+    path = saved(tmp_path / "v.npy", np.zeros((3, 2), np.float32))
+    os.utime(path, ns=(1, 1))
+    file = VectorFile(path)
+    first = file.fingerprint
+    assert VectorFile(path).fingerprint == first
+    os.utime(path, ns=(1, 2))
+    with pytest.raises(DataError, match=r"v\.npy changed since it was opened"):
+        file.rows(0, 1)
+    with pytest.raises(DataError, match=r"v\.npy changed since it was opened"):
+        file.take([0])
+    assert VectorFile(path).fingerprint != first
+
+
+def test_a_relative_path_is_read_from_any_folder(tmp_path, monkeypatch):
+    saved(tmp_path / "v.npy", np.ones((3, 2), np.float32))
+    monkeypatch.chdir(tmp_path)
+    file = VectorFile("v.npy")
+    monkeypatch.chdir("/")
+    assert file.rows(0, 3).sum() == 6
+
+
+def test_memory_is_that_of_the_rows_asked_for(tmp_path):
+    file = VectorFile(saved(tmp_path / "v.npy", np.ones((200_000, 32), np.float32)))
+    tracemalloc.start()
+    try:
+        for start in range(0, 200_000, 10_000):
+            file.rows(start, start + 10_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 10_000 * 32 * 4 < 200_000 * 32 * 4 / 4
+
+
+def test_open_vectors(tmp_path):
+    documents = saved(tmp_path / "d.npy", np.ones((5, 3), np.float16))
+    queries = saved(tmp_path / "q.npy", np.ones((2, 3), np.float32))
+    found = open_vectors(documents, queries, n_documents=5, n_queries=2)
+    assert found.documents.shape == (5, 3)
+    assert found.queries.path == queries
+    with pytest.raises(
+        DataError,
+        match=r"d\.npy holds 5 vectors, but there are 6 documents; row i belongs to row i of the",
+    ):
+        open_vectors(documents, queries, n_documents=6, n_queries=2)
+    with pytest.raises(
+        DataError,
+        match=r"q\.npy holds 2 vectors, but there are 3 queries in queries\.jsonl; one row for each"
+        r".*judged or not",
+    ):
+        open_vectors(documents, queries, n_documents=5, n_queries=3)
+    saved(queries, np.ones((2, 4), np.float32))
+    with pytest.raises(DataError, match=r"d\.npy holds .* dimension 3, but .*q\.npy of 4; both"):
+        open_vectors(documents, queries, n_documents=5, n_queries=2)
