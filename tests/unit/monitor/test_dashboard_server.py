@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import logging
 import socket
@@ -62,7 +63,9 @@ def raw(server: DashboardServer, data: bytes) -> bytes:
             found = b""
             while part := connection.recv(65_536):
                 found += part
-        except ConnectionError:  # it closed before it had read everything
+        except OSError as error:  # it closed before it had read everything
+            if not isinstance(error, ConnectionError) and error.errno != errno.ENOTCONN:
+                raise
             return b""
         return found
 
