@@ -7,9 +7,9 @@ package imports numpy and nothing else; names are loaded when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rag_sourcebias._lazy import lazy_names
 from rag_sourcebias._version import __version__
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         TagTable,
     )
 
-_HOME = {
+_HOMES = {
     "audit": (
         "audit_answers",
         "audit_source",
@@ -140,7 +140,6 @@ _HOME = {
         "TagTable",
     ),
 }
-_WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AnswerBiasReport",
@@ -204,12 +203,5 @@ __all__ = [
     "write_report",
 ]
 
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
-    if name in _WHERE:
-        return getattr(import_module(f"rag_sourcebias.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'rag_sourcebias' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

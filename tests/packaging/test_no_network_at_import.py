@@ -90,7 +90,7 @@ def test_no_integration_asks_the_network_at_import() -> None:
 NETWORK = {"socket", "http.client", "urllib.request", "requests", "httpx", "urllib3", "aiohttp"}
 MAY = {
     "integrations/rag_sourcebias_integrations/ray/runtime.py": "the cluster that the user names",
-    "src/rag_sourcebias/io/download.py": "public data sets that the user names",
+    "src/rag_sourcebias/io/downloads.py": "public data sets that the user names",
     "src/rag_sourcebias/llm/openai_http.py": "the model server that the user names",
     "src/rag_sourcebias/llm/plain_http.py": "the model server that the user names",
     "src/rag_sourcebias/monitor/dashboard/server.py": "listens where the user says",

@@ -6,9 +6,9 @@ nothing of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rag_sourcebias._lazy import lazy_names
 from rag_sourcebias.audit.dataset import audit_source
 from rag_sourcebias.audit.source import measure_source_bias
 
@@ -60,26 +60,29 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LocalEngine": "sharded",
-    "ShardedRetriever": "sharded",
-    "annotation_units": "annotated_twins",
-    "audit_answers": "answers_encoders",
-    "audit_source_sharded": "sharded",
-    "audit_style": "style_texts",
-    "check_paired_corpus": "pairs",
-    "explain_sources": "explain",
-    "measure_answer_bias": "answers",
-    "measure_debias": "debias",
-    "measure_style_bias": "style",
-    "score_debias": "debias_scores",
-    "search_debias": "debias_search",
-    "source_text_statistics": "source_texts",
-    "text_statistics": "text_summaries",
-}  # all others: judged
+    "annotated_twins": ("annotation_units",),
+    "answers": ("measure_answer_bias",),
+    "answers_encoders": ("audit_answers",),
+    "debias": ("measure_debias",),
+    "debias_scores": ("score_debias",),
+    "debias_search": ("search_debias",),
+    "explain": ("explain_sources",),
+    "judged": (
+        "judge_items_with_intervals",
+        "judge_ranking_with_intervals",
+        "judge_with_intervals",
+    ),
+    "pairs": ("check_paired_corpus",),
+    "sharded": (
+        "LocalEngine",
+        "ShardedRetriever",
+        "audit_source_sharded",
+    ),
+    "source_texts": ("source_text_statistics",),
+    "style": ("measure_style_bias",),
+    "style_texts": ("audit_style",),
+    "text_summaries": ("text_statistics",),
+}
 
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
-    if name in __all__:
-        home = _HOMES.get(name, "judged")
-        return getattr(import_module(f"rag_sourcebias.audit.{home}"), name)
-    raise AttributeError(f"module 'rag_sourcebias.audit' has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

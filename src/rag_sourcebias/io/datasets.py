@@ -10,7 +10,7 @@ from rag_sourcebias.io.bundled import SAMPLE_LICENSE, load_sample
 from rag_sourcebias.io.public_sets import PUBLIC_SETS, load_public_set
 
 if TYPE_CHECKING:
-    from rag_sourcebias.io.download import Progress
+    from rag_sourcebias.io.downloads import Progress
     from rag_sourcebias.io.files import PathLike
     from rag_sourcebias.types import Dataset
 

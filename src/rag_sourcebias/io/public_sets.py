@@ -16,10 +16,10 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.archive import extract_zip
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.cache import cache_dir
-from rag_sourcebias.io.download import download, has_checksum
+from rag_sourcebias.io.downloads import download, has_checksum
 
 if TYPE_CHECKING:
-    from rag_sourcebias.io.download import Progress
+    from rag_sourcebias.io.downloads import Progress
     from rag_sourcebias.io.files import PathLike
     from rag_sourcebias.types import Dataset
 
