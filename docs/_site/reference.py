@@ -42,9 +42,9 @@ def top_level() -> dict[str, list[str]]:
     """Return the names of ``rag_sourcebias`` and the package that each lives in."""
     tree = ast.parse(source("rag_sourcebias").read_text(encoding="utf-8"))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOME":
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
             return {key: list(names) for key, names in ast.literal_eval(node.value).items()}
-    raise LookupError("rag_sourcebias/__init__.py has no _HOME")
+    raise LookupError("rag_sourcebias/__init__.py has no _HOMES")
 
 
 def write(path: str, text: str) -> None:
