@@ -52,7 +52,7 @@ def lodestar(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     module("lodestar_sourcebias", ADAPTER)
     ((name, value),) = tomllib.loads(TOML)["project"]["entry-points"][ADAPTER_GROUP].items()
     entries = (EntryPoint(name, value, ADAPTER_GROUP),)
-    monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
+    monkeypatch.setattr(adapters.installed, "entry_points", lambda group: entries)
     return made
 
 

@@ -52,7 +52,7 @@ ENGINE = EngineAdapter()
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def offer(*entries: EntryPoint) -> None:
-        monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
+        monkeypatch.setattr(adapters.installed, "entry_points", lambda group: entries)
 
     return offer
 

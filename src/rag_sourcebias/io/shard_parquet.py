@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.io.shard_parts import Part
 
 __all__ = ["index_parquet", "read_parquet_part"]
@@ -39,7 +40,7 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa, pq = _pyarrow(path)
+    pa, pq = pyarrow_modules(f"reading {path.name}")
     try:
         with pq.ParquetFile(path) as file:
             _check_columns(pa, file.schema_arrow, path)
@@ -68,7 +69,7 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa, pq = _pyarrow(path)
+    pa, pq = pyarrow_modules(f"reading {path.name}")
     try:
         with pq.ParquetFile(path) as file:
             names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
@@ -84,19 +85,6 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
         row: dict[str, Any] = {name: columns[name][i] for name in fields}
         row["metadata"] = {name: columns[name][i] for name in tags}
         yield part.first_row + i, row
-
-
-def _pyarrow(path: Path) -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(
-            package="pyarrow", extra="parquet", feature=f"reading {path.name}"
-        ) from error
-    return pa, pq
 
 
 def _check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped

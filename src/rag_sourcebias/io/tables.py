@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
+from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 
 __all__ = ["Table", "read_table"]
 
@@ -167,15 +168,7 @@ def _read_json(path: PathLike, choose: Chooser) -> Table:
 def _read_parquet(path: Path, choose: Chooser) -> Table:
     if not path.is_file():
         raise DataError(f"{path} does not exist or is not a file")
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(
-            package="pyarrow", extra="parquet", feature=f"reading {path.name}"
-        ) from error
+    pa, pq = pyarrow_modules(f"reading {path.name}")
     try:
         with pq.ParquetFile(path) as file:
             names = _unique_names(file.schema_arrow.names, str(path))

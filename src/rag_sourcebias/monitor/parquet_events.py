@@ -12,14 +12,16 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_sourcebias.errors import DataError, MissingExtraError, SourceBiasError
+from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.rankings import RankedList
 
 __all__ = ["is_parquet", "parquet_events"]
 
 _NAME = re.compile(r"events-(\w+)-(\d+)-\d+\.parquet")
+_READING = "reading archives of event logs"
 _AT_ONCE = 4_096  # retrievals
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
 _Timed = tuple[RetrievalEvent, float]
@@ -71,9 +73,9 @@ def parquet_events(
     found = sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
     if not found:
         raise DataError(f"{root} holds no Parquet files: expected date=YYYY-MM-DD/events-….parquet")
-    pq = _parquet()
+    pyarrow_modules(_READING)  # missing, it is asked for now and not at the first retrieval
     files = sorted(map(_file, found))
-    return _chosen(_merged(pq, files), since, until, labels)
+    return _chosen(_merged(files), since, until, labels)
 
 
 def _file(path: Path) -> _File:
@@ -83,10 +85,10 @@ def _file(path: Path) -> _File:
     return _File(path.parent.name, match[1], int(match[2]), path)
 
 
-def _merged(pq: Any, files: list[_File]) -> Iterator[_Timed]:  # noqa: ANN401 - pyarrow.parquet
+def _merged(files: list[_File]) -> Iterator[_Timed]:
     for _, day in groupby(files, attrgetter("day")):
         logs = [
-            _of_files(pq, [file.path for file in log]) for _, log in groupby(day, attrgetter("log"))
+            _of_files([file.path for file in log]) for _, log in groupby(day, attrgetter("log"))
         ]
         yield from logs[0] if len(logs) == 1 else heapq.merge(*logs, key=itemgetter(1))
 
@@ -104,14 +106,13 @@ def _chosen(
             yield event, at
 
 
-def _of_files(pq: Any, paths: list[Path]) -> Iterator[_Timed]:  # noqa: ANN401
+def _of_files(paths: list[Path]) -> Iterator[_Timed]:
     for path in paths:
-        yield from _of_file(pq, path)
+        yield from _of_file(path)
 
 
-def _of_file(pq: Any, path: Path) -> Iterator[_Timed]:  # noqa: ANN401
-    import pyarrow as pa
-
+def _of_file(path: Path) -> Iterator[_Timed]:
+    pa, pq = pyarrow_modules(_READING)
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -145,16 +146,3 @@ def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Tim
 
 def _tag(source: str | None, style: str | None) -> DocTags:
     return DocTags(source=source, style=style)
-
-
-def _parquet() -> Any:  # noqa: ANN401
-    try:
-        import pyarrow  # noqa: F401 - alone: what is missing is named by the error
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(
-            package="pyarrow", extra="parquet", feature="reading archives of event logs"
-        ) from error
-    return pq

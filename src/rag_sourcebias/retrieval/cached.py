@@ -19,7 +19,36 @@ FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 
-class CachedEncoder:
+class _OfEncoder:
+    """What an encoder over another one has of it."""
+
+    encoder: Encoder
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the encoder."""
+        return self.encoder.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the encoder."""
+        return self.encoder.settings
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Encode the query side."""
+        return self._encode(texts, "query", self.encoder.encode_queries)
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Encode the document side."""
+        return self._encode(texts, "document", self.encoder.encode_documents)
+
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
+    ) -> FloatArray:
+        raise NotImplementedError
+
+
+class CachedEncoder(_OfEncoder):
     """An encoder that keeps its vectors in a :class:`VectorCache`.
 
     Each distinct text that is not in the cache is encoded once, in batches of similar length.
@@ -49,24 +78,6 @@ class CachedEncoder:
         self.batch_size = _positive(batch_size)
         self.progress = progress
 
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the encoder."""
-        return self.encoder.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings of the encoder."""
-        return self.encoder.settings
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the query side."""
-        return self._encode(texts, "query", self.encoder.encode_queries)
-
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the document side."""
-        return self._encode(texts, "document", self.encoder.encode_documents)
-
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
     ) -> FloatArray:
@@ -84,7 +95,7 @@ class CachedEncoder:
         return vectors[_rows_in(distinct, texts)]
 
 
-class BatchedEncoder:
+class BatchedEncoder(_OfEncoder):
     """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
 
     Its vectors are those that a :class:`CachedEncoder` computes into an empty cache: models give
@@ -102,26 +113,11 @@ class BatchedEncoder:
         self.encoder = encoder
         self.batch_size = _positive(batch_size)
 
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the encoder."""
-        return self.encoder.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings of the encoder."""
-        return self.encoder.settings
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the query side."""
-        return self._encode(texts, self.encoder.encode_queries)
-
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the document side."""
-        return self._encode(texts, self.encoder.encode_documents)
-
     def _encode(
-        self, texts: Sequence[str], encode: Callable[[Sequence[str]], FloatArray]
+        self,
+        texts: Sequence[str],
+        side: str,  # noqa: ARG002
+        encode: Callable[[Sequence[str]], FloatArray],
     ) -> FloatArray:
         if not texts:
             return encode(texts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_sourcebias.audit.sharded.folder import identity
 from rag_sourcebias.audit.sharded.joined import joined_tags
+from rag_sourcebias.audit.sharded.over import OverCorpus
 from rag_sourcebias.protocols import ShardedCorpus
 from rag_sourcebias.retrieval.vectors import ENCODED_TOGETHER
 from rag_sourcebias.types.documents import Corpus
@@ -19,7 +20,7 @@ __all__ = ["AlignedCorpus"]
 
 
 @dataclass(frozen=True, slots=True)
-class AlignedCorpus:
+class AlignedCorpus(OverCorpus):
     """A corpus in shards of a whole number of encoder calls, whatever file the rows are in.
 
     The texts that an encoder gets together then do not depend on the shards. Rows of two shards
@@ -32,13 +33,7 @@ class AlignedCorpus:
         Documents of a shard, rounded up to a multiple of 1,024.
     """
 
-    corpus: ShardedCorpus
     documents: int
-
-    @property
-    def name(self) -> str:
-        """Name of the corpus."""
-        return self.corpus.name
 
     @property
     def fingerprint(self) -> str:
@@ -53,10 +48,6 @@ class AlignedCorpus:
             Shard(index=index, first_row=start, n_documents=min(self._size, last - start))
             for index, start in enumerate(range(0, last, self._size))
         )
-
-    def judged_as(self, doc_id: str) -> str:
-        """Return the id by which judgments know a document."""
-        return self.corpus.judged_as(doc_id)
 
     def read(self, shard: Shard) -> Corpus:
         """Read the documents of a shard from the shards beneath that hold them."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_sourcebias.audit.sharded.facts import CorpusFacts
 from rag_sourcebias.audit.sharded.folder import WorkFolder, identity
+from rag_sourcebias.audit.sharded.over import OverCorpus
 from rag_sourcebias.measures import cut_to_words, word_counts
 from rag_sourcebias.protocols import ShardedCorpus
 from rag_sourcebias.types.documents import Corpus
@@ -19,7 +20,7 @@ __all__ = ["CutCorpus", "cut"]
 
 
 @dataclass(frozen=True, slots=True)
-class CutCorpus:
+class CutCorpus(OverCorpus):
     """A corpus with every version of a document as short as its shortest version, in words.
 
     :func:`rag_sourcebias.measures.match_lengths` for corpora that do not fit in memory.
@@ -31,13 +32,7 @@ class CutCorpus:
         Holds the words to keep of each document.
     """
 
-    corpus: ShardedCorpus
     folder: WorkFolder
-
-    @property
-    def name(self) -> str:
-        """Name of the corpus."""
-        return self.corpus.name
 
     @property
     def fingerprint(self) -> str:
@@ -48,10 +43,6 @@ class CutCorpus:
     def shards(self) -> Sequence[Shard]:
         """Shards of the uncut corpus."""
         return self.corpus.shards
-
-    def judged_as(self, doc_id: str) -> str:
-        """Return the id by which judgments know a document."""
-        return self.corpus.judged_as(doc_id)
 
     def read(self, shard: Shard) -> Corpus:
         """Read a shard and cut its texts."""

@@ -8,11 +8,11 @@ import re
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.segments import Row, decoded
 from rag_sourcebias.monitor.log.tables import labels_of, state_of, tags_of
@@ -31,21 +31,8 @@ def check_archive(folder: str | Path) -> Path:
     MissingExtraError
         If pyarrow is not installed.
     """
-    _pyarrow()
+    pyarrow_modules("an archive of an event log")
     return Path(folder)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(
-            package="pyarrow", extra="parquet", feature="an archive of an event log"
-        ) from error
-    return pa, pq
 
 
 def archive_segments(database: sqlite3.Connection, folder: Path, rows: list[Row]) -> None:
@@ -84,7 +71,7 @@ def write_parquet(columns: EventColumns, folder: Path, *, log: str) -> Path:
     """
     if not len(columns):
         raise DataError("there is no retrieval to write")
-    pa, pq = _pyarrow()
+    pa, pq = pyarrow_modules("an archive of an event log")
     sources, styles = (
         pa.array(names, pa.string()).take(pa.array(columns.tag_codes))
         for names in zip(*columns.tags, strict=True)
