@@ -36,7 +36,7 @@ class RecordingHandler(BaseCallbackHandler):
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._labels = RunLabels(recorder.labels)
+        self._labels = RunLabels(recorder)
         self._runs = OpenRuns(recorder.end)
         self._stopped = False
 

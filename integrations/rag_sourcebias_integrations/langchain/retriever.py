@@ -85,7 +85,7 @@ class InstrumentedRetriever(BaseRetriever):
         )
         super().__init__(retriever=retriever, observer=observer, **options)
         self._recorder = recorder
-        self._labels = RunLabels(self.labels or {})
+        self._labels = RunLabels(recorder)
 
     @property
     def dropped(self) -> DroppedEvents:

@@ -10,7 +10,6 @@ from typing import Any
 
 from rag_sourcebias.instrument import Recorder, guarded
 from rag_sourcebias_integrations.langchain.convert import documents_in, ids_of, metadata_of
-from rag_sourcebias_integrations.langchain.labels import RunLabels
 from rag_sourcebias_integrations.langchain.scores import note_search, searching
 from rag_sourcebias_integrations.langchain.subclass import Layer, is_observed, observed_class
 
@@ -89,7 +88,7 @@ def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Ite
                     metadata=metadata_of(documents),
                     scores=scores.of(documents, recorder.dropped),
                     query=query,
-                    labels=RunLabels(recorder.labels).of(None, store.__class__.__name__),
+                    labels=recorder.labels_beside({"store": store.__class__.__name__}),
                 )
 
 

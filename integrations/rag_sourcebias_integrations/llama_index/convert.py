@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
 from rag_sourcebias.instrument import Recorder
-from rag_sourcebias.instrument.events import MAX_LABELS
+from rag_sourcebias.instrument.events import CheckedLabels
 
 __all__ = ["query_text", "record_nodes"]
 
@@ -25,7 +25,7 @@ def record_nodes(
     nodes: Sequence[Any],
     *,
     query: Any,  # noqa: ANN401
-    labels: Mapping[str, str],
+    labels: CheckedLabels,
 ) -> None:
     """Record what a retriever returned; never raises.
 
@@ -36,8 +36,7 @@ def record_nodes(
     nodes : sequence of NodeWithScore
         Best first. Only read, now. Scores are recorded where every node has one.
     query : str or QueryBundle
-    labels : mapping of str to str
-        Those the user gave come first: by name, and where there would be too many.
+    labels : CheckedLabels
     """
     try:
         plain = list(map(_NODE, nodes))
@@ -48,12 +47,7 @@ def record_nodes(
             metadata=map(_METADATA, plain),
             scores=None if None in scores else scores,
             query=query if isinstance(query, str) else query_text(query),
-            labels=_beside(labels, recorder.labels) if recorder.labels else labels,
+            labels=labels,
         )
     except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
         recorder.dropped.add("result could not be read", error=error)
-
-
-def _beside(labels: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
-    added = [(key, value) for key, value in labels.items() if key not in given]
-    return dict(added[: MAX_LABELS - len(given)])

@@ -14,11 +14,13 @@ from llama_index.core.instrumentation.events.retrieval import (
 from llama_index.core.instrumentation.events.span import SpanDropEvent
 
 from rag_sourcebias.instrument import Recorder, guarded
+from rag_sourcebias.instrument.events import CheckedLabels
 from rag_sourcebias_integrations.llama_index.convert import record_nodes
 from rag_sourcebias_integrations.llama_index.inside import SpansInside
 
 __all__ = ["RetrievalListener"]
 
+_MOST_KNOWN = 1_000  # classes of retrievers; one may make them as it goes
 _START, _END, _DROP, _RERANK = range(4)
 _KINDS = (RetrievalStartEvent, RetrievalEndEvent, SpanDropEvent, ReRankEndEvent)
 
@@ -47,7 +49,7 @@ class RetrievalListener:
         Only retrievals in these spans count.
     """
 
-    __slots__ = ("_inside", "_label_tags", "_recorder", "_reranks")
+    __slots__ = ("_inside", "_label_tags", "_labels", "_recorder", "_reranks")
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class RetrievalListener:
         self._inside = inside
         self._reranks = reranks
         self._label_tags = label_tags
+        self._labels: dict[str, CheckedLabels] = {}
 
     def take(self, event: Any, **_: Any) -> None:  # noqa: ANN401
         """Take one event, in constant time: it may come on an event loop."""
@@ -71,7 +74,8 @@ class RetrievalListener:
         elif kind == _END:
             span_id = event.span_id
             if self._recorder.end(span_id):
-                labels = {"retriever": span_id.partition(".")[0]}
+                name = span_id.partition(".")[0]
+                labels = self._labels.get(name) or self._labels_of(name)
                 self._record(event, event.str_or_query_bundle, labels)
         elif kind == _DROP:
             self._recorder.end(event.span_id)
@@ -91,12 +95,20 @@ class RetrievalListener:
                 with recorder.retrieval() as first:
                     pass
                 if first:
-                    self._record(event, None, {"stage": "rerank"})
+                    labels = recorder.labels_beside({"stage": "rerank"})
+                    self._record(event, None, labels)
 
-    def _record(self, event: Any, query: Any, labels: dict[str, str]) -> None:  # noqa: ANN401
+    def _labels_of(self, retriever: str) -> CheckedLabels:
+        if len(self._labels) >= _MOST_KNOWN:
+            self._labels.clear()
+        return self._labels.setdefault(
+            retriever, self._recorder.labels_beside({"retriever": retriever})
+        )
+
+    def _record(self, event: Any, query: Any, labels: CheckedLabels) -> None:  # noqa: ANN401
         recorder = self._recorder
         if event.tags:
             with guarded(recorder.dropped, "tags could not be read"):
-                chosen = ((key, event.tags.get(key)) for key in self._label_tags)
-                labels = {**{k: v for k, v in chosen if isinstance(v, str)}, **labels}
+                chosen = {key: event.tags.get(key) for key in self._label_tags}
+                labels = recorder.labels_beside({**chosen, **labels})
         record_nodes(recorder, event.nodes, query=query, labels=labels)

@@ -56,7 +56,7 @@ class InstrumentedRetriever(BaseRetriever):
         self._recorder = Recorder(
             observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
         )
-        self._labels = {"retriever": type(inner).__name__}
+        self._labels = self._recorder.labels_beside({"retriever": type(inner).__name__})
         self._stopped = False
         super().__init__(callback_manager=getattr(inner, "callback_manager", None))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 
 from rag_sourcebias.instrument.dropped import DroppedEvents
@@ -50,18 +51,21 @@ class Delivery:
             # ends the thread of a delivery nobody holds any more
             weakref.finalize(self, self._queue.close, 0.0).atexit = False
 
-    def put(self, event: RetrievalEvent, lookup: TagLookup | None = None) -> None:
-        """Take one event, whose tags are looked up where a store is given; never raises."""
+    def sink(self, lookup: TagLookup | None = None) -> Callable[[RetrievalEvent], object]:
+        """Return what takes one event; what it raises is the observer's.
+
+        Parameters
+        ----------
+        lookup : TagLookup, optional
+            Where tags are looked up.
+        """
         if self._queue is not None and (lookup is not None or not self._inline):
-            self._queue.put((event, lookup))
-            return
-        try:
-            if lookup is None:
-                self.observer.observe(event)
-            else:
-                self._last_step.observe((event, lookup))
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            self.dropped.add("observer raised", error=error)
+            queue = self._queue
+            return lambda event: queue.put((event, lookup))
+        if lookup is None:
+            return self.observer.observe
+        last_step = self._last_step
+        return lambda event: last_step.observe((event, lookup))
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far was observed; False when time ran out."""

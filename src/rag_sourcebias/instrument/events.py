@@ -15,7 +15,14 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.rankings import RankedList
 
-__all__ = ["MAX_LABELS", "RetrievalEvent", "check_labels", "event_of", "hash_query"]
+__all__ = [
+    "MAX_LABELS",
+    "CheckedLabels",
+    "RetrievalEvent",
+    "check_labels",
+    "event_of",
+    "hash_query",
+]
 
 MAX_LABELS = 16
 _UNTAGGED = DocTags()
@@ -67,6 +74,10 @@ def _tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
     if tags:
         raise DataError(f"an event of {n} documents has {len(tags)} tags")
     return (_UNTAGGED,) * n
+
+
+class CheckedLabels(dict[str, str]):
+    """Labels that need no check any more; never changed."""
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
 from typing import Any
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.delivery import delivery_for
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent, check_labels, event_of, hash_query
+from rag_sourcebias.instrument.events import (
+    MAX_LABELS,
+    CheckedLabels,
+    RetrievalEvent,
+    check_labels,
+    event_of,
+    hash_query,
+)
 from rag_sourcebias.instrument.metadata_tags import MetadataTags
 from rag_sourcebias.instrument.scope import outermost
 from rag_sourcebias.instrument.suppression import is_suppressed
@@ -74,12 +81,12 @@ class Recorder:
             raise DataError(f"query_key must have 16 to 64 bytes, got {len(query_key)}")
         self.observer = observer
         self.doc_id = doc_id
-        self.labels: Mapping[str, str] = check_labels(labels or {})
-        """What is added to every event."""
+        self._labels = CheckedLabels(check_labels(labels or {}))
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+        self._sink = self._delivery.sink(self._lookup)
         # Not methods of our own: every retrieval would pay for two more calls.
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
@@ -105,6 +112,20 @@ class Recorder:
         """
         return _DirectCall(self.observer)
 
+    def labels_beside(self, labels: Mapping[str, object]) -> CheckedLabels:
+        """Return the recorder's labels with others, to be given to :meth:`record` again and again.
+
+        The recorder's come first: by name, and where there would be too many. What is not text is
+        left out.
+        """
+        found = {
+            key: value
+            for key, value in labels.items()
+            if key not in self._labels and isinstance(value, str)
+        }
+        room = MAX_LABELS - len(self._labels)
+        return CheckedLabels({**self._labels, **dict(list(found.items())[:room])})
+
     def record(
         self,
         doc_ids: Iterable[str],
@@ -129,22 +150,30 @@ class Recorder:
         query : str, optional
             Hashed where a key was given, otherwise ignored.
         labels : mapping of str to str, optional
-            Added to those of the recorder, which win.
+            Added to those of the recorder, which win. Those that :meth:`labels_beside` returned
+            are taken as they are.
         """
         try:
             key = self._query_key
+            if labels is None:
+                labels = self._labels
             event = event_of(
                 tuple(doc_ids),
                 self._tags.read(metadata),
                 query_id="" if key is None or query is None else hash_query(query, key=key),
                 scores=None if scores is None else array("f", scores),
-                labels=check_labels({**labels, **self.labels} if labels else self.labels),
-                monotonic=time.monotonic(),
+                labels=dict(labels)
+                if labels.__class__ is CheckedLabels
+                else check_labels({**labels, **self._labels}),
+                monotonic=monotonic(),
             )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)
-        else:
-            self._delivery.put(event, self._lookup)
+            return
+        try:
+            self._sink(event)
+        except Exception as error:  # noqa: BLE001 - as guarded
+            self.dropped.add("observer raised", error=error)
 
 
 class _DirectCall(outermost):

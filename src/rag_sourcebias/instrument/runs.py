@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.scope import began_inside, outermost
-from rag_sourcebias.instrument.suppression import is_suppressed
+from rag_sourcebias.instrument.scope import Block, began_inside, enter, leave
+from rag_sourcebias.instrument.suppression import suppressed
 
 __all__ = ["RunTable"]
 
@@ -16,7 +16,7 @@ _LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
 _MOST_OPEN = 10_000
 
 #: The block of a retrieval (None for other runs), and whether the retrieval is an outermost one.
-_Entry: TypeAlias = tuple[outermost | None, bool]
+_Entry: TypeAlias = tuple[Block | None, bool]
 _STEP: _Entry = (None, False)
 
 
@@ -38,7 +38,8 @@ class RunTable:
     Parameters
     ----------
     owner : object
-        Whose retrievals these are; the owner of their :class:`outermost` blocks.
+        Whose retrievals these are; the owner of their blocks, see
+        :class:`~rag_sourcebias.instrument.outermost`.
     dropped : DroppedEvents
         Counts outermost retrievals forgotten before they ended.
     capacity : int
@@ -89,17 +90,17 @@ class RunTable:
                 if parent_id not in runs:
                     return
                 runs[run_id] = _STEP
-            elif is_suppressed():
+            elif suppressed.get():
                 return
             else:
                 # A task that outlives the run it names has the block of that run in its context.
                 nested = parent_id is not None and (
                     parent_id in runs or began_inside(self._owner, parent_id)
                 )
-                scope = outermost(self._owner, lasts=_LONGEST_RUN, run_id=run_id)
-                entry = (scope, scope.__enter__() and not nested)
+                block, first = enter(self._owner, _LONGEST_RUN, run_id)
+                entry = (block, first and not nested)
                 if runs.setdefault(run_id, entry) is not entry:  # another thread was first
-                    scope.__exit__(None, None, None)
+                    leave(block)
             if len(runs) > self._capacity:
                 self._forget()
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
@@ -115,9 +116,9 @@ class RunTable:
             never announced or forgotten.
         """
         try:
-            scope, first = self._open.pop(run_id, _STEP)
-            if scope is not None:
-                scope.__exit__(None, None, None)
+            block, first = self._open.pop(run_id, _STEP)
+            if block is not None:
+                leave(block)
         except Exception as error:  # noqa: BLE001 - as in begin
             self._dropped.add("end could not be read", error=error)
             return False

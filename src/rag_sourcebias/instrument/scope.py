@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable
 from contextvars import ContextVar
+from time import monotonic
 from types import TracebackType
+from typing import Any, TypeAlias
 
-__all__ = ["began_inside", "outermost"]
+__all__ = ["Block", "began_inside", "enter", "leave", "outermost"]
 
-_innermost: ContextVar[outermost | None] = ContextVar("rag_sourcebias_outermost", default=None)
+#: Whether it is open, its owner, when it hides nothing any more, the block around it, and its run.
+#: A list, because one is made for every retrieval: an object of a class costs as much again.
+Block: TypeAlias = list[Any]
+_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN = range(5)
+
+_innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
+
+
+def enter(
+    owner: object, lasts: float = math.inf, run_id: Hashable | None = None
+) -> tuple[Block, bool]:
+    """Begin a block, see :class:`outermost`; return it, and whether it is an outermost one."""
+    around = _innermost.get()
+    while around is not None and not around[_OPEN]:
+        around = around[_OUTER]
+    now = monotonic()
+    block: Block = [True, owner, now + lasts, around, run_id]
+    _innermost.set(block)
+    while around is not None:
+        if around[_OPEN] and around[_OWNER] is owner and now < around[_DEADLINE]:
+            return block, False
+        around = around[_OUTER]
+    return block, True
+
+
+def leave(block: Block) -> None:
+    """End a block; in any context, and as often as one likes."""
+    block[_OPEN] = False
+    # Not by token: a generator may be closed in another context than the one it was started in,
+    # or after blocks that were entered later.
+    if _innermost.get() is block:
+        outer = block[_OUTER]
+        while outer is not None and not outer[_OPEN]:  # ended before this one: they would pile up
+            outer = outer[_OUTER]
+        _innermost.set(outer)
 
 
 class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
@@ -28,8 +63,6 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     lasts : float
         Seconds after which a block that has not ended hides nothing any more. For blocks that
         begin and end in callbacks: an interrupted application never calls the second one.
-    run_id : hashable, optional
-        Of the run this block stands around, see :func:`began_inside`.
 
     Examples
     --------
@@ -39,30 +72,17 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     True False
     """
 
-    __slots__ = ("_deadline", "_lasts", "_open", "_outer", "_owner", "_run_id")
+    __slots__ = ("_block", "_lasts", "_owner")
 
-    def __init__(
-        self, owner: object = None, *, lasts: float = math.inf, run_id: Hashable | None = None
-    ) -> None:
+    _block: Block
+
+    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
         self._owner = owner
         self._lasts = lasts
-        self._run_id = run_id
-        self._open = False
 
     def __enter__(self) -> bool:
-        scope = _innermost.get()
-        if scope is not None:
-            scope = _still_open(scope)
-        self._outer = scope
-        self._open = True
-        now = time.monotonic()
-        self._deadline = now + self._lasts
-        _innermost.set(self)
-        while scope is not None:
-            if scope._open and scope._owner is self._owner and now < scope._deadline:
-                return False
-            scope = scope._outer
-        return True
+        self._block, first = enter(self._owner, self._lasts)
+        return first
 
     def __exit__(
         self,
@@ -70,26 +90,14 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open = False
-        # Not by token: a generator may be closed in another context than the one it was started
-        # in, or after blocks that were entered later.
-        if _innermost.get() is self:
-            outer = self._outer
-            _innermost.set(None if outer is None else _still_open(outer))
-
-
-def _still_open(scope: outermost | None) -> outermost | None:
-    """Skip blocks that ended before those inside them did, or they would pile up."""
-    while scope is not None and not scope._open:
-        scope = scope._outer
-    return scope
+        leave(self._block)
 
 
 def began_inside(owner: object, run_id: Hashable) -> bool:
     """Return whether this context comes from inside the block of a run, ended or not."""
-    scope = _innermost.get()
-    while scope is not None:
-        if scope._owner is owner and scope._run_id == run_id:
+    block = _innermost.get()
+    while block is not None:
+        if block[_OWNER] is owner and block[_RUN] == run_id:
             return True
-        scope = scope._outer
+        block = block[_OUTER]
     return False

@@ -6,9 +6,9 @@ import contextlib
 from contextvars import ContextVar, Token
 from types import TracebackType
 
-__all__ = ["is_suppressed", "suppress"]
+__all__ = ["is_suppressed", "suppress", "suppressed"]
 
-_suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
+suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
 
 
 class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
@@ -33,7 +33,7 @@ class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
     _token: Token[bool]
 
     def __enter__(self) -> None:
-        self._token = _suppressed.set(True)
+        self._token = suppressed.set(True)
 
     def __exit__(
         self,
@@ -44,9 +44,9 @@ class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
         # A generator may be closed in another context than the one it was started in; there the
         # mark was never set, and a ValueError would reach the host.
         with contextlib.suppress(ValueError):
-            _suppressed.reset(self._token)
+            suppressed.reset(self._token)
 
 
 def is_suppressed() -> bool:
     """Return whether the current context is inside a :class:`suppress` block."""
-    return _suppressed.get()
+    return suppressed.get()
