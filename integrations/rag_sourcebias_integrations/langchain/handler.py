@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_sourcebias.instrument import DroppedEvents, Recorder
-from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
+from rag_sourcebias_integrations.langchain.convert import record_documents
 from rag_sourcebias_integrations.langchain.labels import RunLabels
 from rag_sourcebias_integrations.langchain.runs import CHAIN, OpenRun, OpenRuns
 
@@ -82,12 +82,8 @@ class RecordingHandler(BaseCallbackHandler):
         run = self._end(run_id)
         if run is not None and not self._stopped:
             query, name, store, _, _, _ = run
-            recorder = self._recorder
-            recorder.record(
-                ids_of(documents, recorder.doc_id),
-                metadata=metadata_of(documents),
-                query=query,
-                labels=self._labels.of(name, store),
+            record_documents(
+                self._recorder, documents, query=query, labels=self._labels.of(name, store)
             )
 
     def on_retriever_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002

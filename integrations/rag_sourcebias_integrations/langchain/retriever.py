@@ -13,7 +13,7 @@ from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import DroppedEvents, Recorder, guarded
-from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
+from rag_sourcebias_integrations.langchain.convert import record_documents
 from rag_sourcebias_integrations.langchain.labels import RunLabels
 from rag_sourcebias_integrations.langchain.scores import searching
 from rag_sourcebias_integrations.langchain.searches import view_of
@@ -141,9 +141,9 @@ class InstrumentedRetriever(BaseRetriever):
         documents = found[0]
         scores = gathered.of(documents, recorder.dropped)
         if first and not self._stopped:
-            recorder.record(
-                ids_of(documents, self.doc_id),
-                metadata=metadata_of(documents),
+            record_documents(
+                recorder,
+                documents,
                 scores=scores,
                 query=query,
                 labels=self._labels.of(_name(self.retriever), _store_name(self.retriever)),

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rag_sourcebias.instrument import Recorder, guarded
-from rag_sourcebias_integrations.langchain.convert import documents_in, ids_of, metadata_of
+from rag_sourcebias_integrations.langchain.convert import documents_in, record_documents
 from rag_sourcebias_integrations.langchain.scores import note_search, searching
 from rag_sourcebias_integrations.langchain.subclass import Layer, is_observed, observed_class
 
@@ -83,9 +83,9 @@ def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Ite
         for recorder in first:
             with guarded(recorder.dropped, "result could not be read"):
                 documents = documents_in(found[0])
-                recorder.record(
-                    ids_of(documents, recorder.doc_id),
-                    metadata=metadata_of(documents),
+                record_documents(
+                    recorder,
+                    documents,
                     scores=scores.of(documents, recorder.dropped),
                     query=query,
                     labels=recorder.labels_beside({"store": store.__class__.__name__}),
