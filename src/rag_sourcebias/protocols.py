@@ -152,7 +152,7 @@ class Completer(Protocol):
     """A language model that continues prompts.
 
     Methods are called from up to ``max_concurrency`` threads at once. They raise
-    :class:`~rag_sourcebias.types.completions.CompletionError` for a request that failed and make
+    ``rag_sourcebias.types.completions.CompletionError`` for a request that failed and make
     one attempt only: retries, caching and counting are done by
     :func:`rag_sourcebias.llm.ask_all`.
     """

@@ -9,7 +9,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import VectorStore
 
 from rag_sourcebias.instrument import Attachment, Recorder
-from rag_sourcebias_integrations.langchain.calls import retriever_members
+from rag_sourcebias_integrations.langchain.calls import Watch, retriever_members
 from rag_sourcebias_integrations.langchain.everything import observe_everything
 from rag_sourcebias_integrations.langchain.handler import RecordingHandler
 from rag_sourcebias_integrations.langchain.searches import store_members
@@ -34,11 +34,11 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
         inner = inner.bound
     if not isinstance(inner, BaseRetriever):
         return None
-    handler = RecordingHandler(recorder)
-    leave = add_observer(inner, handler, retriever_members)
+    watch = Watch(recorder)
+    leave = add_observer(inner, watch, retriever_members)
 
     def detach() -> None:
-        handler.stop()
+        watch.stopped = True
         leave()
 
     return Attachment(obj, detach)

@@ -1,4 +1,8 @@
-"""A retriever observed in place: our handlers join the callbacks of each call."""
+"""A retriever observed in place: what stands around each of its calls.
+
+The callbacks of the application are left as they are. Callbacks of our own would cost more: in an
+asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of this.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,75 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.vectorstores import VectorStoreRetriever
 
-from rag_sourcebias.instrument import guarded
-from rag_sourcebias_integrations.langchain.handler import RecordingHandler
+from rag_sourcebias.instrument import Recorder
+from rag_sourcebias.instrument.scope import leave
+from rag_sourcebias_integrations.langchain.convert import record_documents
+from rag_sourcebias_integrations.langchain.labels import RunLabels
 from rag_sourcebias_integrations.langchain.subclass import Layer
 
-__all__ = ["retriever_members"]
+__all__ = ["Watch", "retriever_members"]
+
+
+class Watch:
+    """Record the retrievals of one retriever.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.stopped = False
+        self._labels = RunLabels(recorder)
+
+    def record(
+        self,
+        retriever: Any,  # noqa: ANN401
+        documents: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Record what ``invoke(input, config=None, **kwargs)`` returned; never raises."""
+        if self.stopped:
+            return
+        try:
+            query = args[0] if args else kwargs["input"]
+            config = args[1] if len(args) > 1 else kwargs.get("config")
+            name = (config.get("run_name") if config else None) or retriever.name
+            store = None
+            if isinstance(retriever, VectorStoreRetriever):
+                store = retriever.vectorstore.__class__.__name__
+            labels = self._labels.of(name or type(retriever).__name__, store)
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self.recorder.dropped.add("result could not be read", error=error)
+        else:
+            text = query if isinstance(query, str) else None
+            record_documents(self.recorder, documents, query=text, labels=labels)
+
+
+class _Call:
+    """Stands around one call."""
+
+    __slots__ = ("_entered",)
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._entered = [(watch, watch.recorder.enter()) for watch in watches]
+
+    def __enter__(self) -> _Call:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for _, (block, _) in self._entered:
+            leave(block)
+
+    def record(self, *call: Any) -> None:  # noqa: ANN401
+        """Record its result for those of whom it was an outermost one."""
+        for watch, (_, first) in self._entered:
+            if first:
+                watch.record(*call)
 
 
 def retriever_members(layer: Layer) -> Mapping[str, Any]:
@@ -21,43 +87,16 @@ def retriever_members(layer: Layer) -> Mapping[str, Any]:
 
     @functools.wraps(original.invoke)
     def invoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        args, kwargs = _joined(layer.observers, args, kwargs)
-        return original.invoke(self, *args, **kwargs)
+        with _Call(layer.observers) as call:
+            found = original.invoke(self, *args, **kwargs)
+        call.record(self, found, args, kwargs)
+        return found
 
     @functools.wraps(original.ainvoke)
     async def ainvoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        args, kwargs = _joined(layer.observers, args, kwargs)
-        return await original.ainvoke(self, *args, **kwargs)
+        with _Call(layer.observers) as call:
+            found = await original.ainvoke(self, *args, **kwargs)
+        call.record(self, found, args, kwargs)
+        return found
 
     return {"invoke": invoke, "ainvoke": ainvoke}
-
-
-def _joined(
-    handlers: Sequence[RecordingHandler], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of ``invoke(input, config=None, **kwargs)`` with our handlers in."""
-    if not handlers:
-        return args, kwargs
-    with guarded(handlers[0].dropped, "callbacks could not be joined"):
-        given = args[1] if len(args) > 1 else kwargs.get("config")
-        config = {**(given or {})}
-        callbacks = config.get("callbacks")
-        if callbacks is None:  # then those of the chain around the call would be inherited
-            around = var_child_runnable_config.get()
-            callbacks = around.get("callbacks") if around else None
-        config["callbacks"] = _with_ours(callbacks, handlers)
-        if len(args) > 1:
-            return (args[0], config, *args[2:]), kwargs
-        return args, {**kwargs, "config": config}
-    return args, kwargs
-
-
-def _with_ours(callbacks: Any, handlers: Sequence[RecordingHandler]) -> Any:  # noqa: ANN401
-    there = callbacks or [] if isinstance(callbacks, list | None) else callbacks.handlers
-    ours = [h for h in handlers if not any(h is other for other in there)]
-    if isinstance(callbacks, list | None):
-        return [*there, *ours]
-    manager = callbacks.copy()
-    for handler in ours:
-        manager.add_handler(handler, inherit=True)
-    return manager

@@ -19,6 +19,11 @@ class SpansInside:
     ----------
     target : BaseRetriever or BaseQueryEngine or BaseIndex
         For an index its retrievers count, whoever made them.
+
+    Attributes
+    ----------
+    open : set of str
+        Those that have not ended.
     """
 
     def __init__(self, target: Any) -> None:  # noqa: ANN401
@@ -26,12 +31,12 @@ class SpansInside:
         of_index = isinstance(target, BaseIndex)
         self._target = object() if of_index else target
         self._index = target if of_index else None
-        self._open: set[str] = set()
+        self.open: set[str] = set()
         self._ended: set[str] = set()
         self._ended_before: set[str] = set()
 
     def __contains__(self, span_id: str | None) -> bool:
-        return span_id in self._open or span_id in self._ended or span_id in self._ended_before
+        return span_id in self.open or span_id in self._ended or span_id in self._ended_before
 
     # Every argument by name, and no method of our own: each call would otherwise make a dict, and
     # there are four calls in a retrieval.
@@ -47,7 +52,7 @@ class SpansInside:
         """Note that a span began; takes what LlamaIndex tells a span handler."""
         if (
             instance is self._target
-            or parent_id in self._open
+            or parent_id in self.open
             or parent_id in self._ended
             or parent_id in self._ended_before
             or (
@@ -56,7 +61,7 @@ class SpansInside:
                 and _asks(instance, self._index)
             )
         ):
-            self._open.add(id_)
+            self.open.add(id_)
 
     def leave(
         self,
@@ -68,10 +73,10 @@ class SpansInside:
         **_: object,
     ) -> None:
         """Note that a span ended, or that its call raised."""
-        if id_ in self._open:
+        if id_ in self.open:
             ended = self._ended
             ended.add(id_)  # first, so that it is never in neither
-            self._open.discard(id_)
+            self.open.discard(id_)
             if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
                 self._ended_before, self._ended = ended, set()
 

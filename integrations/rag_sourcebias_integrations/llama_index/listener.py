@@ -69,8 +69,9 @@ class RetrievalListener:
         """Take one event, in constant time: it may come on an event loop."""
         kind = _kind(event.__class__)
         if kind == _START:
-            if self._inside is None or event.span_id in self._inside:
-                self._recorder.begin(event.span_id)
+            span_id, inside = event.span_id, self._inside
+            if inside is None or span_id in inside.open or span_id in inside:
+                self._recorder.begin(span_id)
         elif kind == _END:
             span_id = event.span_id
             if self._recorder.end(span_id):

@@ -26,9 +26,9 @@ class SkewInstruments:
     Names and attributes are those of
     :class:`~rag_sourcebias_integrations.prometheus.SkewCollector` as OpenTelemetry writes them:
     ``rag_sourcebias.exposure`` with unit 1 becomes ``rag_sourcebias_exposure_ratio`` in
-    Prometheus, ``rag_sourcebias.retrievals`` ``rag_sourcebias_retrievals_total``. Buckets of
-    ranks are counters with the attribute ``le``, for there are no observable histograms. Without
-    an SDK nothing is ever read. No attribute holds a query or a document.
+    Prometheus, and ``rag_sourcebias.retrievals`` becomes ``rag_sourcebias_retrievals_total``.
+    Buckets of ranks are counters with the attribute ``le``, for there are no observable
+    histograms. Without an SDK nothing is ever read. No attribute holds a query or a document.
 
     This is a sink, too: told of alarms (``on_alarm`` of the monitor) it counts those of any rule,
     which snapshots do not hold. Otherwise ``rag_sourcebias.alarms`` stays 0.

@@ -20,7 +20,7 @@ __all__ = ["StyleAdjustedSimilarity"]
 
 
 class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
-    """Cosine of response and reference, less what the length of the response adds (METHODS §3).
+    """Cosine of response and reference, less what the length of the response adds.
 
     One metric for both interfaces of ragas: ``ascore``, ``score`` and their batches as a
     collections metric (in an ``@experiment``, say), and in ``metrics=[…]`` of ``evaluate`` and

@@ -46,8 +46,7 @@ def audit_source(
     sole_corpus : bool
         Also retrieve from the corpus of each source alone ([K] Table 2).
     length_matched : bool
-        Also retrieve from a corpus whose pairs are cut to equal length (METHODS §1.5); needs
-        paired documents.
+        Also retrieve from a corpus whose pairs are cut to equal length; needs paired documents.
     rerank_controls : bool
         Make these two controls for rerankers too; each costs about one more reranking of all
         queries.

@@ -34,7 +34,7 @@ def explain_sources(
     on_stage: Callable[[str], None] | None = None,
     on_progress: Progress | None = None,
 ) -> ExplainReport:
-    """Show what distinguishes each source from the baseline, pair by pair ([K] §4, METHODS §6).
+    """Show what distinguishes each source from the baseline, pair by pair ([K] §4).
 
     Texts (length, words), what a lexical retriever sees, vectors (cosine, spectrum, geometry,
     map), perplexities, and which of these the score gap of relevant pairs goes with. All of it is
@@ -51,7 +51,7 @@ def explain_sources(
     sources : sequence of str, optional
         By default every source that has pairs with the baseline.
     perplexities : sequence of TextPerplexity, optional
-        Such as :class:`~rag_sourcebias.neural.perplexity.CausalPerplexity`; names must differ. The
+        Such as ``rag_sourcebias.neural.perplexity.CausalPerplexity``; names must differ. The
         first two enter the decomposition.
     config : ExplainConfig, optional
     on_stage : callable, optional

@@ -45,7 +45,8 @@ def text_statistics(
     original : str, optional
         The group that is itself the reference: it gets words only.
     statistics : sequence of str
-        Out of :data:`~rag_sourcebias.measures.TEXT_STATISTICS`.
+        Out of ``"words"``, ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``,
+        which is the default.
     sample : int
         Similarities of a larger group are measured on this many of its texts, drawn at random
         (the same rows in groups of the same length), and a note says so. Words count every text.

@@ -51,6 +51,8 @@ _ASKED = (
     ),
 )
 QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType({q.name: q for q in _ASKED})
+"""What annotators can be asked: ``"relevance"`` and ``"quality"`` ([K] Table 3), ``"content"`` and
+``"author"`` of pairs of texts, ``"grade"`` of single ones."""
 
 
 def chosen_questions(

@@ -21,6 +21,11 @@ _MIN_PAIRS = 20
 def source_direction(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> FloatArray:
     """Mean difference other − human of the versions, at length 1; shape (d,).
 
+    Parameters
+    ----------
+    human_vectors, other_vectors : array_like of shape (n, d)
+        Row i of both is one pair.
+
     Raises
     ------
     DataError
@@ -41,6 +46,11 @@ def positions_along_source(
 
     The direction of a pair is the mean difference of all *other* pairs: one that held its own
     difference would place it too far.
+
+    Parameters
+    ----------
+    human_vectors, other_vectors : array_like of shape (n, d)
+        Row i of both is one pair.
 
     Returns
     -------
@@ -118,6 +128,11 @@ def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> V
 
     Each axis points to where its largest loading is positive, so that a map is the same whichever
     library computed it.
+
+    Parameters
+    ----------
+    human_vectors, other_vectors : array_like of shape (n, d)
+        Row i of both is one pair.
     """
     human, other = checked_pairs(human_vectors, other_vectors, at_least=2)
     if human.shape[1] < 2:

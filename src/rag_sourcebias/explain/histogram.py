@@ -50,7 +50,7 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
 def unit_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
     """Edges up to 1 for values of at most 1, from the twentieth below the lowest value.
 
-    Used for cosines, which often lie in a small part of [−1, 1].
+    Shape (bins + 1,). Used for cosines, which often lie in a small part of [−1, 1].
     """
     lowest = min((float(column.min()) for column in columns if len(column)), default=0.0)
     start = max(math.floor(20 * lowest) / 20, -1.0)
@@ -58,7 +58,7 @@ def unit_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
 
 
 def shared_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
-    """Edges that hold all but the outermost values of all columns.
+    """Edges that hold all but the outermost values of all columns; shape (bins + 1,).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How much lower the perplexity of rewrites is, pair by pair and at equal length (METHODS §6)."""
+"""How much lower the perplexity of rewrites is, pair by pair and at equal length."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def perplexity_gap(
     is the intercept of a regression on the log length ratio.
 
     A lower perplexity is a property of rewrites. That it causes a retriever's preference does not
-    follow (METHODS §6).
+    follow.
 
     Parameters
     ----------

@@ -43,6 +43,14 @@ class Fit:
 def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
     """Fit by least squares.
 
+    Parameters
+    ----------
+    y : float64 array of shape (n,)
+    x : float64 array of shape (n, p)
+        Without a column for the intercept.
+    names : tuple of str, length p
+        Of the columns, for messages.
+
     Raises
     ------
     InsufficientDataError

@@ -1,4 +1,4 @@
-"""Singular values of the vectors of two sources, and how they differ ([K] Fig. 6, METHODS §6)."""
+"""Singular values of the vectors of two sources, and how they differ ([K] Fig. 6)."""
 
 from __future__ import annotations
 

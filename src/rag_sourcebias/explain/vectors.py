@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 def checked_pairs(
     human: npt.ArrayLike, other: npt.ArrayLike, *, at_least: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return both sides as float64 matrices of the same shape.
+    """Return both sides as float64 arrays of the same shape (n, d).
 
     Raises
     ------
@@ -44,7 +44,7 @@ def checked_pairs(
 
 
 def unit_rows(vectors: FloatArray) -> FloatArray:
-    """Scale rows to length 1; a row of zeros stays."""
+    """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: FloatArray = vectors / np.where(lengths > 0, lengths, 1.0)
     return scaled

@@ -46,7 +46,7 @@ class WordSets:
         return np.diff(self.offsets)
 
     def of(self, row: int) -> npt.NDArray[np.int32]:
-        """Codes of one text."""
+        """Codes of one text, rising; shape (its distinct words,)."""
         return self.codes[self.offsets[row] : self.offsets[row + 1]]
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> WordSets:

@@ -138,6 +138,13 @@ def clustered_standardised_mean(
 
     The standard deviation is estimated too; its error enters through the influence function.
 
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        In any unit.
+    clusters : integer array of shape (n,)
+        Same number, dependent observations.
+
     Raises
     ------
     InsufficientDataError

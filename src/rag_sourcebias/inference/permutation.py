@@ -27,6 +27,13 @@ def sign_flip_test(
     Under the null hypothesis the two labels of a query can be swapped. Swapping keeps the sum of
     the means, so testing the difference and testing Relative Δ are the same.
 
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+        Scores of the same queries, in any common unit.
+    resamples : int
+        Random swaps.
+
     Returns
     -------
     float

@@ -121,6 +121,13 @@ def queries_needed(
 ) -> int | None:
     """Queries needed for an interval of Relative Δ ± ``half_width`` at the skew seen here.
 
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+        Scores of the same queries, in [0, 1].
+    half_width : float
+        Points of Relative Δ, above 0.
+
     Returns
     -------
     int or None

@@ -65,6 +65,11 @@ def bootstrap_relative_delta(
     Relative Δ is a monotone function of ln(h / l), so percentiles of one are percentiles of the
     other.
 
+    Parameters
+    ----------
+    baseline, other : float64 arrays of shape (n,)
+        Scores of the same queries, at least 0, in any common unit.
+
     Returns
     -------
     lower, upper : float

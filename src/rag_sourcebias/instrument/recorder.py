@@ -19,8 +19,8 @@ from rag_sourcebias.instrument.events import (
     hash_query,
 )
 from rag_sourcebias.instrument.metadata_tags import MetadataTags
-from rag_sourcebias.instrument.scope import outermost
-from rag_sourcebias.instrument.suppression import is_suppressed
+from rag_sourcebias.instrument.scope import Block, enter, outermost
+from rag_sourcebias.instrument.suppression import suppressed
 from rag_sourcebias.instrument.tag_lookup import TagLookup
 from rag_sourcebias.protocols import Observer
 from rag_sourcebias.tagging.store import TagStore
@@ -110,7 +110,12 @@ class Recorder:
 
         ``first`` says whether the call is to be recorded.
         """
-        return _DirectCall(self.observer)
+        return _DirectCall(self)
+
+    def enter(self) -> tuple[Block, bool]:
+        """Begin a direct call, as :meth:`retrieval` does; ``scope.leave`` ends it."""
+        block, first = enter(self.observer)
+        return block, first and not suppressed.get()
 
     def labels_beside(self, labels: Mapping[str, object]) -> CheckedLabels:
         """Return the recorder's labels with others, to be given to :meth:`record` again and again.
@@ -179,7 +184,12 @@ class Recorder:
 class _DirectCall(outermost):
     """An outermost block that is none while observation is suppressed."""
 
-    __slots__ = ()
+    __slots__ = ("_recorder",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
 
     def __enter__(self) -> bool:
-        return super().__enter__() and not is_suppressed()
+        self._block, first = self._recorder.enter()
+        return first

@@ -32,6 +32,8 @@ def bootstrap_interval(
 
     Parameters
     ----------
+    y : array-like of shape (n,)
+        Finite values, in any unit.
     kind : {"bca", "studentized", "empirical"}
         Bias-corrected and accelerated (Efron 1987); bootstrap t; or the plain percentiles, the
         baseline of Oosterhuis et al. (KDD 2024), which is too short with few labels.

@@ -97,7 +97,18 @@ def spread_values(y: npt.ArrayLike) -> FloatArray:
 
 
 def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.95) -> Interval:
-    """Wilson score interval for a proportion (Wilson 1927)."""
+    """Wilson score interval for a proportion (Wilson 1927).
+
+    Parameters
+    ----------
+    successes, n : float
+        0 ≤ successes ≤ n; fractions are effective counts (Korn & Graubard 1998).
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+    """
     share = _share(successes, n, confidence_level)
     lower, upper = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
     return _proportion((share, lower, upper), n, confidence_level, "Wilson")

@@ -67,8 +67,11 @@ def mean_interval(
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design
-        ``weights``, ``strata``, ``strata_unlabeled``, ``clusters``, ``clusters_unlabeled``: see
-        :class:`~rag_sourcebias.intervals.values.Design`.
+        How the labelled items were drawn; nothing means at random, one by one. ``weights``:
+        density ratios (pool over labelled), shape (n,), when they were drawn from another
+        distribution. ``strata``, ``strata_unlabeled``: labels of length n and N within which they
+        were drawn. ``clusters``, ``clusters_unlabeled``: labels of length n and N of items that
+        belong together, such as answers to one question; drawn as a whole.
 
     Raises
     ------

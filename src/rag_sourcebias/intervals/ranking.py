@@ -89,7 +89,7 @@ class JudgedRanking:
         return cls(labels=labels, rank=rank, n_retrieved=retrieved)
 
     def unjudged(self, cutoff: int) -> IntArray:
-        """Retrieved documents without a label within the cutoff, per query."""
+        """Retrieved documents without a label within the cutoff; shape (n_queries,)."""
         inside = (self.rank > 0) & (self.rank <= cutoff)
         found = np.bincount(self.labels.query_codes[inside], minlength=len(self.labels.query_ids))
         missing: IntArray = np.minimum(self.n_retrieved, cutoff) - found

@@ -35,7 +35,12 @@ def read_beir(
 ) -> Dataset:
     """Read a BEIR folder: a corpus, ``queries.jsonl`` and ``qrels/<split>.tsv``, plain or .gz.
 
-    The corpus is paired (``corpus/<source>.jsonl``) or plain (``corpus.jsonl``): see the module.
+    A paired corpus is one file ``corpus/<source>.jsonl`` per source, in which versions of a
+    document share its ``_id`` (see :func:`source_of_stem` for the sources). The document ids become
+    ``"<_id>@<source>"``, ``_id`` becomes the pair id, and a judgment of ``_id`` is copied to every
+    version. A plain corpus is ``corpus.jsonl``, with tags in ``tags.tsv``, ``.csv`` or ``.jsonl``
+    beside it (:func:`read_tags`) or in ``metadata.source`` of its documents; judgments use the
+    document ids.
 
     Parameters
     ----------

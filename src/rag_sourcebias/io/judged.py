@@ -129,6 +129,8 @@ def join_judged(
         Id column or columns, of the same name in both files.
     human, judge : str or None
         Column names. Where None: the usual names, or else the only column that is not the id.
+    group, cluster, stratum : str or None
+        Columns of the judge file, as in :func:`read_judged_items`.
     allow_judge_missing : bool
         True keeps a labelled item whose judge value is empty in the judge file (the judge failed
         on it). A labelled item that the judge file does not list at all is always an error.

@@ -45,8 +45,14 @@ def audit_labels(
     judge, human : LabelDistributions
         Pairs only the judge knows are left out; every human pair must be judged. Human labels of
         several people may be distributions themselves. Queries are the clusters.
-    gains, bins, confidence_level, rng
-        As in :func:`calibration_of`.
+    gains : sequence of float, optional
+        Gain of each grade, the lowest first; 2^r − 1 by default.
+    bins : int
+        Bins of about equal size of a reliability curve; equal predictions share one.
+    confidence_level : float
+        In (0, 1).
+    rng : Generator or int
+        For the calibration error that a calibrated judge would show by chance.
 
     Raises
     ------

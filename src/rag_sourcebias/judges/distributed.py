@@ -55,7 +55,7 @@ def judge_with(
         Builds the judge, in every worker and once here; it can be pickled.
     items : iterable of JudgeItem
     chunk_size : int
-        Items that a worker is given at a time.
+        Items that a worker is given at a time; 64 by default.
     on_progress : callable, optional
         Told how many items are done at least, after each chunk.
 

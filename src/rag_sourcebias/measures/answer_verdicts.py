@@ -105,8 +105,8 @@ def verdict_flips(
     Returns
     -------
     to_pass, to_fail : int64 arrays
-        Rows that fail before and pass after, and the reverse; rows without both scores are in
-        neither.
+        Numbers of the rows that fail before and pass after, and the reverse, rising; rows without
+        both scores are in neither.
     """
     later = threshold if threshold_after is None else threshold_after
     _check_threshold(threshold)

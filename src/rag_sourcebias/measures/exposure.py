@@ -40,13 +40,14 @@ class Exposure:
 
 
 def attention_weights(browsing: str, depth: int) -> FloatArray:
-    """Attention on ranks 1 … depth.
+    """Attention on ranks 1 … depth; shape (depth,).
 
     Parameters
     ----------
     browsing : str
         ``"top-<k>"`` (equal attention on the first k), ``"dcg"`` (1/log2(rank + 1)), or
-        ``"rbp-<p>"`` (p^(rank − 1), a reader who goes on with probability p).
+        ``"rbp-<p>"`` (p^(rank − 1), a reader who goes on with probability p;
+        Moffat & Zobel 2008).
     """
     rank = np.arange(1, depth + 1)
     if browsing == "dcg":
@@ -64,6 +65,15 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
     """Share of attention each source receives, over all retrieved documents.
 
     Documents of a tie block share its attention equally.
+
+    Parameters
+    ----------
+    run : Run
+        Queries without results are left out.
+    tags : TagTable
+        Sources of the documents; those that are not in it count as untagged.
+    browsing : str
+        Attention on the ranks, see :func:`attention_weights`.
     """
     depth = int(np.diff(run.offsets).max(initial=0))
     return _shares(run, tags, attention_weights(browsing, depth))

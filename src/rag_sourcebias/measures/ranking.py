@@ -23,6 +23,8 @@ from rag_sourcebias.types.reports import SourceScores
 __all__ = ["MEASURES", "Gain", "group_scores", "score_run"]
 
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
+"""Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
+
 Gain = Literal["linear", "exponential"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -63,7 +63,7 @@ def source_scores(
     ties: Ties = "expected",
     gain: Gain = "linear",
 ) -> SourceScores:
-    """Score a mixed run once per source ([K] §3.1, PAPERS K0.7).
+    """Score a mixed run once per source ([K] §3.1).
 
     For each target source, documents of other sources count as not relevant but keep their
     ranks, and the ideal ranking holds relevant documents of the target only.

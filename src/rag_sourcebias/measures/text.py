@@ -61,8 +61,7 @@ def mean_words(corpus: Corpus) -> dict[str, float]:
 def match_lengths(corpus: Corpus) -> Corpus:
     """Cut every version of a document to the length of its shortest version, in words.
 
-    Documents without a pair stay as they are. Used to see how much of a skew is length
-    (METHODS §1.5).
+    Documents without a pair stay as they are. Used to see how much of a skew is length.
 
     Raises
     ------

@@ -24,8 +24,9 @@ FloatArray = npt.NDArray[np.float64]
 #: One entry per text: a reference, several of which the best counts, or None.
 References = Sequence[str | Sequence[str] | None]
 
-#: Every statistic, in the order of reports.
 TEXT_STATISTICS = ("words", *SIMILARITIES)
+"""``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
+how much of another text a text keeps, in [0, 1]. In the order of reports."""
 
 _LIBRARIES = {"BLEU": "sacrebleu", "METEOR": "nltk", "ROUGE-L": "rouge_score"}
 
@@ -43,7 +44,7 @@ def text_scores(
     Parameters
     ----------
     name : str
-        Out of :data:`TEXT_STATISTICS`.
+        ``"words"``, ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"`` or ``"overlap"``.
     texts : sequence of (str or None), length n
         None where there is no text.
     references : sequence, length n, optional

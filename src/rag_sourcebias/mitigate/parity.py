@@ -120,7 +120,7 @@ class ParityCalibration:
         return self._moved(scores, sources, self.maps)
 
     def undo(self, scores: FloatArray, sources: Sequence[str | None]) -> FloatArray:
-        """Return the scores that :meth:`apply` was given, to rounding."""
+        """Return the scores that :meth:`apply` was given, to rounding; shape (n,)."""
         return self._moved(scores, sources, tuple(found.inverse() for found in self.maps))
 
     def apply_to(self, run: Run, tags: TagTable) -> Run:

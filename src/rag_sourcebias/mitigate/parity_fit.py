@@ -134,7 +134,9 @@ def fit_parity(
     baseline : str
         Source whose scores stay as they are.
     form : {"offset", "quantiles"}
-        See the module.
+        ``"offset"`` adds the mean gap of the twins. ``"quantiles"`` maps the score distribution of
+        one version to that of the other (equipercentile equating), for a gap that grows or shrinks
+        with the score.
 
     Raises
     ------

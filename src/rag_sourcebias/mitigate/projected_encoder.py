@@ -67,5 +67,5 @@ class ProjectedEncoder:
         return vectors if self.projection.sides == "documents" else self.projection.apply(vectors)
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Encode the document side, projected."""
+        """Encode the document side, projected; shape (len(texts), d)."""
         return self.projection.apply(self.encoder.encode_documents(texts))

@@ -135,6 +135,8 @@ def split_queries(
 ) -> tuple[IntArray, IntArray]:
     """Draw the columns for choosing (about ``share`` of them) and those for reporting.
 
+    Together they are 0 … n − 1, each once and in rising order.
+
     Examples
     --------
     >>> choose, report = split_queries(80)

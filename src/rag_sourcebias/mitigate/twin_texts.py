@@ -147,15 +147,21 @@ def training_pairs(
 
     Parameters
     ----------
+    source : str, optional
+        May be left out where only one other source has pairs.
+    baseline : str
+        Source of the originals.
     min_grade : int
         Lowest grade that counts as relevant, at least 1.
-    source, baseline, exclude
-        As in :func:`twin_texts`.
+    exclude : collection of str
+        Pair ids to leave out, such as those that results are reported on.
 
     Raises
     ------
-    MissingTagsError, DataError
-        As :func:`twin_texts`.
+    MissingTagsError
+        If no document has a source.
+    DataError
+        If the data is one-sided, a source is unknown, several could be meant, or no pair is left.
     """
     if min_grade < 1:
         raise DataError(f"min_grade is {min_grade}; at least 1, as 0 is judged not relevant")

@@ -18,9 +18,16 @@ class Aggregation:
     key : str
         ``"query"`` (its hash; retrievals without one stand for themselves), or the name of a
         label, such as ``"session"``; retrievals without that label stand for themselves.
-    max_seconds, max_events, max_open, remember
-        As of :class:`~rag_sourcebias.monitor.sequential.aggregation.Aggregator`, for each set of
-        labels. ``remember=0`` suits sessions.
+    max_seconds : float
+        An observation is complete this long after its first retrieval.
+    max_events : int
+        It is complete with this many retrievals, too.
+    max_open : int
+        Observations collected at once, for each set of labels; with more, the oldest ends early.
+    remember : int
+        Keys of complete observations that are kept, most recent first, for each set of labels:
+        their retrievals are counted as repeats and left out. 0 begins a new observation instead,
+        as sessions want it.
     """
 
     key: str = "query"

@@ -22,7 +22,7 @@ def corpus_share(
 
     Parameters
     ----------
-    store : store of tags with ``table()``, or TagTable
+    store : TagTable, or a tag store with the method table
         Every document of it counts once.
     by : {"source", "style"}
 

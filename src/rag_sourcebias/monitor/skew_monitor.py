@@ -44,7 +44,8 @@ class SkewMonitor(Watching):
         None watches without alarms. A reference window is evaluated at once when it is full,
         which takes some 0.1 ms per observation.
     browsing : str
-        Weights of ranks: "dcg", "top-<k>" or "rbp-<p>".
+        Weights of ranks: ``"dcg"``, ``"top-<k>"`` or ``"rbp-<p>"``; see
+        :func:`~rag_sourcebias.measures.attention_weights`.
     measures : sequence of {"exposure", "first"}
     confidence_level : float
     labels : sequence of str

@@ -31,7 +31,7 @@ __all__ = ["DebiasedRankingLoss"]
 
 
 class DebiasedRankingLoss(Debiased):
-    """L_rank + α·L_debias for encoders ([K] Eq. 1–2; PAPERS K4).
+    """L_rank + α·L_debias for encoders ([K] Eq. 1–2).
 
     Columns of the data set are (query, human document, LLM document[, further negatives]), in this
     order, where the two documents are twins: the same content in the words of a person and of an

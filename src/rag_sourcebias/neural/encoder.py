@@ -105,11 +105,11 @@ class SentenceEncoder:
         }
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Encode queries, with the model's query prompt if it has one."""
+        """Encode queries, with the model's query prompt if it has one; shape (n, d)."""
         return self._encode(self._model.encode_query, texts)
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Encode documents, with the model's document prompt if it has one."""
+        """Encode documents, with the model's document prompt if it has one; shape (n, d)."""
         return self._encode(self._model.encode_document, texts)
 
     def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:

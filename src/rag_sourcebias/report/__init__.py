@@ -1,7 +1,7 @@
 """What an audit found, for people: terminal, Markdown, HTML.
 
-``print_report`` lives in :mod:`rag_sourcebias.report.terminal`. What is said of judged evaluations
-lives in :mod:`rag_sourcebias.report.judged`; ``write_report`` takes either kind of report.
+``print_report`` lives in :mod:`rag_sourcebias.report.terminal`. ``write_report`` takes every kind
+of report; the other functions here are of source audits.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Verdict:
     subject : str
         System with its variant, and the other source where there are several.
     kind : {"prefers", "leans", "none", "unknown", "undefined"}
-    direction : {"baseline", "other"} or None
-        Which source ranks higher; None where nothing can be said.
+    direction : str or None
+        Which source ranks higher, ``"baseline"`` or ``"other"``; None where nothing can be said.
     short : str
         A few words.
     text : str

@@ -31,10 +31,13 @@ def write_report(
 
     Parameters
     ----------
-    report : SkewReport, StyleReport, AnswerBiasReport, DebiasReport or JudgedReport
+    report : report
+        A SkewReport, StyleReport, AnswerBiasReport, DebiasReport, ExplainReport, JudgedReport or
+        PairReport.
     folder : path
         Created, with its parents, if missing.
     formats : sequence of {"json", "md", "html"}
+        All three by default.
 
     Returns
     -------

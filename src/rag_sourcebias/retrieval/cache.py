@@ -53,7 +53,7 @@ class VectorCache:
     def get(
         self, fingerprint: str, side: str, texts: Sequence[str]
     ) -> list[npt.NDArray[np.float32] | None]:
-        """Return the vector of each text, None where there is none."""
+        """Return the vector of each text, shape (dimension,); None where there is none."""
         if not self._file.exists:
             return [None] * len(texts)
         keys = [_key(text) for text in texts]
@@ -78,7 +78,7 @@ class VectorCache:
 
         Parameters
         ----------
-        vectors : float32 array of shape ``(len(texts), dimension)``
+        vectors : float32 array of shape (len(texts), dimension)
         """
         rows = [
             (fingerprint, side, _key(text), vector.tobytes())

@@ -59,7 +59,7 @@ class CachedEncoder(_OfEncoder):
     encoder : Encoder
     cache : VectorCache
     batch_size : int
-        Texts between two commits.
+        Texts between two commits; 64 by default.
     progress : callable, optional
         Told ``(done, total)`` of the texts that had to be encoded, after each batch.
     """
@@ -105,7 +105,7 @@ class BatchedEncoder(_OfEncoder):
     ----------
     encoder : Encoder
     batch_size : int
-        Texts of one batch.
+        Texts of one batch; 64 by default.
     """
 
     def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
@@ -152,7 +152,7 @@ class CachedReranker:
     reranker : Reranker
     cache : VectorCache
     batch_size : int
-        Pairs between two commits.
+        Pairs between two commits; 64 by default.
     progress : callable, optional
         Told ``(done, total)`` of the pairs that had to be scored, after each batch.
     """

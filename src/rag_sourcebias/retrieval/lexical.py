@@ -47,8 +47,9 @@ class BM25Spec:
     method : {"lucene", "atire", "robertson"}
     stemmer : str or None
         Snowball algorithm (``"english"``, ``"porter"``, ``"german"``, …); None for no stemming.
-    stopwords : {"en", "nltk"}, list of str, or None
-        ``"en"`` are Lucene's 33 English stop words, ``"nltk"`` NLTK's 179.
+    stopwords : str, list of str, or None
+        ``"en"`` are Lucene's 33 English stop words, ``"nltk"`` NLTK's 179; a list holds words of
+        your own, None removes none.
     name : str
         Derived from the settings when empty.
 

@@ -24,7 +24,9 @@ class IdTagger:
     ----------
     pattern : str
         Regex searched in the id, with at least one of the named groups ``pair_id``, ``source``,
-        ``model`` (the source is then ``llm:<model>``) and ``style``.
+        ``model`` (the source is then ``llm:<model>``) and ``style``. The default reads
+        ``<pair_id>#<source>`` and ``<pair_id>@<source>``, where the source is ``human`` or
+        ``llm:<model>``.
     sources : mapping of str to str, optional
         What the texts of the group ``source`` mean, such as ``{"orig": "human"}``. A text that is
         not in it has to be a source name itself.

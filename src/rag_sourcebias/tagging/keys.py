@@ -28,6 +28,8 @@ _PREFIX = "rsb_"
 _ORIGINS = get_args(Origin)
 TAG_FIELDS = ("source", "style", "pair_id", "origin", "confidence")
 METADATA_KEYS = tuple(_PREFIX + name for name in TAG_FIELDS)
+"""Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
+``rsb_origin`` and ``rsb_confidence``."""
 #: Which taggers wrote the tags, so that a pass can go on and stale tags are seen.
 FINGERPRINT_KEY = _PREFIX + "tagger"
 _VALUES = attrgetter(*TAG_FIELDS)

@@ -42,7 +42,14 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
     Parameters
     ----------
     path : str or Path
-        YAML file as in the description of this module.
+        YAML file with the key ``rules``, a list. A rule has ``when`` (conditions on ``metadata``,
+        ``url_host``, ``id`` or ``text``, which must all hold), ``set`` (``source``, ``style``,
+        ``pair_id``) and perhaps a ``name``, such as::
+
+            rules:
+              - when:
+                  metadata: {generator: {regex: '^gpt-(?P<model>.+)$'}}
+                set: {source: "llm:gpt-{model}", style: news}
 
     Raises
     ------

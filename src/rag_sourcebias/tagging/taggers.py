@@ -13,6 +13,8 @@ __all__ = ["Tagger", "check_source", "tag_documents"]
 
 #: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
 Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
+"""Takes id, text and metadata of a document; returns its tags, or None where it knows nothing."""
+
 Row: TypeAlias = tuple[str, str, Mapping[str, object]]
 
 _CHUNK = 256  # documents given at once to taggers that are faster with many

@@ -11,6 +11,7 @@ from rag_sourcebias.types.documents import DocTags
 __all__ = ["DOCUMENTS", "QUERY", "ContractDocument", "tag_document"]
 
 QUERY = "which river floods the meadow in spring"
+"""The query that the contract tests ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

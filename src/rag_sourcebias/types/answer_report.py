@@ -80,8 +80,12 @@ class AnsweringSystem:
 
     Parameters
     ----------
-    n_answers, n_correct, n_wrong, n_empty : int
-        Correct and wrong by people.
+    n_answers : int
+        All its answers.
+    n_correct, n_wrong : int
+        Answers that people marked correct, and wrong.
+    n_empty : int
+        Answers without words.
     mean_words : float
         Of all its answers that have words.
     mean_words_correct : float or None
@@ -151,7 +155,7 @@ class AnswerBias:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemCorrectness:
-    """Human correctness of one system from few labels and many scores (METHODS §4).
+    """Human correctness of one system from few labels and many scores.
 
     Parameters
     ----------

@@ -32,8 +32,9 @@ class DocTags:
         Writing style label.
     pair_id : str or None
         Shared by a document and its rewrites.
-    origin : {"declared", "provenance", "detected", "pipeline"} or None
-        How the source became known.
+    origin : str or None
+        How the source became known: ``"declared"``, ``"provenance"``, ``"detected"`` or
+        ``"pipeline"``.
     confidence : float or None
         Confidence of a detected source, in [0, 1].
     """

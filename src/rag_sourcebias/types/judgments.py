@@ -88,7 +88,10 @@ class Judgments:
     probs : float64 array of shape (m, L)
         Probability of each grade; rows that are not ok are NaN.
     status : tuple of str, length m
-        One of :data:`STATUSES`.
+        ``"ok"``: a distribution. ``"garbage"``: an answer without a readable grade. ``"refused"``:
+        the model declined. ``"nan"``: the model computed no number. ``"timeout"``: no answer in
+        time. ``"rejected"``: the server does not accept this item (too long, filtered).
+        ``"error"``: the server failed. ``"not_asked"``: the run stopped before.
     reasons : tuple of str, length m
         Why an item has no judgment; empty for ok.
     mass : float64 array of shape (m,)
@@ -217,7 +220,10 @@ class Judgments:
     def value_bounds(
         self, gains: Sequence[float] | FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`values` with missing ones at the smallest and at the largest gain."""
+        """Return :meth:`values` with missing ones at the smallest and at the largest gain.
+
+        Both have shape (m,).
+        """
         values, scale = self.values(gains), self._gains(gains)
         return (
             np.where(self.ok, values, scale.min()),

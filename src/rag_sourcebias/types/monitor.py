@@ -86,8 +86,8 @@ class MonitorSnapshot:
     counts : tuple of GroupCount
         Groups seen, in alphabetical order.
     corrected : mapping of str to float
-        Shares of exposure corrected for errors of the tags (METHODS §1.7), by group; empty where
-        sensitivity and specificity of the tagger are not known.
+        Shares of exposure corrected for errors of the tags, by group; empty where sensitivity and
+        specificity of the tagger are not known.
     """
 
     labels: Mapping[str, str]

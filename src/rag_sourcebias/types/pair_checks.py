@@ -150,7 +150,10 @@ class PairChecks:
         As written.
     languages : tuple of (str, str)
         Of original and rewrite; "" where it cannot be told.
-    flags : bool array of shape (n, len(PAIR_FLAGS))
+    flags : bool array of shape (n, 12)
+        ``empty``, ``refusal``, ``leftover``, ``loop``, ``language``, ``unrelated``, ``truncated``,
+        ``copy``, ``near_copy``, ``length`` (a pair with one of these is broken), ``numbers`` and
+        ``names``, in this order.
     reasons : tuple of tuple of str
         One sentence for each flag of a pair.
     thresholds : PairThresholds

@@ -129,6 +129,14 @@ class Run:
         Rows of one query keep their relative order (their ranking) unless ``sort_by_score``,
         which orders by descending score and keeps the order of ties. Duplicates of a document
         within a query are dropped after the first and counted.
+
+        Parameters
+        ----------
+        query_ids, doc_ids : sequence of str
+            What the codes count into; each id once.
+        query_codes, doc_codes : integer arrays of shape (nnz,)
+        scores : float array of shape (nnz,), optional
+            Higher is better.
         """
         queries = np.asarray(query_codes, dtype=np.int64)
         docs = np.asarray(doc_codes, dtype=np.int64)

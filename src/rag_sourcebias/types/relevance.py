@@ -96,7 +96,7 @@ class Qrels:
         )
 
     def copied_to(self, versions: Mapping[str, Sequence[str]]) -> Qrels:
-        """Give every version of a document the grade of the original (protocol of [K] K0.1).
+        """Give every version of a document the grade of the original, as [K] did.
 
         Parameters
         ----------

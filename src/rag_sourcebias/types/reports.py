@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+"""Form of the source reports that this release writes and reads."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ class SourceScores:
 
 @dataclass(frozen=True, kw_only=True)
 class SkewCell:
-    """Relative Δ of one measure between two sources ([K] §3.1, K0.9).
+    """Relative Δ of one measure between two sources ([K] §3.1).
 
     Parameters
     ----------

@@ -157,8 +157,10 @@ class StyleQuality:
 
     Parameters
     ----------
-    query_style, measure : str
-        Such as ``"NDCG@5"`` and ``"Recall@5"``.
+    query_style : str
+        Style in which the queries are asked.
+    measure : str
+        ``"NDCG@5"``, ``"Recall@5"`` or the like.
     mean : float
         In [0, 1].
     score : Interval or None
@@ -184,9 +186,12 @@ class StyleIndexScore:
 
     Parameters
     ----------
-    doc_style, measure : str
+    doc_style : str
+        The style whose versions count as relevant.
+    measure : str
         NDCG of the version in that style alone; other versions and documents are irrelevant.
     mean : float
+        In [0, 1].
     score : Interval or None
     relative_delta : float or None
         Of the original style against this one, percent: positive when the original ranks higher.

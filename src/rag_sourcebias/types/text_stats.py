@@ -29,7 +29,7 @@ class TextStatistic:
         None where an interval cannot be computed (too few texts, or all alike).
     average : float
     quantiles : tuple of float
-        At :data:`QUANTILES`.
+        At .05, .25, .5, .75 and .95.
     """
 
     group: str

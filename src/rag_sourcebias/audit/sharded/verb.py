@@ -69,12 +69,12 @@ def audit_source_sharded(
     depth : int
         Documents retrieved per query; at least the largest cutoff.
     shard_documents : int
-        Documents of a shard, rounded up to a multiple of 1,024.
+        Documents of a shard, rounded up to a multiple of 1,024; 8,192 by default.
     sole_corpus : bool
         Also search the documents of each source alone ([K] Table 2), exactly.
     length_matched : bool
-        Also measure with pairs cut to equal length (METHODS §1.5), where documents are paired and
-        vectors are not given.
+        Also measure with pairs cut to equal length, where documents are paired and vectors are not
+        given.
     rerankers : sequence of Reranker
         Applied to the first retriever, in this process.
     rerank_depth : int

@@ -34,6 +34,15 @@ def crossfit_ppi_interval(
 
     The power is not clipped, so an inverted judge helps too. The residuals that give the variance
     were not used to choose the power they are formed with.
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n,)
+        Human and judge values of the labelled items.
+    yhat_unlabeled : array-like of shape (N,)
+        Judge values of other items.
+    n_folds : int
+        At least 2; no more folds than labelled items are made.
     """
     check_level(confidence_level)
     human, judge, pool = ppi_samples(y, yhat, yhat_unlabeled)

@@ -42,7 +42,7 @@ def write_rules(folder: PathLike, *, overwrite: bool = False) -> tuple[Path, ...
     Returns
     -------
     tuple of pathlib.Path
-        The files, in the order of :data:`RULE_FILES`.
+        ``alerts.yml`` and ``grafana-dashboard.json``.
 
     Raises
     ------

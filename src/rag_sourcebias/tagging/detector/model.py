@@ -113,7 +113,7 @@ class Detector:
             yield Decision(label, round(float(row[top]), 6))
 
     def tag_errors(self) -> TagErrors:
-        """Held-out counts for the correction of Relative Δ for tag errors (METHODS §1.7).
+        """Held-out counts for the correction of Relative Δ for tag errors.
 
         Counted among decided documents, any LLM against human:
         ``DetectorQuality(**detector.tag_errors())``.
