@@ -12,7 +12,7 @@ HOW = """\
 
 The same work by neighbouring packages and by this library, in one process, in turns. Written by
 `python benchmarks/neighbours/run.py`; every figure is in `benchmarks/results/neighbours.json`.
-Times are CPU times of this process. The machine was shared and busy, so ratios below 1.5 are called
+Times are CPU times of this process. No machine is quite idle, so ratios below 1.5 are called
 alike."""
 
 
@@ -34,7 +34,7 @@ def faster(ours: float, theirs: float) -> str:
 
 
 def size(row: dict[str, Any]) -> str:
-    return f"{row['queries']:,} queries × 100"
+    return f"{row['queries']:,} queries"
 
 
 def rankings(found: dict[str, Any]) -> str:
@@ -66,7 +66,7 @@ def rankings(found: dict[str, Any]) -> str:
 The values are the same: per query and source they differ by {
         difference:.1g} at most. The neighbours
 score one source by giving them only its judgments, once per source. With everything prepared on all
-sides (evaluators and dictionaries there, columns here):
+sides (evaluators and dictionaries there, columns here), lists of 100 documents:
 
 {
         table(
@@ -176,8 +176,9 @@ style. By system:
 {table(("system", "words per answer", "correct", "similarity of its correct answers"), rows)}
 
 Equally correct, those of {best["system"]} ({best["words"]} words) score {apart:.3f} above those of
-{worst["system"]} ({worst["words"]} words); [answers.md](answers.md) measures that, with intervals,
-and takes off what length explains. What ragas has and we lack is in the table below."""
+{worst["system"]} ({worst["words"]} words); [Audit a correctness score](answers.md) measures that,
+with intervals, and takes off what length explains. What ragas has and we lack is in the table
+below."""
 
 
 def features(versions: dict[str, str]) -> str:

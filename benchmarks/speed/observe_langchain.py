@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import gc
 import json
+import math
 import statistics
 import sys
 import time
@@ -135,21 +136,20 @@ def added(case: Case, bare: Case) -> float:
     return statistics.median(a - b for a, b in zip(case.rounds[1:], bare.rounds[1:], strict=True))
 
 
-def row(case: Case, bare: Case, rival: float | None = None) -> dict:
-    """One line of the table; a target only where a rival is given."""
-    ours = added(case, bare)
+def row(case: Case, bare: Case, *, target: bool = True, rival: float | None = None) -> dict:
+    """One line of the table."""
+    ours, share = added(case, bare), math.inf if rival is None else MOST_SHARE * rival
     base = f"bare: {statistics.median(bare.rounds):.1f} µs"
     return {
         "what": case.what,
         "ours": f"{ours:.1f} µs",
         "reference": base if rival is None else f"{base}; OpenInference adds {rival:.0f} µs",
         "value": round(ours, 2),
-        "target": ""
-        if rival is None
-        else f"≤ {MOST_MICROSECONDS} µs and ≤ {MOST_SHARE:g} of OpenInference",
-        "met": None
-        if rival is None
-        else bool(ours <= MOST_MICROSECONDS and ours <= MOST_SHARE * rival),
+        "target": f"≤ {MOST_MICROSECONDS} µs"
+        + ("" if rival is None else f" and ≤ {MOST_SHARE:g} of OpenInference")
+        if target
+        else "",
+        "met": bool(ours <= min(MOST_MICROSECONDS, share)) if target else None,
     }
 
 
@@ -167,17 +167,20 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         ),
         (Case("… without tags", untagged, handler=handler), bare),
     ]
+
+    def observed(target: object) -> Callable[[], AbstractContextManager]:
+        return lambda: instrument(target, ExposureObserver())
+
+    hashed = "documents without ids (their texts are hashed)"
     others = [
         (Case("… async", named, handler=handler, use_async=True), abare),
-        (Case("… documents without ids (their texts are hashed)", nameless, handler=handler), bare),
-        (
-            Case("global hook", named, around=lambda: instrument("langchain", ExposureObserver())),
-            bare,
-        ),
-        (
-            Case("retriever in place", named, around=lambda: instrument(named, ExposureObserver())),
-            bare,
-        ),
+        (Case(f"… {hashed}", nameless, handler=handler), bare),
+        (Case("global hook", named, around=observed("langchain")), bare),
+        (Case("retriever in place", named, around=observed(named)), bare),
+        (Case("… async", named, around=observed(named), use_async=True), abare),
+        (Case(f"… {hashed}", nameless, around=observed(nameless)), bare),
+    ]
+    langchain = [
         (Case("LangChain's own part: a handler that does nothing", named, handler=nothing), bare),
         (Case("… async", named, handler=nothing, use_async=True), abare),
     ]
@@ -185,7 +188,7 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         Case("OpenInference, in-memory exporter", named, around=lambda: openinference("memory")),
         Case("OpenInference, spans dropped", named, around=lambda: openinference("none")),
     ]
-    everything = [bare, abare, *(case for case, _ in (*ours, *others)), *rivals]
+    everything = [bare, abare, *(case for case, _ in (*ours, *others, *langchain)), *rivals]
     for _ in range(rounds + 1):
         for case in everything:
             case.measure(n if case not in rivals else max(n // 10, 1))
@@ -199,9 +202,10 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         )
     rival = min(added(case, bare) for case in rivals)
     return [
-        *(row(case, base, rival) for case, base in ours),
+        *(row(case, base, rival=rival) for case, base in ours),
         *(row(case, base) for case, base in others),
-        *(row(case, bare) for case in rivals),
+        *(row(case, base, target=False) for case, base in langchain),
+        *(row(case, bare, target=False) for case in rivals),
     ]
 
 

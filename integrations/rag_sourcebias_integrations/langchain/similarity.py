@@ -34,7 +34,7 @@ from langchain_classic.evaluation.embedding_distance import (  # noqa: E402
 class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
     """Cosine distance of prediction and reference, plus what the prediction's length hides.
 
-    A distance: lower is better. It is 1 − (cosine − offset) (METHODS §3), kept within [0, 2].
+    A distance: lower is better. It is 1 − (cosine − offset), kept within [0, 2].
     The texts embedded are those of ``EmbeddingDistanceEvalChain``. A result also holds
     ``raw_score``, the distance as LangChain gives it, and ``style_offset``.
 

@@ -25,7 +25,7 @@ class AdjustedResult(EvaluationResult):
 
 
 class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
-    """Cosine of response and reference, less what the length of the response adds (METHODS §3).
+    """Cosine of response and reference, less what the length of the response adds.
 
     Works wherever ``SemanticSimilarityEvaluator`` does (``BatchEvalRunner`` included). The texts
     embedded are the same. The adjusted score of an average answer of the fit is its raw cosine;

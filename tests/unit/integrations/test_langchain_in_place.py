@@ -175,6 +175,91 @@ def test_a_broken_config_raises_what_it_raised_before(fixed, observer) -> None:
         assert ask() == bare
 
 
+def test_labels_are_the_name_of_the_run_and_the_class_of_the_store(fixed, observer) -> None:
+    retriever = filled(InMemoryVectorStore(embeddings())).as_retriever()
+    with (
+        instrument(fixed, observer, labels={"route": "search"}),
+        instrument(retriever, observer),
+    ):
+        fixed.invoke("q")
+        fixed.invoke("q", config={"run_name": "named"})
+        fixed.with_config(run_name="bound").invoke("q")
+        fixed.name = "own"
+        fixed.invoke("q")
+        retriever.invoke("q")
+    found = [event.labels for event in observer.events]
+    assert [labels["retriever"] for labels in found] == [
+        "FixedRetriever", "named", "bound", "own", "VectorStoreRetriever",
+    ]  # fmt: skip
+    assert [labels.get("route") for labels in found] == [*["search"] * 4, None]
+    assert found[-1]["store"] == "InMemoryVectorStore"
+
+
+def test_a_retrieval_inside_an_observed_one_does_not_count(fixed, observer) -> None:
+    class Outer(BaseRetriever):
+        inner: Any
+
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [*self.inner.batch([query, query])[0]]
+
+        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            found = await asyncio.gather(self.inner.ainvoke(query), self.inner.ainvoke(query))
+            return [*found[0]]
+
+    outer, handler = Outer(inner=fixed), SourceBiasCallbackHandler(observer)
+    with instrument(outer, observer), instrument(fixed, observer):
+        outer.invoke("q")
+        outer.invoke("q", config={"callbacks": [handler]})
+        asyncio.run(outer.ainvoke("q", config={"callbacks": [handler]}))
+        assert len(observer.events) == 3
+        fixed.invoke("q", config={"callbacks": [handler]})
+        assert len(observer.events) == 4
+    with instrument(fixed, observer):  # the outer one is known by its callbacks only
+        outer.invoke("q", config={"callbacks": [handler]})
+        asyncio.run(outer.ainvoke("q", config={"callbacks": [handler]}))
+    assert len(observer.events) == 6
+    assert {event.labels["retriever"] for event in observer.events[-2:]} == {"Outer"}
+
+
+def test_a_retrieval_that_fails_or_is_cancelled_leaves_nothing_behind(observer) -> None:
+    class Slow(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            if query == "bad":
+                raise ValueError("no such index")
+            return documents()
+
+        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            await asyncio.sleep(60 if query == "slow" else 0)
+            return documents()
+
+    slow = Slow()
+
+    async def ask() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(slow.ainvoke("slow"), 0.01)
+        await slow.ainvoke("q")
+
+    with instrument(slow, observer) as handle:
+        with pytest.raises(ValueError, match="no such index"):
+            slow.invoke("bad")
+        slow.invoke("q")
+        asyncio.run(ask())
+        assert handle.dropped.total == 0
+    assert len(observer.events) == 2
+
+
+def test_a_result_that_cannot_be_read_is_counted_and_returned(observer) -> None:
+    class Odd(FixedRetriever):
+        def invoke(self, input: str, config: Any = None, **kwargs: Any) -> Any:
+            return None
+
+    odd = Odd(found=documents())
+    with instrument(odd, observer) as handle:
+        assert odd.invoke("q") is None
+        assert handle.dropped.by_reason == {"result could not be read": 1}
+    assert observer.events == ()
+
+
 # vector stores
 
 
