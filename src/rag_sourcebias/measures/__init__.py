@@ -1,30 +1,13 @@
-"""What is measured: ranking quality per source, twins, exposure, text."""
+"""What is measured: ranking quality per source, twins, exposure, text.
 
-from rag_sourcebias.measures.adjusted_similarity import (
-    AdjustedScores,
-    ResponseAdjuster,
-    cosine_similarities,
-    fit_similarity_adjustment,
-)
-from rag_sourcebias.measures.adjustment_file import read_adjustment, write_adjustment
-from rag_sourcebias.measures.answer_adjustment import (
-    StyleAdjustment,
-    cross_fit_adjustment,
-    fit_adjustment,
-)
-from rag_sourcebias.measures.answer_similarity import reference_similarity, split_references
-from rag_sourcebias.measures.answer_verdicts import (
-    rank_inversions,
-    threshold_verdicts,
-    verdict_flips,
-)
-from rag_sourcebias.measures.answers import (
-    PairedAnswers,
-    answer_spread,
-    correctness_auc,
-    paired_correct,
-    system_aucs,
-)
+What concerns answers is loaded when first used: rankings need nothing of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_sourcebias._lazy import lazy_names
 from rag_sourcebias.measures.exposure import (
     Exposure,
     attention_weights,
@@ -61,6 +44,67 @@ from rag_sourcebias.measures.text_values import (
     text_scores,
 )
 from rag_sourcebias.measures.twins import TwinRanks, count_pairs, other_above, twin_ranks
+
+if TYPE_CHECKING:
+    from rag_sourcebias.measures.adjusted_similarity import (
+        AdjustedScores,
+        ResponseAdjuster,
+        cosine_similarities,
+        fit_similarity_adjustment,
+    )
+    from rag_sourcebias.measures.adjustment_file import read_adjustment, write_adjustment
+    from rag_sourcebias.measures.answer_adjustment import (
+        StyleAdjustment,
+        cross_fit_adjustment,
+        fit_adjustment,
+    )
+    from rag_sourcebias.measures.answer_similarity import reference_similarity, split_references
+    from rag_sourcebias.measures.answer_verdicts import (
+        rank_inversions,
+        threshold_verdicts,
+        verdict_flips,
+    )
+    from rag_sourcebias.measures.answers import (
+        PairedAnswers,
+        answer_spread,
+        correctness_auc,
+        paired_correct,
+        system_aucs,
+    )
+
+_HOMES = {
+    "adjusted_similarity": (
+        "AdjustedScores",
+        "ResponseAdjuster",
+        "cosine_similarities",
+        "fit_similarity_adjustment",
+    ),
+    "adjustment_file": (
+        "read_adjustment",
+        "write_adjustment",
+    ),
+    "answer_adjustment": (
+        "StyleAdjustment",
+        "cross_fit_adjustment",
+        "fit_adjustment",
+    ),
+    "answer_similarity": (
+        "reference_similarity",
+        "split_references",
+    ),
+    "answer_verdicts": (
+        "rank_inversions",
+        "threshold_verdicts",
+        "verdict_flips",
+    ),
+    "answers": (
+        "PairedAnswers",
+        "answer_spread",
+        "correctness_auc",
+        "paired_correct",
+        "system_aucs",
+    ),
+}
 
 __all__ = [
     "MEASURES",
@@ -122,3 +166,6 @@ __all__ = [
     "word_counts",
     "write_adjustment",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -64,6 +63,8 @@ def index_texts(
 
 def bm25s_version() -> str:
     """Return the installed version of bm25s."""
+    from importlib.metadata import PackageNotFoundError, version  # reads e-mail too: 15 ms
+
     try:
         return version("bm25s")
     except PackageNotFoundError:
