@@ -15,6 +15,7 @@ LAZY = (
     "rag_sourcebias.audit",
     "rag_sourcebias.io",
     "rag_sourcebias.measures",
+    "rag_sourcebias.retrieval",
     "rag_sourcebias.types",
 )
 

@@ -1,8 +1,6 @@
-"""Quantiles, without paying for scipy.stats at import."""
+"""Quantiles; what they need is loaded by the first one."""
 
 from __future__ import annotations
-
-from statistics import NormalDist
 
 import numpy as np
 
@@ -19,6 +17,8 @@ def check_level(confidence_level: float) -> None:
 
 def normal_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
+    from statistics import NormalDist
+
     return NormalDist().inv_cdf(probability)
 
 
