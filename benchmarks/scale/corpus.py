@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["write"]
+__all__ = ["WORDS", "write"]
 
 DIMENSION = 384
 TOPICS = 2_000
 N_QUERIES = 1_000
 _BLOCK = 20_000
-_WORDS = [f"word{i:04d}" for i in range(4_000)]
+WORDS = [f"word{i:04d}" for i in range(4_000)]
 
 
-def write(folder: Path, n_documents: int, *, rng: int = 9) -> None:
+def write(folder: Path, n_documents: int, *, words: Sequence[str] = WORDS, rng: int = 9) -> None:
     """Write a paired BEIR folder of ``n_documents`` and ``documents.npy`` and ``queries.npy``.
 
     Documents scatter around topics; a rewrite lies close to its original, a little nearer to its
@@ -41,7 +42,7 @@ def write(folder: Path, n_documents: int, *, rng: int = 9) -> None:
         stored[pairs + start : pairs + rows.stop] = _unit(topic + 0.035 * noise + 0.012 * other)
     stored.flush()
     for source in ("human", "llm-x"):
-        _write_texts(folder / "corpus" / f"{source}.jsonl", pairs, random)
+        _write_texts(folder / "corpus" / f"{source}.jsonl", pairs, words, random)
     judged = random.choice(pairs, N_QUERIES, replace=False)
     noise = random.standard_normal((N_QUERIES, DIMENSION), dtype=np.float32)
     np.save(folder / "queries.npy", _unit(stored[judged] + 0.03 * noise))
@@ -53,13 +54,15 @@ def write(folder: Path, n_documents: int, *, rng: int = 9) -> None:
     )
 
 
-def _write_texts(path: Path, n: int, random: np.random.Generator) -> None:
+def _write_texts(
+    path: Path, n: int, vocabulary: Sequence[str], random: np.random.Generator
+) -> None:
     with path.open("w", encoding="utf-8") as file:
         for start in range(0, n, _BLOCK):
             size = min(_BLOCK, n - start)
-            words = random.integers(0, len(_WORDS), (size, 40))
+            words = random.integers(0, len(vocabulary), (size, 40))
             file.writelines(
-                f'{{"_id": "{start + i}", "text": "{" ".join(_WORDS[w] for w in row)}"}}\n'
+                f'{{"_id": "{start + i}", "text": "{" ".join(vocabulary[w] for w in row)}"}}\n'
                 for i, row in enumerate(words.tolist())
             )
 

@@ -18,19 +18,18 @@ from typing import Any
 from corpus import DIMENSION, N_QUERIES, write
 
 RESULT = Path(__file__).parents[1] / "results" / "scale.json"
-_ENGINES = {
+ENGINES = {
     "local": ["--engine", "local"],
     "ray, 1 worker": ["--engine", "ray", "--workers", "1"],
     "ray, 2 workers": ["--engine", "ray", "--workers", "2"],
 }
 
 
-def audit(folder: Path, work: Path, report: Path, engine: list[str]) -> dict[str, float]:
+def audit(folder: Path, work: Path, report: Path, options: list[str]) -> dict[str, float]:
     """Run the command of the README in a process of its own."""
     command = [
-        *(sys.executable, "-m", "rag_sourcebias", "audit", "source", str(folder), *engine),
-        *("--work-folder", str(work), "--report", str(report), "--retriever"),
-        f"given:vectors,documents={folder / 'documents.npy'},queries={folder / 'queries.npy'}",
+        *(sys.executable, "-m", "rag_sourcebias", "audit", "source", str(folder), *options),
+        *("--work-folder", str(work), "--report", str(report)),
     ]
     # One thread a process, so that workers are what is compared.
     env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -58,11 +57,13 @@ def study(n_documents: int, folder: Path, engines: list[str]) -> dict[str, Any]:
     writer.start()
     writer.join()
     print(f"wrote {n_documents:,} documents in {time.perf_counter() - started:.0f} s", flush=True)
+    given = f"documents={folder / 'data/documents.npy'},queries={folder / 'data/queries.npy'}"
+    retriever = ["--retriever", f"given:vectors,{given}"]
     found: dict[str, Any] = {}
     first: dict[str, Any] | None = None
     for name in engines:
         work, report = folder / "work", folder / "report"
-        found[name] = audit(folder / "data", work, report, _ENGINES[name])
+        found[name] = audit(folder / "data", work, report, [*ENGINES[name], *retriever])
         said = numbers(report)
         first = first or said
         found[name]["same_numbers"] = said == first
@@ -83,7 +84,7 @@ def main() -> int:
     n_documents = 20_000 if asked.quick else asked.documents
     with tempfile.TemporaryDirectory() as name:
         small = study(max(n_documents // 10, 4_000), Path(name) / "small", ["local"])
-        large = study(n_documents, Path(name) / "large", list(_ENGINES))
+        large = study(n_documents, Path(name) / "large", list(ENGINES))
     from cost import cost_model, step_times  # loads torch, which the audits above must not see
 
     steps = step_times()

@@ -2,6 +2,8 @@
 
 The callbacks of the application are left as they are. Callbacks of our own would cost more: in an
 asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of this.
+A retriever that asks others on threads of its own must copy the context to them, as LangChain's
+executors do; otherwise theirs count as well.
 """
 
 from __future__ import annotations
