@@ -32,6 +32,8 @@ def ids_of(
         given = [doc_id(document) for document in documents]
         return [found if isinstance(found, str) else str(found) for found in given]
     ids = tuple(map(_ID, documents))
+    if ids.count(None) == len(ids):  # many stores give none
+        return [text_id(document.page_content) for document in documents]
     try:
         "".join(ids)  # only texts can be joined: asking each for its type takes three times as long
     except TypeError:
