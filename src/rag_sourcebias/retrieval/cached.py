@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 
-class _OfEncoder:
+class _OfEncoder(ABC):
     """What an encoder over another one has of it."""
 
     encoder: Encoder
@@ -42,10 +43,11 @@ class _OfEncoder:
         """Encode the document side."""
         return self._encode(texts, "document", self.encoder.encode_documents)
 
+    @abstractmethod
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
     ) -> FloatArray:
-        raise NotImplementedError
+        """Encode texts of one side, each once."""
 
 
 class CachedEncoder(_OfEncoder):
