@@ -1,31 +1,54 @@
-"""Relative Δ cells: estimate, interval, test and queries needed, per measure and source."""
+"""Relative Δ cells: estimate, interval, test and verdict, per measure and source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
+from rag_sourcebias.audit.dependence import Dependence
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import (
+    BoundedRatio,
     adjust_p_values,
     clustered_difference,
-    queries_needed,
+    difference_test,
+    independent_share,
+    queries_for_verdict,
     relative_delta_interval,
-    sign_flip_test,
+    require_clusters,
+    skew_code,
 )
-from rag_sourcebias.measures import relative_delta
+from rag_sourcebias.inference.multiway import MIN_CLUSTERS
+from rag_sourcebias.inference.ratio import IntervalMethod
+from rag_sourcebias.measures import ChanceScores, chance_scores, relative_delta
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.rankings import Run
+from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import (
     AuditConfig,
+    CentredDelta,
     SkewCell,
     SoleCorpusCheck,
     SourceScores,
     SystemSkew,
 )
+from rag_sourcebias.types.verdicts import SkewCode, SkewVerdict
 
-__all__ = ["adjusted", "others", "skew_cells", "sole_corpus_checks"]
+__all__ = [
+    "adjusted",
+    "centred_delta",
+    "chance_of",
+    "others",
+    "published_delta",
+    "skew_cells",
+    "sole_corpus_checks",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 def others(scores: SourceScores, baseline: str) -> list[str]:
@@ -33,47 +56,62 @@ def others(scores: SourceScores, baseline: str) -> list[str]:
     return [name for name in scores.sources if name != baseline]
 
 
-def skew_cells(scores: SourceScores, config: AuditConfig) -> tuple[SkewCell, ...]:
-    """Compare the baseline with every other source, for every measure and cutoff."""
-    baseline = config.baseline_source
+def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
+    """Compare two sources (groups 0 and 1) with permuted labels, under a configuration."""
+    return chance_scores(
+        run,
+        qrels,
+        groups,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+
+
+def skew_cells(
+    scores: SourceScores,
+    chance: Mapping[str, ChanceScores],
+    dependence: Dependence,
+    config: AuditConfig,
+) -> tuple[SkewCell, ...]:
+    """Compare the baseline with every other source, for every measure and cutoff.
+
+    Parameters
+    ----------
+    chance : mapping of str to ChanceScores
+        Per other source.
+    """
     return tuple(
-        _cell(scores, measure, other, config, seed=(config.seed, i, j))
-        for j, other in enumerate(others(scores, baseline))
+        _cell(scores, measure, other, centred_delta(chance[other], i, dependence, config), config)
+        for other in others(scores, config.baseline_source)
         for i, measure in enumerate(scores.measures)
     )
 
 
 def _cell(
-    scores: SourceScores, measure: str, other: str, config: AuditConfig, *, seed: tuple[int, ...]
+    scores: SourceScores,
+    measure: str,
+    other: str,
+    found: tuple[CentredDelta, float | None],
+    config: AuditConfig,
 ) -> SkewCell:
-    h = scores.of(measure, config.baseline_source)
-    low = scores.of(measure, other)
-    delta = relative_delta(float(h.mean()), float(low.mean()))
-    rng = np.random.default_rng(seed)
-    interval: Interval | None = None
-    refusal: str | None = None
-    needed: int | None = None
-    if delta is None:
-        refusal = "neither source scores on any query, so Relative Δ is undefined (0 / 0)"
-    else:
-        try:
-            interval = relative_delta_interval(
-                h,
-                low,
-                confidence_level=config.confidence_level,
-                method=config.interval_method,
-                resamples=config.resamples,
-                rng=rng,
-            )
-        except InsufficientDataError as error:
-            refusal, needed = str(error), error.n_needed
-        else:
-            needed = queries_needed(
-                h,
-                low,
-                half_width=config.target_half_width,
-                confidence_level=config.confidence_level,
-            )
+    h, low = scores.of(measure, config.baseline_source), scores.of(measure, other)
+    delta, interval, refusal = published_delta(
+        h,
+        low,
+        confidence_level=config.confidence_level,
+        method=config.interval_method,
+        resamples=config.resamples,
+        rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
+    )
+    centred, p_value = found
+    needed = None
+    if (
+        centred.interval is not None
+        and skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
+    ):
+        needed = queries_for_verdict(centred.interval, margin=config.margin)
     return SkewCell(
         measure=measure,
         baseline=config.baseline_source,
@@ -83,13 +121,175 @@ def _cell(
         relative_delta=delta,
         interval=interval,
         refusal=refusal,
-        p_value=None
-        if delta is None
-        else sign_flip_test(h, low, resamples=config.resamples, rng=rng),
+        p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
         n_needed=needed,
+        centred=centred,
     )
+
+
+def published_delta(
+    baseline: FloatArray,
+    other: FloatArray,
+    *,
+    confidence_level: float,
+    method: IntervalMethod = "auto",
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[float | None, Interval | None, str | None]:
+    """Return Relative Δ as published, its interval, and why there is none."""
+    delta = relative_delta(float(baseline.mean()), float(other.mean()))
+    if delta is None:
+        return None, None, "neither source scores on any query, so Relative Δ is undefined (0 / 0)"
+    try:
+        interval = relative_delta_interval(
+            baseline,
+            other,
+            confidence_level=confidence_level,
+            method=method,
+            resamples=resamples,
+            rng=rng,
+        )
+    except InsufficientDataError as error:
+        return delta, None, str(error)
+    return delta, interval, None
+
+
+def centred_delta(
+    chance: ChanceScores, row: int, dependence: Dependence, config: AuditConfig
+) -> tuple[CentredDelta, float | None]:
+    """Return chance-centred Relative Δ of one measure, and the p-value of no skew."""
+    both = chance.both
+    n = int(both.sum())
+    e = [float(part[both].mean()) if n else 0.0 for part in chance.expected[row]]
+    found = CentredDelta(
+        value=None,
+        expected_baseline=e[0],
+        expected_other=e[1],
+        interval=None,
+        refusal=None,
+        n_queries=n,
+    )
+    skew, base = chance.skew_terms[row], chance.base_terms[row]
+    unit = dependence.units()
+    kept, unit_of = np.unique(unit[both], return_inverse=True)
+    try:
+        _require_common(n)
+        if base.sum() > 0:
+            found = replace(found, value=100 * float(skew.sum() / base.sum()))
+        require_clusters(
+            len(kept),
+            f"{dependence.what} with relevant documents of both sources",
+            "judge documents of both sources for more of them",
+        )
+        if not base.sum() > 0:
+            raise InsufficientDataError(
+                "no relevant document of either source was retrieved within the cutoff, so "
+                "Relative Δ is undefined (0 / 0)",
+                n=n,
+            )
+        place = np.zeros(len(both), dtype=np.int64)
+        place[both] = unit_of
+        units = place[chance.query]
+        influence = skew - skew.sum() / base.sum() * base
+        document = np.unique(dependence.documents[chance.doc], return_inverse=True)[1]
+        factors, assumptions = [document], [_random(dependence)]
+        if dependence.rewriters is not None:
+            rewriters = dependence.rewriters[chance.doc]
+            count = len(np.unique(rewriters[rewriters >= 0]))
+            if count >= MIN_CLUSTERS:
+                factors.append(rewriters)
+                assumptions.append(f"the {count} rewriters are a random sample of rewriters")
+            else:
+                assumptions.append(f"the {count} rewriters are the only ones meant")
+        information = independent_share(
+            influence, units, factors, confidence_level=config.confidence_level
+        )
+        _require_documents(information, document)
+    except InsufficientDataError as error:
+        return replace(found, refusal=str(error)), None
+    top = float(chance.largest[row])
+    size = n / len(kept)
+    per_query = np.bincount(chance.query, weights=skew, minlength=len(both))
+    most = max(top, float(np.abs(per_query).max()))
+    ratio = BoundedRatio(
+        numerator=100 * np.bincount(units, weights=skew, minlength=len(kept)),
+        denominator=np.bincount(units, weights=base, minlength=len(kept)),
+        lowest=(-100 * most * size, top / 2 * size),
+        highest=(100 * most * size, top / 2 * size),
+        information=information,
+    )
+    estimate, (lower, upper) = ratio.estimate, ratio.ends(config.confidence_level)
+    interval = Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=config.confidence_level,
+        method="weighted " + dependence.what,
+        n_labeled=len(kept),
+        assumptions=tuple(assumptions),
+    )
+    return (
+        replace(found, value=estimate, interval=interval, information=information),
+        ratio.p_value(0.0),
+    )
+
+
+def _require_common(n: int) -> None:
+    if not n:
+        raise InsufficientDataError(
+            "no query has relevant documents of both sources, so their ranks cannot be compared; "
+            "judge documents of both for the same queries (copies take the grade of their "
+            "original)",
+            n=0,
+            n_needed=MIN_CLUSTERS,
+        )
+
+
+def _require_documents(information: float, document: IntArray) -> None:
+    """Refuse few documents only where they are shared: otherwise they vary with their queries."""
+    if information < 1:
+        require_clusters(
+            len(np.unique(document)), "documents shared by queries", "judge more documents"
+        )
+
+
+def _random(dependence: Dependence) -> str:
+    return f"{dependence.what} and documents are random samples"
+
+
+def verdicts_of(
+    cells: Sequence[SkewCell], config: AuditConfig, n_tests: int
+) -> tuple[SkewVerdict, ...]:
+    """Decide on the primary measure, per other source."""
+    found = []
+    for cell in cells:
+        centred = cell.centred
+        if cell.measure != config.primary_measure or centred is None:
+            continue
+        code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
+        needed = None
+        if code is SkewCode.CANNOT_TELL and centred.interval is not None:
+            needed = queries_for_verdict(centred.interval, margin=config.margin)
+        found.append(
+            SkewVerdict(
+                code=code,
+                measure=cell.measure,
+                baseline=cell.baseline,
+                other=cell.other,
+                centred_delta=centred.value,
+                interval=centred.interval,
+                margin=config.margin,
+                p_value=cell.p_value,
+                p_adjusted=cell.p_adjusted,
+                n_tests=n_tests,
+                n_queries=centred.n_queries,
+                n_needed=needed,
+                refusal=centred.refusal,
+            )
+        )
+    return tuple(found)
 
 
 def sole_corpus_checks(
@@ -103,8 +303,8 @@ def _sole_corpus_rows(
     alone: dict[str, SourceScores], config: AuditConfig
 ) -> Iterator[SoleCorpusCheck]:
     base = alone[config.baseline_source]
-    for j, other in enumerate(name for name in alone if name != config.baseline_source):
-        for i, measure in enumerate(base.measures):
+    for other in (name for name in alone if name != config.baseline_source):
+        for measure in base.measures:
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
             try:
                 interval: Interval | None = clustered_difference(
@@ -119,23 +319,19 @@ def _sole_corpus_rows(
                 mean_baseline=float(h.mean()),
                 mean_other=float(low.mean()),
                 difference=interval,
-                p_value=sign_flip_test(
-                    h,
-                    low,
-                    resamples=config.resamples,
-                    rng=np.random.default_rng((config.seed, i, j, 1)),
-                ),
+                p_value=difference_test(h - low, np.arange(len(h))),
             )
 
 
 def adjusted(
     systems: Sequence[SystemSkew], config: AuditConfig
 ) -> tuple[tuple[SystemSkew, ...], int]:
-    """Adjust p-values over all systems × measures × cutoffs × sources of each variant.
+    """Adjust the primary p-values over all systems and sources of each variant, and decide.
 
     Returns
     -------
     systems : tuple of SystemSkew
+        With adjusted p-values of the primary measure, and verdicts.
     n_tests : int
         Tests in the family of the ``"mixed"`` variant. The other variants repeat the same
         questions as a check and are adjusted among themselves.
@@ -144,11 +340,17 @@ def adjusted(
     n_tests = 0
     for variant in {system.variant for system in systems}:
         index = [i for i, system in enumerate(systems) if system.variant == variant]
-        raw = [cell.p_value for i in index for cell in systems[i].cells]
+        raw = [
+            cell.p_value if cell.measure == config.primary_measure else None
+            for i in index
+            for cell in systems[i].cells
+        ]
+        family = sum(p is not None for p in raw)
         values = iter(adjust_p_values(raw, correction=config.correction))
         for i in index:
             cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
-            result[i] = replace(systems[i], cells=cells)
+            verdicts = verdicts_of(cells, config, family)
+            result[i] = replace(systems[i], cells=cells, verdicts=verdicts)
         if variant == "mixed":
-            n_tests = sum(p is not None for p in raw)
+            n_tests = family
     return tuple(result), n_tests

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
 
 from rag_sourcebias.audit.cells import adjusted
+from rag_sourcebias.audit.dependence import Dependence, merge_llms
 from rag_sourcebias.audit.environment import environment
 from rag_sourcebias.audit.system import measure_system
 from rag_sourcebias.errors import DataError
@@ -40,6 +42,7 @@ def measure_source_bias(
     name: str = "data",
     design: Design = "unknown",
     settings: Mapping[str, Mapping[str, str]] | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> SkewReport:
     """Measure whether rankings favour a source, from finished runs ([K] §3.1).
 
@@ -59,6 +62,9 @@ def measure_source_bias(
         What documents of different sources have in common, see :class:`Dataset`.
     settings : mapping of str to mapping, optional
         Settings to state per run name.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each judged query: queries of one cluster may
+        depend on one another.
 
     Returns
     -------
@@ -83,9 +89,21 @@ def measure_source_bias(
     names = [run.name for run in many]
     if len(set(names)) != len(names):
         raise DataError(f"run names must differ, got {names}")
+    separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
+    if corpus is not None and config.merge_llms:
+        corpus = replace(corpus, tags=tags)
+    dependence = Dependence.of(
+        qrels, tags, clusters, merged_from=separate if config.merge_llms else None
+    )
     systems = [
         measure_system(
-            run, qrels, tags, config, corpus=corpus, settings=(settings or {}).get(run.name)
+            run,
+            qrels,
+            tags,
+            config,
+            dependence=dependence,
+            corpus=corpus,
+            settings=(settings or {}).get(run.name),
         )
         for run in many
     ]
@@ -111,9 +129,9 @@ def assemble(
         config=config,
         systems=done,
         family=(
-            f"{names[config.correction]} correction over all retrievers × measures × cutoffs × "
-            "sources of the mixed corpus; length-matched and exact-search repeats are corrected "
-            "among themselves"
+            f"{names[config.correction]} correction over {config.primary_measure} of all "
+            "retrievers × sources of the mixed corpus; length-matched and exact-search repeats "
+            "are corrected among themselves; other measures are exploratory and not corrected"
         ),
         n_tests=n_tests,
         environment=environment(),

@@ -8,20 +8,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.audit.cells import skew_cells
+from rag_sourcebias.audit.cells import published_delta
 from rag_sourcebias.audit.style_corpora import StyleCorpora
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import (
     adjust_p_values,
     clustered_difference,
     clustered_mean,
-    sign_flip_test,
+    difference_test,
 )
 from rag_sourcebias.measures import group_scores, score_run
 from rag_sourcebias.protocols import Retriever
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
-from rag_sourcebias.types.reports import AuditConfig
 from rag_sourcebias.types.style_report import StyleConfig, StyleIndexScore, StyleQuality
 
 __all__ = ["index_depth", "index_scores", "style_quality"]
@@ -70,7 +69,7 @@ def _quality_rows(
     values: dict[str, FloatArray], measures: Sequence[str], config: StyleConfig
 ) -> Iterator[StyleQuality]:
     level = config.confidence_level
-    for i, (form, table) in enumerate(values.items()):
+    for form, table in values.items():
         for j, measure in enumerate(measures):
             if measure == "Recall@1":
                 continue
@@ -84,12 +83,7 @@ def _quality_rows(
                 change=_change(column - base, level) if differs else None,
                 p_value=None
                 if form == config.original_query
-                else sign_flip_test(
-                    column,
-                    base,
-                    resamples=config.resamples,
-                    rng=np.random.default_rng((config.seed, 3, i, j)),
-                ),
+                else difference_test(column - base, np.arange(len(column))),
             )
 
 
@@ -108,28 +102,24 @@ def index_scores(
     column = np.array([styles.index(name) for name in tags.styles], dtype=np.int64)
     groups = column[tags.style_codes[tags.rows_for(qrels.doc_ids)]]
     scores = group_scores(run, qrels, groups, styles, measures=("NDCG",), cutoffs=config.cutoffs)
-    settings = AuditConfig(
-        baseline_source=corpora.original,
-        cutoffs=config.cutoffs,
-        measures=("NDCG",),
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
-    cells = {(cell.other, cell.measure): cell for cell in skew_cells(scores, settings)}
     found = []
     for style in styles:
         for measure in scores.measures:
             values = scores.of(measure, style)
-            cell = cells.get((style, measure))
+            delta, interval = None, None
+            if style != corpora.original:
+                original = scores.of(measure, corpora.original)
+                delta, interval, _ = published_delta(
+                    original, values, confidence_level=config.confidence_level
+                )
             found.append(
                 StyleIndexScore(
                     doc_style=style,
                     measure=measure,
                     mean=float(values.mean()),
                     score=_share(values, config.confidence_level),
-                    relative_delta=None if cell is None else cell.relative_delta,
-                    interval=None if cell is None else cell.interval,
+                    relative_delta=delta,
+                    interval=interval,
                 )
             )
     return tuple(found)

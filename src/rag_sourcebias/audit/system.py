@@ -9,9 +9,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.audit.cells import others, skew_cells
+from rag_sourcebias.audit.cells import chance_of, others, skew_cells
+from rag_sourcebias.audit.dependence import Dependence
 from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean, win_rate_at
+from rag_sourcebias.inference import (
+    clustered_mean,
+    clustered_standardised_mean,
+    independent_share,
+    require_clusters,
+    win_rate_at,
+)
 from rag_sourcebias.measures import (
     TwinRanks,
     awrf,
@@ -28,6 +35,7 @@ from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import (
     AuditConfig,
+    ChanceSkew,
     ExposureShare,
     SoleCorpusCheck,
     SystemSkew,
@@ -45,6 +53,7 @@ def measure_system(
     tags: TagTable,
     config: AuditConfig,
     *,
+    dependence: Dependence | None = None,
     corpus: Corpus | None = None,
     settings: Mapping[str, str] | None = None,
     variant: Variant = "mixed",
@@ -55,10 +64,13 @@ def measure_system(
 
     Parameters
     ----------
+    dependence : Dependence, optional
+        What queries and documents share; by default documents and their versions only.
     corpus : Corpus, optional
         Texts, for length and overlap; its tag table must be ``tags``.
     """
     require_sources(tags, config)
+    dependence = dependence or Dependence.of(qrels, tags, None)
     scores = source_scores(
         run,
         qrels,
@@ -68,25 +80,50 @@ def measure_system(
         ties=config.ties,
         gain=config.gain,
     )
+    compared = others(scores, config.baseline_source)
+    chance = {
+        other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
+        for other in compared
+    }
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
         variant=variant,
         scores=scores,
-        cells=skew_cells(scores, config),
+        cells=skew_cells(scores, chance, dependence, config),
         twins=tuple(
             twin
-            for other in others(scores, config.baseline_source)
-            if (twin := _twins(run, qrels, tags, config, corpus=corpus, other=other)) is not None
+            for other in compared
+            if (
+                twin := _twins(
+                    run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other
+                )
+            )
+            is not None
         ),
-        exposure=_exposure(run, tags, config),
+        exposure=_exposure(run, tags, config, dependence),
         sole_corpus=sole_corpus,
         awrf=_awrf(run, tags),
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
         n_empty=_empty(run, qrels),
         notes=(*notes, *_run_notes(run, qrels, config)),
+        chance=tuple(
+            ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
+            for other, found in chance.items()
+        ),
     )
+
+
+def _pair_of(
+    qrels: Qrels, tags: TagTable, baseline: str, other: str
+) -> npt.NDArray[np.int64]:
+    """Group of each judged document: 0 baseline, 1 other, -1 neither."""
+    codes = source_codes_for(qrels.doc_ids, tags)
+    group = np.full(len(codes), -1, dtype=np.int64)
+    group[codes == tags.sources.index(baseline)] = 0
+    group[codes == tags.sources.index(other)] = 1
+    return group
 
 
 def require_sources(tags: TagTable, config: AuditConfig) -> None:
@@ -155,6 +192,7 @@ def _twins(
     tags: TagTable,
     config: AuditConfig,
     *,
+    dependence: Dependence,
     corpus: Corpus | None,
     other: str,
 ) -> TwinSkew | None:
@@ -165,6 +203,7 @@ def _twins(
         return None
     level = config.confidence_level
     notes: list[str] = []
+    unit = dependence.units()[found.query]
     log_ratio, kept = _pair_texts(found, corpus)
     both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
     gap = (found.other_score - found.baseline_score)[both]
@@ -174,14 +213,12 @@ def _twins(
         n_pairs=len(found.query),
         n_unseen=found.n_unseen,
         win_rate=_attempt(
-            lambda: clustered_mean(
-                found.above, found.query, confidence_level=level, bounds=(0.0, 1.0)
-            ),
+            lambda: _win_rate(found, unit, tags, level),
             notes,
             "win rate",
         ),
         margin=_attempt(
-            lambda: clustered_standardised_mean(gap, found.query[both], confidence_level=level),
+            lambda: clustered_standardised_mean(gap, unit[both], confidence_level=level),
             notes,
             "score margin",
         ),
@@ -191,7 +228,7 @@ def _twins(
             lambda: win_rate_at(
                 found.above,
                 np.column_stack((log_ratio, kept)),
-                found.query,
+                unit,
                 at=np.array([0.0, float(kept.mean()) if len(kept) else 0.0]),
                 confidence_level=level,
             ),
@@ -205,6 +242,20 @@ def _twins(
         log_length_ratio=log_ratio,
         overlap=kept,
         notes=tuple(notes),
+    )
+
+
+def _win_rate(
+    found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
+) -> Interval:
+    """P(other above baseline), with pairs that several queries share as a factor."""
+    require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
+    pair = tags.pair_codes[found.baseline_row].astype(np.int64)
+    information = independent_share(
+        found.above - found.above.mean(), unit, [pair], confidence_level=level
+    )
+    return clustered_mean(
+        found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
     )
 
 
@@ -226,10 +277,13 @@ def _pair_texts(
     return ratio[where], kept[where]
 
 
-def _exposure(run: Run, tags: TagTable, config: AuditConfig) -> tuple[ExposureShare, ...]:
+def _exposure(
+    run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
+) -> tuple[ExposureShare, ...]:
     counts = tags.counts()
     n_docs = max(tags.n_documents, 1)
     rows = []
+    unit = dependence.units(run.query_ids)
     for browsing in config.browsing:
         found = exposure(run, tags, browsing=browsing)
         for source, shares in zip(found.sources, found.shares, strict=True):
@@ -246,7 +300,7 @@ def _exposure(run: Run, tags: TagTable, config: AuditConfig) -> tuple[ExposureSh
                         partial(
                             clustered_mean,
                             shares - corpus_share,
-                            found.query_index,
+                            unit[found.query_index],
                             confidence_level=config.confidence_level,
                             bounds=(-corpus_share, 1 - corpus_share),
                         ),

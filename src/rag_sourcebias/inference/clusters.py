@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.quantiles import (
-    beta_quantile,
-    check_level,
-    normal_quantile,
-    t_quantile,
-)
+from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.inference.weighted import BoundedRatio
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["clustered_difference", "clustered_mean", "clustered_standardised_mean"]
+__all__ = [
+    "bounded_mean",
+    "clustered_difference",
+    "clustered_mean",
+    "clustered_standardised_mean",
+    "difference_test",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _ASSUMPTIONS = (
     "clusters (queries) are a random sample; observations within one may depend on each other",
 )
 _NO_SPREAD = 1e-12
-_MIN_DEPARTING = 15  # as for Relative Δ: fewer make a variance too uncertain
 
 
 def clustered_mean(
@@ -34,13 +34,13 @@ def clustered_mean(
     *,
     confidence_level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    information: float = 1.0,
 ) -> Interval:
     """Mean over observations with a cluster-robust interval.
 
-    Without bounds: CR1 variance and t(clusters − 1). With finite bounds: Clopper–Pearson on the
-    effective number of observations (Korn & Graubard 1998), which covers near the bounds, where
-    the t interval fails (.63–.93 for a share of .01–.05 with 100 clusters); when no cluster
-    differs from another, the number of clusters counts.
+    Without bounds: CR1 variance and t(clusters − 1). With finite bounds:
+    :class:`~rag_sourcebias.inference.weighted.BoundedRatio` over clusters, which covers near the
+    bounds, where the t interval fails (.63–.93 for a share of .01–.05 with 100 clusters).
 
     Parameters
     ----------
@@ -48,31 +48,29 @@ def clustered_mean(
     clusters : integer array of shape (n,)
     bounds : tuple of float
         Range of the values, such as (0, 1) for win rates.
+    information : float
+        Share of its independent information that each cluster keeps where clusters depend on one
+        another (:func:`~rag_sourcebias.inference.multiway.independent_share`); used with bounds.
 
     Raises
     ------
+    DataError
+        If a value is NaN or lies outside the bounds.
     InsufficientDataError
         If there are fewer than 2 clusters, or no bounds and no variation between clusters.
     """
     check_level(confidence_level)
-    estimate = float(np.mean(values)) if len(values) else math.nan
-    error, g = _standard_error(values - estimate, clusters)
-    lowest, highest = bounds
-    if math.isfinite(lowest) and math.isfinite(highest):
-        if float(values.min()) < lowest or float(values.max()) > highest:
-            raise DataError(
-                f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
-            )
-        span = highest - lowest
-        p = (estimate - lowest) / span
-        size = _effective_size(values, clusters, p=p, error=error, span=span, g=g)
-        lower, upper = _korn_graubard(p, size, g=g, level=confidence_level)
-        lower, upper = lowest + span * lower, lowest + span * upper
-        method = "cluster-robust proportion"
+    _require_finite(values)
+    if all(map(math.isfinite, bounds)):
+        found = bounded_mean(values, clusters, bounds=bounds, information=information)
+        estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
+        g, method = len(found.numerator), "weighted clusters"
     else:
+        estimate = float(np.mean(values)) if len(values) else math.nan
+        error, g = _standard_error(values - estimate, clusters)
         _require_spread(error, g)
         width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
-        lower, upper = max(estimate - width, lowest), min(estimate + width, highest)
+        lower, upper = max(estimate - width, bounds[0]), min(estimate + width, bounds[1])
         method = "cluster-robust mean"
     return Interval(
         estimate=estimate,
@@ -85,47 +83,64 @@ def clustered_mean(
     )
 
 
+def bounded_mean(
+    values: FloatArray,
+    clusters: npt.NDArray[np.integer[Any]],
+    *,
+    bounds: tuple[float, float],
+    information: float = 1.0,
+) -> BoundedRatio:
+    """Return the mean of bounded values over clusters, for its interval and its p-value.
+
+    Raises
+    ------
+    DataError
+        If a value is NaN or lies outside the bounds.
+    InsufficientDataError
+        If there are fewer than 2 clusters.
+    """
+    _require_finite(values)
+    if values.shape != clusters.shape:
+        raise DataError(f"{len(values)} values but {len(clusters)} cluster labels")
+    lowest, highest = bounds
+    if len(values) and (float(values.min()) < lowest or float(values.max()) > highest):
+        raise DataError(
+            f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
+        )
+    _, code = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(code).astype(np.float64)
+    _require_two(len(sizes))
+    size = float(sizes.mean())
+    return BoundedRatio(
+        numerator=np.bincount(code, weights=values),
+        denominator=sizes,
+        lowest=(lowest * size, size),
+        highest=(highest * size, size),
+        information=information,
+    )
+
+
 def clustered_difference(
     values: FloatArray,
     clusters: npt.NDArray[np.integer[Any]],
     *,
     confidence_level: float = 0.95,
 ) -> Interval:
-    """Mean of paired differences of scores in [0, 1], with a cluster-robust interval.
+    """Mean of paired differences of scores in [0, 1]: :func:`clustered_mean` within [−1, 1].
 
-    Where at least 15 differences are not 0 this is :func:`clustered_mean`. Where fewer are, their
-    variance is too uncertain: gains and losses are then bounded one by one (Clopper–Pearson, half
-    of the error probability each) and the bounds subtracted, so that columns that agree on every
-    query give a narrow interval, not a point.
-
-    Parameters
-    ----------
-    values : float64 array of shape (n,)
-        In [−1, 1].
-    clusters : integer array of shape (n,)
+    Columns that agree on every query give a narrow interval, not a point.
     """
-    check_level(confidence_level)
-    if np.count_nonzero(np.abs(values) > _NO_SPREAD) >= _MIN_DEPARTING:
-        plain = clustered_mean(values, clusters, confidence_level=confidence_level)
-        return replace(plain, lower=max(plain.lower, -1.0), upper=min(plain.upper, 1.0))
-    gain, loss = (
-        clustered_mean(
-            np.maximum(sign * values, 0.0),
-            clusters,
-            confidence_level=(1 + confidence_level) / 2,
-            bounds=(0.0, 1.0),
-        )
-        for sign in (1, -1)
-    )
-    return Interval(
-        estimate=gain.estimate - loss.estimate,
-        lower=gain.lower - loss.upper,
-        upper=gain.upper - loss.lower,
-        confidence_level=confidence_level,
-        method="gains and losses, Clopper–Pearson",
-        n_labeled=gain.n_labeled,
-        assumptions=_ASSUMPTIONS,
-    )
+    return clustered_mean(values, clusters, confidence_level=confidence_level, bounds=(-1.0, 1.0))
+
+
+def difference_test(values: FloatArray, clusters: npt.NDArray[np.integer[Any]]) -> float:
+    """Return the two-sided p-value of paired differences in [−1, 1] having mean 0.
+
+    It inverts the interval of :func:`clustered_difference`. A sign-flip test would assume
+    symmetric differences: on skewed ones of mean 0 it rejects .34 at 10 queries (METHODS §10.4),
+    and studentising does not help it, as every pattern of signs has the same sum of squares.
+    """
+    return bounded_mean(values, clusters, bounds=(-1.0, 1.0)).p_value()
 
 
 def clustered_standardised_mean(
@@ -152,6 +167,7 @@ def clustered_standardised_mean(
     """
     check_level(confidence_level)
     n = len(values)
+    _require_finite(values)
     if n < 2 or not np.ptp(values) > 0:
         raise InsufficientDataError(
             f"{n} observation(s) without spread cannot be standardised; at least 2 different "
@@ -184,12 +200,24 @@ def _standard_error(
     n = len(influence)
     _, code = np.unique(clusters, return_inverse=True)
     g = int(code.max(initial=-1)) + 1
+    _require_two(g)
+    sums = np.bincount(code, weights=influence)
+    return math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / n, g
+
+
+def _require_finite(values: FloatArray) -> None:
+    if not np.all(np.isfinite(values)):
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(
+            f"value {at} is {values[at]}; an interval needs numbers, leave out what has none"
+        )
+
+
+def _require_two(g: int) -> None:
     if g < 2:
         raise InsufficientDataError(
             f"a cluster-robust interval needs at least 2 clusters, there is {g}", n=g, n_needed=2
         )
-    sums = np.bincount(code, weights=influence)
-    return math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / n, g
 
 
 def _require_spread(error: float, g: int) -> None:
@@ -199,39 +227,3 @@ def _require_spread(error: float, g: int) -> None:
             "vary; an interval needs clusters that differ",
             n=g,
         )
-
-
-def _effective_size(
-    values: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
-    *,
-    p: float,
-    error: float,
-    span: float,
-    g: int,
-) -> float:
-    """Independent 0/1 observations that would give the mean p the same standard error.
-
-    Clustering may lower it below, not raise it above what independent values of this spread
-    give; and where few clusters depart from the rest, their spread is not trusted.
-    """
-    if error < _NO_SPREAD:
-        return float(g)
-    _, code = np.unique(clusters, return_inverse=True)
-    means = np.bincount(code, weights=values) / np.bincount(code)
-    _, alike = np.unique(np.round(means, 9), return_counts=True)
-    most = float(len(values))
-    if g - int(alike.max()) >= _MIN_DEPARTING:
-        most *= p * (1 - p) * span**2 / float(values.var())
-    return min(p * (1 - p) * (span / error) ** 2, most)
-
-
-def _korn_graubard(p: float, size: float, *, g: int, level: float) -> tuple[float, float]:
-    """Clopper–Pearson ends for a mean p in [0, 1] of ``size`` effective observations."""
-    if size != g:
-        size *= (normal_quantile(0.5 + level / 2) / t_quantile(0.5 + level / 2, g - 1)) ** 2
-    tail = (1 - level) / 2
-    hits, misses = p * size, (1 - p) * size
-    lower = beta_quantile(tail, hits, misses + 1) if hits > 0 else 0.0
-    upper = beta_quantile(1 - tail, hits + 1, misses) if misses > 0 else 1.0
-    return lower, upper

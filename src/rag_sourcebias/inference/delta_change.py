@@ -6,19 +6,16 @@ With d = h − l and s = h + l of a query, and D, S their means, Relative Δ is 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.clusters import clustered_difference
-from rag_sourcebias.inference.noninferiority import MIN_CHANGED, MIN_QUERIES
+from rag_sourcebias.inference.noninferiority import MIN_QUERIES
 from rag_sourcebias.inference.pairs import SAMPLED, ScorePair
-from rag_sourcebias.inference.quantiles import as_generator, check_level, t_quantile
-from rag_sourcebias.inference.ratio import MIN_Z, relative_delta_interval
+from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.inference.weighted import BoundedRatio
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["delta_change_interval", "delta_change_test"]
@@ -39,16 +36,10 @@ def delta_change_interval(
 ) -> Interval:
     """Confidence interval for Relative Δ after minus Relative Δ before.
 
-    The method is chosen by how much the data say, never by width:
-
-    - at least 15 queries changed and all four means are at least 4 standard errors from 0:
-      ``"delta"``, the influence values of both Relative Δ subtracted query by query, t(n − 1);
-    - a mean is nearer to 0: ``"two intervals"``, the intervals of the two Relative Δ combined with
-      the correlation of their influence values (Zou & Donner 2008, Statistics in Medicine 27:1693);
-    - fewer than 15 queries changed: ``"rare changes"``. Their variance would be too uncertain, so
-      gains and losses are bounded one by one (Clopper–Pearson), and systems that agree on every
-      query give a narrow interval, not a point; where a mean is near 0 too, the hull of this and
-      the two intervals.
+    The influence values of both Relative Δ are subtracted query by query, and their mean gets the
+    interval of :class:`~rag_sourcebias.inference.weighted.BoundedRatio`, with one more query that
+    would change as much as half a complete turn (one source alone found before, the other alone
+    after), or as the largest change seen. Where no query changed, the change is 0, exactly.
 
     Parameters
     ----------
@@ -72,7 +63,7 @@ def delta_change_interval(
     --------
     >>> h = np.tile([1.0, 0.0, 0.5], 20)
     >>> print(delta_change_interval(h, h, h, h))
-    0 [-28.17, 28.17] (95%, rare changes, n = 60, only 0 of 60 queries changed)
+    0 [0, 0] (95%, no query changed, n = 60)
     """
     check_level(confidence_level)
     data = _Change.of(h_before, l_before, h_after, l_after)
@@ -83,35 +74,28 @@ def delta_change_interval(
             n=data.n,
             n_needed=MIN_QUERIES,
         )
-    near_zero = min(data.before.z_min, data.after.z_min) < MIN_Z
-    changed = np.count_nonzero(np.abs(data.moved) > _SAME)
-    rare = changed < MIN_CHANGED
-    found = []
-    if rare:
-        found.append(_rare_changes(data, confidence_level))
-    if near_zero:
-        found.append(_two_intervals(data, confidence_level))
-    if not found:
-        found.append(_delta(data, confidence_level))
-    lower, upper = min(low for low, _ in found), max(high for _, high in found)
-    method = "rare changes" if rare else "two intervals" if near_zero else "delta"
+    values, most = data.changes()
+    if data.unchanged:
+        lower = upper = estimate = 0.0
+        method = "no query changed"
+    else:
+        found = BoundedRatio(
+            numerator=values,
+            denominator=np.ones(data.n),
+            lowest=(-most, 1.0),
+            highest=(most, 1.0),
+        )
+        method, estimate = "weighted queries", data.estimate
+        lower, upper = found.ends(confidence_level)
     return Interval(
-        estimate=data.estimate,
-        lower=max(min(lower, data.estimate), -400.0),
-        upper=min(max(upper, data.estimate), 400.0),
+        estimate=estimate,
+        lower=max(min(lower, estimate), -400.0),
+        upper=min(max(upper, estimate), 400.0),
         confidence_level=confidence_level,
         method=method,
         n_labeled=data.n,
-        assumptions=(SAMPLED, *_ASSUMPTIONS[method]),
-        notes=(f"only {changed} of {data.n} queries changed",) if rare else (),
+        assumptions=(SAMPLED, "both means of all scores are known well"),
     )
-
-
-_ASSUMPTIONS = {
-    "delta": ("enough queries that the change in Relative Δ is nearly normal",),
-    "two intervals": (),
-    "rare changes": ("Relative Δ before and the mean of all scores after are known well",),
-}
 
 
 def delta_change_test(
@@ -205,50 +189,25 @@ class _Change:
     def estimate(self) -> float:
         return self.after.estimate - self.before.estimate
 
-    @cached_property
-    def moved(self) -> FloatArray:
-        """What each query adds, 0 where it did not change: the change is 200·mean(moved)/S₂."""
-        ratio = self.before.estimate / 200
-        return (self.after.baseline - self.before.baseline) * (1 - ratio) - (
-            self.after.other - self.before.other
-        ) * (1 + ratio)
+    @property
+    def unchanged(self) -> bool:
+        """Whether every query scores as before, for both sources."""
+        return bool(
+            np.allclose(self.before.baseline, self.after.baseline, rtol=0, atol=_SAME)
+            and np.allclose(self.before.other, self.after.other, rtol=0, atol=_SAME)
+        )
 
-
-def _delta(data: _Change, level: float) -> tuple[float, float]:
-    influence = _influence(data.after) - _influence(data.before)
-    error = float(influence.std(ddof=1)) / math.sqrt(data.n)
-    width = t_quantile(0.5 + level / 2, data.n - 1) * error
-    return data.estimate - width, data.estimate + width
+    def changes(self) -> tuple[FloatArray, float]:
+        """Return what each query adds to the change, and the most that one could add."""
+        values = self.estimate + _influence(self.after) - _influence(self.before)
+        turn = 200 / (self.before.h + self.before.l) + 200 / (self.after.h + self.after.l)
+        return values, max(turn / 2, float(np.abs(values).max()))
 
 
 def _influence(pair: ScorePair) -> FloatArray:
     """Influence of each query on Relative Δ in percent; shape (n,), mean 0."""
     ratio = pair.estimate / 200
     return 200 * (pair.baseline * (1 - ratio) - pair.other * (1 + ratio)) / (pair.h + pair.l)
-
-
-def _two_intervals(data: _Change, level: float) -> tuple[float, float]:
-    first, second = (
-        relative_delta_interval(pair.baseline, pair.other, confidence_level=level)
-        for pair in (data.before, data.after)
-    )
-    values = _influence(data.before), _influence(data.after)
-    spread = float(values[0].std() * values[1].std())
-    r = min(max(float(np.mean(values[0] * values[1])) / spread, -1.0), 1.0) if spread else 0.0
-
-    def distance(one: float, two: float) -> float:
-        return math.sqrt(max(one**2 + two**2 - 2 * r * one * two, 0.0))
-
-    below = distance(second.estimate - second.lower, first.upper - first.estimate)
-    above = distance(second.upper - second.estimate, first.estimate - first.lower)
-    return data.estimate - below, data.estimate + above
-
-
-def _rare_changes(data: _Change, level: float) -> tuple[float, float]:
-    # moved lies in [−2, 2]: a query may go from (0, 1) to (1, 0)
-    found = clustered_difference(data.moved / 2, np.arange(data.n), confidence_level=level)
-    scale = 400 / (data.after.h + data.after.l)
-    return scale * found.lower, scale * found.upper
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,28 +16,25 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.pairs import SAMPLED, ScorePair
 from rag_sourcebias.inference.quantiles import (
     as_generator,
+    beta_quantile,
     check_level,
-    normal_quantile,
     t_quantile,
 )
 from rag_sourcebias.inference.resampling import bootstrap_relative_delta
-from rag_sourcebias.inference.sparse import effective_counts, exact, rare_differences
+from rag_sourcebias.inference.weighted import BoundedRatio
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["MIN_DIFFERING", "MIN_Z", "IntervalMethod", "queries_needed", "relative_delta_interval"]
+__all__ = ["IntervalMethod", "relative_delta_interval"]
 
 IntervalMethod = Literal["auto", "delta", "bootstrap", "fieller", "exact"]
 FloatArray = npt.NDArray[np.float64]
 
 # When the normal approximations (delta, bootstrap, Fieller) may be used. Below 4 standard errors
-# the delta method covered .62–.93 where few queries carry most of a score; refusing there does
-# not help, because keeping only samples in which the rarer source happened to score often is a
-# selection that itself costs coverage (down to .5–.9). So "auto" changes the method instead of
-# refusing, and covers ≥ .93 in every setting tried (tests/statistics, 2,000 runs each).
-MIN_Z = 4.0
+# the delta method covered .62–.93 where few queries carry most of a score.
+_MIN_Z = 4.0
 # Queries that must depart from the commonest share h/(h + l): with 10 the delta method covered
 # .928 when twins nearly always tie, with 15 at least .935.
-MIN_DIFFERING = 15
+_MIN_DIFFERING = 15
 
 
 def relative_delta_interval(
@@ -57,13 +54,12 @@ def relative_delta_interval(
         Scores of the same queries, in [0, 1]. On a larger scale, such as percent, the largest
         score seen is taken for the largest possible.
     method : {"auto", "delta", "bootstrap", "fieller", "exact"}
+        ``"auto"``: :class:`~rag_sourcebias.inference.weighted.BoundedRatio` of h − l to
+        (h + l)/2, which needs no approximation to hold and moves smoothly with the data.
         ``"delta"``: delta method on the log ratio with the covariance of the pair, t(n − 1).
         ``"bootstrap"``: percentiles of resampled queries. ``"fieller"``: Fieller's set for
         (h − l)/(h + l). ``"exact"``: Clopper–Pearson on the queries that one of the two won, for
-        scores of 0 and 1 of which at most one is 1 (cutoff 1). ``"auto"``: delta where its
-        approximation holds, otherwise the exact interval, or where that does not apply
-        ``"effective counts"`` (a mean is near 0) or ``"rare differences"`` (nearly all queries
-        agree on the ratio); :attr:`Interval.method` says which.
+        scores of 0 and 1 of which at most one is 1 (cutoff 1).
     resamples : int
     rng : numpy.random.Generator or int
 
@@ -88,15 +84,18 @@ def relative_delta_interval(
     pair = ScorePair.of(baseline, other)
     pair.require_scores()
     if method == "exact":
-        return exact(pair, confidence_level)
+        return _exact(pair, confidence_level)
     if method == "auto":
-        if pair.z_min >= MIN_Z and pair.differing >= MIN_DIFFERING:
-            return _delta(pair, confidence_level)
-        if pair.exclusive:
-            return exact(pair, confidence_level)
-        if pair.z_min >= MIN_Z:
-            return rare_differences(pair, confidence_level)
-        return effective_counts(pair, confidence_level)
+        top = pair.largest
+        ratio = BoundedRatio(
+            numerator=200 * (pair.baseline - pair.other),
+            denominator=pair.baseline + pair.other,
+            lowest=(-200 * top, top),
+            highest=(200 * top, top),
+        )
+        return pair.interval(
+            *ratio.ends(confidence_level), confidence_level, "weighted queries", (SAMPLED,)
+        )
     _require_normal(pair, method)
     if method == "delta":
         return _delta(pair, confidence_level)
@@ -112,67 +111,52 @@ def relative_delta_interval(
     return pair.interval(lower, upper, confidence_level, "bootstrap", (SAMPLED,))
 
 
-def queries_needed(
-    baseline: FloatArray,
-    other: FloatArray,
-    *,
-    half_width: float,
-    confidence_level: float = 0.95,
-) -> int | None:
-    """Queries needed for an interval of Relative Δ ± ``half_width`` at the skew seen here.
-
-    Parameters
-    ----------
-    baseline, other : float64 arrays of shape (n,)
-        Scores of the same queries, in [0, 1].
-    half_width : float
-        Points of Relative Δ, above 0.
-
-    Returns
-    -------
-    int or None
-        At least as many as the delta method needs. None when the variance cannot be estimated:
-        one source never scores, or fewer than 15 queries differ from the commonest ratio. For
-        scores of 0 and 1 at cutoff 1 this is n = 384,160 · 4q(1 − q) / ((h + l)/0.4 · w²) with
-        q = h/(h + l).
-    """
-    if half_width <= 0:
-        raise DataError(f"half_width {half_width!r} must be positive (Relative Δ points)")
-    check_level(confidence_level)
-    pair = ScorePair.of(baseline, other)
-    if pair.h == 0 or pair.l == 0 or (pair.differing < MIN_DIFFERING and not pair.exclusive):
-        return None
-    slope = 100.0 * (1 - (pair.estimate / 200.0) ** 2)
-    z = normal_quantile(0.5 + confidence_level / 2)
-    by_width = math.ceil(pair.var_log * pair.n * (z * slope / half_width) ** 2)
-    # Fewer would not support the approximation behind the width.
-    by_method = math.ceil(MIN_DIFFERING * pair.n / max(pair.differing, 1))
-    return max(by_width, by_method if pair.differing >= MIN_DIFFERING else 2)
-
-
 def _require_normal(pair: ScorePair, method: str) -> None:
     """Refuse a method by name where its normal approximation does not hold."""
     instead = "; method 'auto' gives an interval that needs no approximation"
-    if pair.z_min < MIN_Z:
-        needed = math.ceil(pair.n * (MIN_Z / pair.z_min) ** 2) if pair.z_min > 0 else None
+    if pair.z_min < _MIN_Z:
+        needed = math.ceil(pair.n * (_MIN_Z / pair.z_min) ** 2) if pair.z_min > 0 else None
         raise InsufficientDataError(
             f"the mean score of one source is {pair.z_min:.1f} standard errors from 0 over "
-            f"{pair.n} queries; method {method!r} needs at least {MIN_Z:.0f}"
+            f"{pair.n} queries; method {method!r} needs at least {_MIN_Z:.0f}"
             + ("" if needed is None else f", about {needed} queries")
             + instead,
             n=pair.n,
             n_needed=needed,
         )
-    if pair.differing < MIN_DIFFERING:
-        needed = math.ceil(pair.n * MIN_DIFFERING / pair.differing) if pair.differing else None
+    if pair.differing < _MIN_DIFFERING:
+        needed = math.ceil(pair.n * _MIN_DIFFERING / pair.differing) if pair.differing else None
         raise InsufficientDataError(
             f"all but {pair.differing} of {pair.n} queries give the two sources scores in one "
-            f"ratio; method {method!r} needs at least {MIN_DIFFERING} that differ"
+            f"ratio; method {method!r} needs at least {_MIN_DIFFERING} that differ"
             + ("" if needed is None else f", about {needed} queries")
             + instead,
             n=pair.n,
             n_needed=needed,
         )
+
+
+def _exact(pair: ScorePair, level: float) -> Interval:
+    """Clopper–Pearson interval on the queries that one of the two sources won.
+
+    Given the number of queries won at all, wins of the baseline are binomial with probability
+    h/(h + l), and Relative Δ is 200 (2q − 1): no approximation is involved.
+
+    Raises
+    ------
+    DataError
+        If a score is not 0 or 1, or both sources score on one query.
+    """
+    if not pair.exclusive:
+        raise DataError(
+            "the exact interval needs scores of 0 and 1 of which at most one per query is 1 "
+            "(binary judgments at cutoff 1, no ties)"
+        )
+    wins, losses = int(pair.baseline.sum()), int(pair.other.sum())
+    tail = (1 - level) / 2
+    lower = beta_quantile(tail, wins, losses + 1) if wins else 0.0
+    upper = beta_quantile(1 - tail, wins + 1, losses) if losses else 1.0
+    return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, "exact", (SAMPLED,))
 
 
 def _delta(pair: ScorePair, level: float) -> Interval:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_sourcebias._lazy import lazy_names
+from rag_sourcebias.measures.chance import ChanceScores, chance_scores
 from rag_sourcebias.measures.exposure import (
     Exposure,
     attention_weights,
@@ -110,6 +111,7 @@ __all__ = [
     "MEASURES",
     "TEXT_STATISTICS",
     "AdjustedScores",
+    "ChanceScores",
     "Exposure",
     "LengthAdjusted",
     "MatchingEffect",
@@ -122,6 +124,7 @@ __all__ = [
     "answer_spread",
     "attention_weights",
     "awrf",
+    "chance_scores",
     "correctness_auc",
     "cosine_similarities",
     "count_pairs",

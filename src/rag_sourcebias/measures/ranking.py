@@ -20,7 +20,16 @@ from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import SourceScores
 
-__all__ = ["MEASURES", "Gain", "group_scores", "score_run"]
+__all__ = [
+    "MEASURES",
+    "Cells",
+    "Gain",
+    "discounts",
+    "group_scores",
+    "harmonic_sums",
+    "ranks_within",
+    "score_run",
+]
 
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
 """Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
@@ -102,7 +111,7 @@ def group_scores(
     if not cutoffs or min(cutoffs) < 1:
         raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
     hits = join(run, qrels, ties=ties)
-    cells = _Cells.build(hits, qrels, groups, n_groups=len(names))
+    cells = Cells.build(hits, qrels, groups, n_groups=len(names))
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
     shape = (len(rows), len(qrels.query_ids), len(names))
     return SourceScores(
@@ -115,14 +124,15 @@ def group_scores(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cells:
+class Cells:
     """Hits sorted by cell, a cell being one (query, group); arrays have one entry per hit.
 
-    ``tied`` counts the hits of the same cell in the same tie block, ``before`` those in earlier
+    ``hit`` is an entry's index among the joined hits, ``tied`` counts the hits of the same cell in the same tie block, ``before`` those in earlier
     blocks.
     """
 
     n_cells: int
+    hit: IntArray
     cell: IntArray
     grade: IntArray
     start: IntArray
@@ -135,7 +145,7 @@ class _Cells:
     ideal_place: IntArray
 
     @classmethod
-    def build(cls, hits: Hits, qrels: Qrels, groups: IntArray, *, n_groups: int) -> _Cells:
+    def build(cls, hits: Hits, qrels: Qrels, groups: IntArray, *, n_groups: int) -> Cells:
         n_cells = len(qrels.query_ids) * n_groups
         group = groups[hits.doc]
         kept = np.flatnonzero(group >= 0)
@@ -163,6 +173,7 @@ class _Cells:
         ideal_cell = ideal_cell[best]
         return cls(
             n_cells=n_cells,
+            hit=kept,
             cell=cell,
             grade=hits.grade[kept],
             start=start,
@@ -177,40 +188,42 @@ class _Cells:
 
     def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return one value per cell."""
-        if measure == "NDCG":
-            return self._ndcg(k, gain)
-        if measure == "MAP":
-            return self._per_relevant(self._sum(self._precision_terms(k)))
+        return self.totals(self.terms(measure, k, gain=gain))
+
+    def totals(self, terms: FloatArray) -> FloatArray:
+        """Add up what hits contribute to their cells."""
+        return np.bincount(self.cell, weights=terms, minlength=self.n_cells).astype(
+            np.float64, copy=False
+        )
+
+    def terms(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return what each hit contributes to the value of its cell."""
         if measure == "MRR":
             return self._reciprocal_rank(k)
-        found = self._sum(self._within(k) / (self.stop - self.start))
-        return found / k if measure == "P" else self._per_relevant(found)
+        size = self.stop - self.start
+        if measure == "NDCG":
+            raw = _gain(self.grade, gain) * discounts(self.start, self.stop, k)
+        elif measure == "MAP":
+            raw = self._precision_terms(k)
+        else:
+            raw = ranks_within(self.start, self.stop, k) / size
+        return raw / self.scale(measure, k, gain=gain)[self.cell]
 
-    def _sum(self, weights: FloatArray) -> FloatArray:
-        return _totals(self.cell, weights, self.n_cells)
-
-    def _per_relevant(self, total: FloatArray) -> FloatArray:
-        return np.divide(
-            total, self.n_relevant, out=np.zeros(self.n_cells), where=self.n_relevant > 0
-        )
-
-    def _within(self, k: int) -> IntArray:
-        """Ranks of the tie block that lie within the cutoff."""
-        return np.minimum(self.stop, k) - np.minimum(self.start, k)
-
-    def _ndcg(self, k: int, gain: Gain) -> FloatArray:
-        discount = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
-        weight = (discount[np.minimum(self.stop, k)] - discount[np.minimum(self.start, k)]) / (
-            self.stop - self.start
-        )
-        dcg = self._sum(_gain(self.grade, gain) * weight)
+    def scale(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return what a measure's sum over hits is divided by, per cell; 1 where nothing scores."""
+        if measure == "MRR":
+            return np.ones(self.n_cells)
+        if measure == "P":
+            return np.full(self.n_cells, float(k))
+        if measure != "NDCG":
+            return np.maximum(self.n_relevant, 1).astype(np.float64)
         top = self.ideal_place < k
         ideal = np.bincount(
             self.ideal_cell[top],
             weights=_gain(self.ideal_grade[top], gain) / np.log2(self.ideal_place[top] + 2),
             minlength=self.n_cells,
         )
-        return np.divide(dcg, ideal, out=np.zeros(self.n_cells), where=ideal > 0)
+        return np.where(ideal > 0, ideal, 1.0)
 
     def _precision_terms(self, k: int) -> FloatArray:
         """Expected precision at each hit's rank, 0 beyond the cutoff.
@@ -220,13 +233,15 @@ class _Cells:
         """
         size = self.stop - self.start
         slope = (self.tied - 1) / np.maximum(size - 1, 1)
-        harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
-        spread = harmonic[np.minimum(self.stop, k)] - harmonic[np.minimum(self.start, k)]
         at_start = self.before + 1 - (self.start + 1) * slope
-        terms: FloatArray = (at_start * spread + slope * self._within(k)) / size
+        terms: FloatArray = (
+            at_start * harmonic_sums(self.start, self.stop, k)
+            + slope * ranks_within(self.start, self.stop, k)
+        ) / size
         return terms
 
     def _reciprocal_rank(self, k: int) -> FloatArray:
+        """Expected reciprocal rank of the first hit of each cell, as a term of that hit."""
         first = np.flatnonzero(self.before == 0)
         _, one = np.unique(self.cell[first], return_index=True)
         first = first[one]
@@ -240,7 +255,28 @@ class _Cells:
             chance = np.where(
                 size > step, chance * (size - step - tied + 1) / np.maximum(size - step, 1), 0.0
             )
-        return _totals(self.cell[first], value, self.n_cells)
+        terms = np.zeros(len(self.cell))
+        terms[first] = value
+        return terms
+
+
+def ranks_within(start: IntArray, stop: IntArray, k: int) -> IntArray:
+    """Count the ranks of tie blocks that lie within the cutoff."""
+    return np.minimum(stop, k) - np.minimum(start, k)
+
+
+def discounts(start: IntArray, stop: IntArray, k: int) -> FloatArray:
+    """Return the expected discount 1/log2(rank + 1) within the cutoff of a hit in each block."""
+    total = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
+    spread: FloatArray = (total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start)
+    return spread
+
+
+def harmonic_sums(start: IntArray, stop: IntArray, k: int) -> FloatArray:
+    """Sum 1/rank over the ranks of tie blocks within the cutoff."""
+    total = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
+    spread: FloatArray = total[np.minimum(stop, k)] - total[np.minimum(start, k)]
+    return spread
 
 
 def _first(cell: IntArray) -> IntArray:
@@ -249,10 +285,6 @@ def _first(cell: IntArray) -> IntArray:
     place[1:][cell[1:] == cell[:-1]] = 0
     first: IntArray = np.maximum.accumulate(place)
     return first
-
-
-def _totals(cell: IntArray, weights: FloatArray, n_cells: int) -> FloatArray:
-    return np.bincount(cell, weights=weights, minlength=n_cells).astype(np.float64, copy=False)
 
 
 def _gain(grade: IntArray, gain: Gain) -> FloatArray:

@@ -13,6 +13,8 @@ from typing import Any, Literal
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.skew import (
+    CentredDelta,
+    ChanceSkew,
     ExposureShare,
     SkewCell,
     SoleCorpusCheck,
@@ -25,6 +27,8 @@ from rag_sourcebias.types.text_stats import TextStatistic
 __all__ = [
     "SCHEMA_VERSION",
     "AuditConfig",
+    "CentredDelta",
+    "ChanceSkew",
     "DataSummary",
     "ExposureShare",
     "SkewCell",
@@ -57,8 +61,13 @@ class AuditConfig:
     correction : {"holm", "bh", "none"}
     resamples : int
         Permutations of the test (and bootstrap resamples when that method is chosen).
-    target_half_width : float
-        Relative Δ points; ``n_needed`` refers to it.
+    margin : float
+        Points of centred Relative Δ within which two sources count as treated alike.
+    primary : str or None
+        Measure that carries the verdict, such as ``"NDCG@5"``; all others are exploratory. None
+        takes NDCG (or else the first measure) at the largest cutoff.
+    merge_llms : bool
+        Compare the baseline with all sources named ``"llm:<model>"`` together.
     browsing : tuple of str
         Attention models for exposure.
     seed : int
@@ -73,7 +82,9 @@ class AuditConfig:
     interval_method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = "auto"
     correction: Literal["holm", "bh", "none"] = "holm"
     resamples: int = 10_000
-    target_half_width: float = 30.0
+    margin: float = 5.0
+    primary: str | None = None
+    merge_llms: bool = False
     browsing: tuple[str, ...] = ("top-1", "top-5", "dcg")
     seed: int = 0
 
@@ -84,8 +95,20 @@ class AuditConfig:
             raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
         if self.resamples < 100:
             raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
-        if self.target_half_width <= 0:
-            raise DataError(f"target_half_width {self.target_half_width} must be positive")
+        if not self.margin >= 0:
+            raise DataError(
+                f"margin {self.margin} must be at least 0 (points of Relative Δ within which "
+                "sources count as treated alike)"
+            )
+        names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
+        if self.primary is not None and self.primary not in names:
+            raise DataError(f"primary measure {self.primary!r} is none of those measured: {names}")
+
+    @property
+    def primary_measure(self) -> str:
+        """Measure that carries the verdict."""
+        leading = "NDCG" if "NDCG" in self.measures else self.measures[0]
+        return self.primary or f"{leading}@{max(self.cutoffs)}"
 
 
 @dataclass(frozen=True, kw_only=True)

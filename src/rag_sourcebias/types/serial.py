@@ -11,6 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +31,8 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
         if value.dtype.kind == "f":
             return _floats(value)
         return value.tolist()
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, np.generic):
         return to_plain(value.item())
     if isinstance(value, Mapping):
@@ -100,6 +103,12 @@ def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
         return tuple(_read(args[0], item, f"{path}[{i}]") for i, item in enumerate(items))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {k: _read(args[1], v, f"{path}.{k}") for k, v in _expect(dict, value, path).items()}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        if value not in [member.value for member in hint]:
+            raise DataError(
+                f"field {path!r}: {value!r} is none of {[member.value for member in hint]}"
+            )
+        return hint(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return _expect(hint, value, path) if hint in (str, int, bool, float) else value

@@ -11,8 +11,11 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.verdicts import SkewVerdict
 
 __all__ = [
+    "CentredDelta",
+    "ChanceSkew",
     "ExposureShare",
     "SkewCell",
     "SoleCorpusCheck",
@@ -59,6 +62,60 @@ class SourceScores:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CentredDelta:
+    """Relative Δ beyond what permuted source labels would give (METHODS §10.1).
+
+    100 · Σ ((m₁ − e₁) − (m₂ − e₂)) / (½ Σ (e₁ + e₂)) over queries with relevant documents of both
+    sources; e is a measure's mean over all exchanges of source labels among the relevant documents
+    of one grade. With one copy of each document it is the published Relative Δ of NDCG.
+
+    Parameters
+    ----------
+    value : float or None
+        In percent, positive when the baseline ranks higher; not limited to ±200. None when no
+        relevant document of either source was retrieved.
+    expected_baseline, expected_other : float
+        Mean e over the queries with both, in [0, 1].
+    interval : Interval or None
+        Its ``assumptions`` name the factors treated as random.
+    refusal : str or None
+        Why there is no interval, and the remedy.
+    n_queries : int
+        Queries with relevant documents of both sources.
+    information : float
+        Share of its independent information that each query (or cluster) keeps where documents
+        are judged for several queries, in (0, 1].
+    """
+
+    value: float | None
+    expected_baseline: float
+    expected_other: float
+    interval: Interval | None
+    refusal: str | None
+    n_queries: int
+    information: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChanceSkew:
+    """Skew beyond chance per query: what centred Relative Δ is derived from.
+
+    Parameters
+    ----------
+    other : str
+        Source compared with the baseline.
+    skew, base : float64 arrays of shape (M, nq)
+        (m₁ − e₁) − (m₂ − e₂) and (e₁ + e₂)/2; 0 for queries that lack one of the sources.
+    both : bool array of shape (nq,)
+    """
+
+    other: str
+    skew: npt.NDArray[np.float64] = field(repr=False)
+    base: npt.NDArray[np.float64] = field(repr=False)
+    both: npt.NDArray[np.bool_] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SkewCell:
     """Relative Δ of one measure between two sources ([K] §3.1).
 
@@ -71,16 +128,22 @@ class SkewCell:
     mean_baseline, mean_other : float
         Mean over queries, in [0, 1].
     relative_delta : float or None
-        Percent, in [-200, 200]; None when both means are 0.
+        The published figure, in percent, in [-200, 200]; None when both means are 0. Where
+        sources have unequal numbers of relevant documents it measures that too.
     interval : Interval or None
         For ``relative_delta``; None when it was refused, see ``refusal``.
     refusal : str or None
         Why there is no interval, and how much data would be enough.
-    p_value, p_adjusted : float or None
-        Paired sign-flip permutation test of equal means; adjusted over the report's family.
+    p_value : float or None
+        Of no skew beyond chance, by inverting ``centred.interval``.
+    p_adjusted : float or None
+        Adjusted over the primary measures of the report; None for other measures, which are
+        exploratory.
     n_queries : int
     n_needed : int or None
-        Queries needed for an interval of ± ``AuditConfig.target_half_width``.
+        Queries with which a verdict is reached four times in five; None where there is one.
+    centred : CentredDelta or None
+        Chance-centred Relative Δ, on which verdicts rest; None in reports of version 0.1.
     """
 
     measure: str
@@ -95,6 +158,7 @@ class SkewCell:
     p_adjusted: float | None
     n_queries: int
     n_needed: int | None
+    centred: CentredDelta | None = None
 
     @property
     def significant(self) -> bool:
@@ -227,6 +291,10 @@ class SystemSkew:
         Judged queries that returned nothing (they score 0 and count).
     notes : tuple of str
         Facts about this run that a reader must know.
+    verdicts : tuple of SkewVerdict
+        One per other source.
+    chance : tuple of ChanceSkew
+        One per other source.
     """
 
     name: str
@@ -242,6 +310,8 @@ class SystemSkew:
     n_duplicates: int = 0
     n_empty: int = 0
     notes: tuple[str, ...] = ()
+    verdicts: tuple[SkewVerdict, ...] = ()
+    chance: tuple[ChanceSkew, ...] = ()
 
     def cell(self, measure: str, other: str) -> SkewCell:
         """Return the cell of one measure against one other source."""

@@ -1,0 +1,116 @@
+"""Variances of sums whose terms depend on one another along several factors.
+
+Terms that share a query, a document or a cluster may be correlated. The variance counts every pair
+of terms that shares any factor once (Cameron, Gelbach & Miller 2011, Journal of Business &
+Economic Statistics 29:238): one-way variances added, those of joint factors subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.inference.quantiles import t_quantile
+
+__all__ = ["MIN_CLUSTERS", "independent_share", "multiway_variance", "require_clusters"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MIN_CLUSTERS = 6
+"""Fewest clusters of a factor that is treated as random."""
+
+
+def multiway_variance(terms: FloatArray, factors: Sequence[IntArray]) -> float:
+    """Return the variance of ``terms.sum()``, never below that of any factor alone.
+
+    Parameters
+    ----------
+    terms : float64 array of shape (n,)
+        Influence values, summing to about 0.
+    factors : sequence of int64 arrays of shape (n,)
+        Cluster of each term per factor, numbered from 0; -1 for a term that shares it with none.
+        Each one-way part is multiplied by G/(G − 1).
+    """
+    codes = [_own(factor) for factor in factors]
+    parts = [_clustered(terms, code) for code in codes]
+    total = sum(parts)
+    for size in range(2, len(codes) + 1):
+        for chosen in combinations(codes, size):
+            total += (-1) ** (size + 1) * _clustered(terms, _joint(chosen))
+    return max(total, *parts)
+
+
+def independent_share(
+    terms: FloatArray, units: IntArray, others: Sequence[IntArray], *, confidence_level: float
+) -> float:
+    """Return how much of its independent information each unit keeps, in (0, 1].
+
+    The variance over the units alone as a share of that over all factors, times the squared ratio
+    of t quantiles where another factor has fewer clusters than there are units.
+    """
+    alone = _clustered(terms, _own(units))
+    shared = [factor for factor in others if _crosses(factor, units)]
+    if not shared or alone <= 0:
+        return 1.0
+    share = min(alone / multiway_variance(terms, [units, *shared]), 1.0)
+    fewest = min(_count(factor) for factor in (units, *shared))
+    p = 0.5 + confidence_level / 2
+    if fewest < _count(units):
+        share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
+    return min(share, 1.0)
+
+
+def require_clusters(n: int, what: str, remedy: str) -> None:
+    """Refuse a factor with fewer than 6 clusters.
+
+    Raises
+    ------
+    InsufficientDataError
+        ``n_needed`` is 6.
+    """
+    if n < MIN_CLUSTERS:
+        raise InsufficientDataError(
+            f"{n} {what} are too few to tell how much they vary; at least {MIN_CLUSTERS} are "
+            f"needed: {remedy}",
+            n=n,
+            n_needed=MIN_CLUSTERS,
+        )
+
+
+def _count(factor: IntArray) -> int:
+    return len(np.unique(factor[factor >= 0]))
+
+
+def _own(factor: IntArray) -> IntArray:
+    """Give each term without a cluster one of its own."""
+    code = factor.copy()
+    alone = np.flatnonzero(code < 0)
+    code[alone] = int(code.max(initial=-1)) + 1 + np.arange(len(alone))
+    return code
+
+
+def _joint(codes: Sequence[IntArray]) -> IntArray:
+    key = codes[0]
+    for code in codes[1:]:
+        key = key * (int(code.max(initial=0)) + 1) + code
+        key = np.unique(key, return_inverse=True)[1]
+    return key
+
+
+def _crosses(factor: IntArray, units: IntArray) -> bool:
+    """Whether a cluster of the factor reaches into more than one unit."""
+    inside = factor >= 0
+    pairs = np.unique(np.stack((factor[inside], units[inside])), axis=1)
+    return bool(np.any(np.diff(pairs[0]) == 0))
+
+
+def _clustered(terms: FloatArray, code: IntArray) -> float:
+    _, code = np.unique(code, return_inverse=True)
+    sums = np.bincount(code, weights=terms)
+    g = len(sums)
+    return float(sums @ sums) * g / (g - 1) if g > 1 else 0.0
