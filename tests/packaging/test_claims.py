@@ -1,0 +1,183 @@
+"""Every figure in README and docs is the one in its result file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = str(ROOT / "benchmarks")
+sys.path.insert(0, FOLDER)
+try:
+    claims = importlib.import_module("claims")
+finally:
+    sys.path.remove(FOLDER)
+PAGES = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in claims.pages()}
+
+
+def problems(text: str, *rows: str) -> list[str]:
+    table = "\n".join(["<!-- figures", *rows, "-->"]) if rows else ""
+    return [found.what for found in claims.check("page.md", f"{text}\n\n{table}\n")]
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with one result file."""
+    rows = [{"name": "a", "k": 1, "value": 2.0}, {"name": "b", "k": 1, "value": -0.5}]
+    found = {"rows": rows, "ends": [0.25, -1, 1.5], "text": "34 bytes each", "share": {"a": 0.5}}
+    (tmp_path / "made.json").write_text(json.dumps(found), encoding="utf-8")
+    monkeypatch.setattr(claims, "RESULTS", tmp_path)
+    claims.result.cache_clear()
+    yield
+    claims.result.cache_clear()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_say_what_their_results_say(page: str) -> None:
+    found = claims.check(page, PAGES[page])
+    assert found == [], "run python benchmarks/claims.py:\n" + "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if claims.MARK.search(text)])
+def test_one_changed_digit_is_seen(page: str) -> None:
+    text = PAGES[page]
+    for mark in claims.MARK.finditer(text):
+        digit = re.search(r"\d", mark["shown"])
+        if digit is None:
+            continue
+        at = mark.start("shown") + digit.start()
+        changed = f"{text[:at]}{(int(digit[0]) + 1) % 10}{text[at + 1 :]}"
+        (found,) = claims.check(page, changed)
+        assert found.line == text.count("\n", 0, mark.start()) + 1
+        assert found.what.startswith(f"{mark['name']}: ")
+        assert found.what.endswith(f"{mark['shown'].strip()!r} in the result")
+
+
+@pytest.mark.parametrize(
+    "loose",
+    ["0.851", ".85", "−0.5", "12 %", "12%", "[3, 9]", "[−1.5, 2]", "12×", "3 × as fast", "4 ms",
+     "11 µs", "3 times", "659 MB", "`0.851`", "| 0.5 |", "**7.1**", "(0.3)", "at 62 %", "93 % of"],
+)  # fmt: skip
+@pytest.mark.parametrize("page", ["README.md", "docs/debias.md"])
+def test_a_loose_figure_is_seen(page: str, loose: str) -> None:
+    lines = PAGES[page].split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("## "))
+    lines[at + 1 : at + 1] = ["", f"It gives {loose} here.", ""]
+    (found,) = claims.check(page, "\n".join(lines))
+    assert found.line == at + 3
+    assert found.what.endswith("is not generated from a result")
+
+
+@pytest.mark.parametrize(
+    "fence",
+    [
+        "```\nfound 0.763\n```",
+        "```console\n$ run --k 0.5\n0.763\n```",
+        "```python\nf(0.5)  # 0.763\n```",
+    ],
+)
+def test_output_in_a_fence_is_a_figure(fence: str) -> None:
+    assert problems(f"Look:\n\n{fence}\n") == ["'0.763' is not generated from a result"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["at k = 5 with 300 queries in 2024", "a test at 5 %", "95 % intervals", "Python 3.11, 1.2.3",
+     "Apache-2.0 and CC BY 4.0", "`k1=0.9`", "[a](https://x.org/0.5)", "NDCG@5 × 100", "±30 points",
+     "```csv\nq1,0.9\n```", "```console\n$ run --k 0.5 \\\n    --b 0.4\n```",
+     "```python\nf(0.5)  # the score\n```"],
+)  # fmt: skip
+def test_what_is_no_measurement_is_none(text: str) -> None:
+    assert problems(text) == []
+
+
+@pytest.mark.usefixtures("results")
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ("made > rows > name=a > value | {:.1f}", "2.0"),
+        ("made > rows > 1 > value | {:+.2f}", "−0.50"),
+        ("made > rows > name~b & k=1 > value ÷ made > rows > name=a > value | {:.0%}", "−25 %"),
+        ("made > rows > * > value > mean | {:.2f}", "0.75"),
+        ("made > rows > * k=1 > value > min | {}", "−0.5"),
+        ("made > ends | {:.2f} [{:.1f}, {:.1f}]", "0.25 [−1.0, 1.5]"),
+        ("made > text > re (\\d+) bytes > ×2 | {:.0f}", "68"),
+        ("made > share > * > max | {:.1f}", "0.5"),
+        ("made > share | {a:.1f}", "0.5"),
+        ("made > text | {}", "34 bytes each"),
+    ],
+)
+def test_paths_lead_to_values(row: str, shown: str) -> None:
+    assert problems(f"It is <!--=x-->{shown}<!--/-->.", f"x | {row}") == []
+    wrong = problems("It is <!--=x-->9.99<!--/-->.", f"x | {row}")
+    assert wrong == [f"x: '9.99' in the text, {shown!r} in the result"]
+
+
+@pytest.mark.usefixtures("results")
+@pytest.mark.parametrize(
+    ("text", "row", "what"),
+    [
+        ("<!--=x-->1<!--/-->", "x | made > rows > k=1 > value | {}", "2 rows fit"),
+        ("<!--=x-->1<!--/-->", "x | made > rows > name=c > value | {}", "0 rows fit"),
+        ("<!--=x-->1<!--/-->", "x | made > nothing | {}", "no 'nothing' in"),
+        ("<!--=x-->1<!--/-->", "x | absent > nothing | {}", "absent.json"),
+        ("<!--=x-->1<!--/-->", "x | made > text | {} | {}", "not name | path | format"),
+        ("<!--=y-->1<!--/-->", "x | made > share > a | {}", "no figure is named y"),
+        ("no figure", "x | made > share > a | {}", "nothing shows x"),
+        ("<!--=x-->0.5 and on", "x | made > share > a | {}", "a mark without its end"),
+    ],
+)
+def test_what_leads_nowhere_is_said(text: str, row: str, what: str) -> None:
+    assert any(what in found for found in problems(f"It is {text}", row))
+
+
+@pytest.mark.usefixtures("results")
+def test_a_line_does_not_begin_with_a_figure() -> None:
+    """It would begin a block of HTML, in which nothing is read as Markdown."""
+    row = "x | made > share > a | {}"
+    assert problems("<!--=x-->0.5<!--/--> is *it*", row) == [
+        "a line that begins with a mark is not read as Markdown"
+    ]
+
+
+@pytest.mark.usefixtures("results")
+def test_output_is_written_into_a_fence() -> None:
+    text = (
+        "So:\n\n<!--=x-->\n```\nold 0.1\n```\n<!--/-->\n\n<!-- figures\nx | made > text | {}\n-->\n"
+    )
+    after = claims.Page("page.md", text).written()
+    assert "\n```\n34 bytes each\n```\n" in after
+    assert claims.check("page.md", after) == []
+
+
+def test_pages_written_whole_are_named() -> None:
+    """They are held to their results by tests of their own."""
+    there = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert there >= {name for name in claims.WRITTEN if name != "validity.md"}
+    scripts = [c.partition(" ")[0] for n, c in claims.WRITTEN.items() if c and n in there]
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+
+
+def test_the_coverage_page_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ROOT / "benchmarks" / "coverage"
+    monkeypatch.syspath_prepend(str(folder))
+    names = {path.stem for path in folder.glob("*.py")}
+    for name in names & set(sys.modules):
+        monkeypatch.delitem(sys.modules, name)
+    try:
+        study = importlib.import_module("run")
+    finally:  # other folders have a run and a page too
+        for name in names & set(sys.modules):
+            sys.modules.pop(name)
+    where, at = ROOT / "benchmarks" / "results", ROOT / "docs" / "coverage.md"
+    found, real, figures = study.read(where)
+    written = at.read_text(encoding="utf-8")
+    page = study.page.page(found, real, figures, folder=where, at=at)
+    assert page == written, "run python benchmarks/claims.py"
+    found["bars"][0]["value"] = 0.1234
+    assert study.page.page(found, real, figures, folder=where, at=at) != written
