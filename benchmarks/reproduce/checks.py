@@ -1,50 +1,63 @@
-"""What a series is held to. Every check returns a verdict and the numbers behind it."""
+"""What a series is held to. Every check returns a verdict and the numbers behind it.
+
+Where an entry grades a check by its interval, a verdict needs the interval: it is CANNOT TELL where
+the value lies on the right side and its interval does not, or where there is none.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from entries import Check, Series
+import numpy as np
+from entries import Check, Grade, Series
 
-__all__ = ["COMPARISONS", "SHAPES", "Verdict", "verdict"]
+__all__ = ["BY_INTERVAL", "COMPARISONS", "PASSED", "SHAPES", "Verdict", "chance", "verdict"]
 
-Verdict = tuple[str, str]  # "OK", "OKish" or "FAIL", and why
+Verdict = tuple[str, str]  # "OK", "OKish", "CANNOT TELL" or "FAIL", and why
+PASSED = ("OK", "OKish")
 ROUNDING = 1e-9
+DRAWS = 2_000
 
 
 def rises(series: Series, *, tolerance: float, okish: float) -> Verdict:
-    """No value lies more than ``tolerance`` below the one before it; OKish up to ``okish``."""
+    """The last value lies above the first and none more than ``tolerance`` below the one before
+
+    it; OKish up to ``okish``.
+    """
     steps = [b - a for a, b in zip(series.y, series.y[1:], strict=False)]
-    if not steps:
-        return "FAIL", "one value does not rise"
+    if not steps or series.y[-1] <= series.y[0]:
+        return "FAIL", f"does not rise: {_path(series)}"
     worst = min(steps)
     told = f"{_path(series)}; smallest step {worst:+.1f}"
     return _graded(-worst, tolerance, okish), told
 
 
-def changes_sign(series: Series, *, tolerance: float = 0.0) -> Verdict:
+def changes_sign(series: Series, *, tolerance: float = 0.0, interval: bool = False) -> Verdict:
     """Negative at the first x, positive at the last; OKish where one is within ``tolerance``."""
     first, last = series.y[0], series.y[-1]
-    told = f"{first:+.1f} at {series.x[0]:g}, {last:+.1f} at {series.x[-1]:g}"
+    told = f"{_at(series, 0)} at {series.x[0]:g}, {_at(series, -1)} at {series.x[-1]:g}"
+    if interval:
+        return _sides(series, {0: -1, len(series.y) - 1: 1}, told)
+    if first >= last:
+        return "FAIL", told
     return _graded(max(first, -last), 0.0, tolerance), told
 
 
 def crosses_zero(series: Series, *, last_x: float | None = None) -> Verdict:
-    """0 lies between the values of two neighbouring x, up to ``last_x``;
-
-    OKish where only an interval holds it.
-    """
-    for (x, y), (x2, y2) in zip(_points(series), _points(series)[1:], strict=False):
-        if y <= 0 <= y2 and (last_x is None or x2 <= last_x):
-            at = x if y2 == y else x - y * (x2 - x) / (y2 - y)
-            return "OK", f"between {x:g} and {x2:g}, linearly at {at:.3g}"
-    if series.lower and series.upper:
-        ends = zip(series.x, series.lower, series.upper, strict=True)
-        held = [x for x, low, high in ends if low <= 0 <= high]
-        if held:
-            return "OKish", f"the means do not cross 0, the interval holds it at {held}"
-    return "FAIL", f"no crossing: {_path(series)}"
+    """Negative up to some x, positive from there on, which is at most ``last_x``."""
+    points = [(x, y) for x, y in _points(series) if y]
+    turns = [(a, b) for a, b in itertools.pairwise(points) if a[1] * b[1] < 0]
+    if len(turns) == 1 and turns[0][0][1] < 0 and (last_x is None or turns[0][1][0] <= last_x):
+        (x, y), (x2, y2) = turns[0]
+        return "OK", f"between {x:g} and {x2:g}, linearly at {x - y * (x2 - x) / (y2 - y):.3g}"
+    told = f"{len(turns)} changes of sign: {_path(series)}"
+    held = [x for i, x in enumerate(series.x) if _holds_zero(series, i)]
+    if not turns and held:
+        return "CANNOT TELL", f"the interval holds 0 at {held}; {told}"
+    return "FAIL", told
 
 
 def keeps(series: Series, *, tolerance: float, okish: float) -> Verdict:
@@ -56,42 +69,53 @@ def keeps(series: Series, *, tolerance: float, okish: float) -> Verdict:
 
 
 def signs(
-    series: Series, *, positive: Sequence = (), negative: Sequence = (), okish: float = 0.0
+    series: Series, *, positive: Sequence = (), negative: Sequence = (), interval: bool = False
 ) -> Verdict:
-    """Values at these x have these signs; OKish where each wrong one is within ``okish`` or its
-
-    interval holds 0. Values at other x are not asked.
-    """
+    """Values at these x have these signs. Values at other x are not asked."""
     wanted = dict.fromkeys(positive, 1) | dict.fromkeys(negative, -1)
-    found = [(i, x, y) for i, (x, y) in enumerate(_points(series)) if x in wanted]
-    if not found:
+    sides = {i: wanted[x] for i, x in enumerate(series.x) if x in wanted}
+    if not sides:
         return "FAIL", f"none of {list(wanted)} among {list(series.x)}"
-    told = ", ".join(f"{x} {y:+.3g}" for _, x, y in found)
-    wrong = [(i, y) for i, x, y in found if y * wanted[x] <= 0]
-    if not wrong:
-        return "OK", told
-    excused = all(abs(y) <= okish or _holds_zero(series, i) for i, y in wrong)
-    return "OKish" if excused else "FAIL", told
+    told = ", ".join(f"{series.x[i]} {_at(series, i)}" for i in sides)
+    if interval:
+        return _sides(series, sides, told)
+    return ("OK" if all(series.y[i] * side > 0 for i, side in sides.items()) else "FAIL"), told
 
 
-def level(series: Series, *, okish: float = 0.0) -> Verdict:
-    """Every interval holds 0; OKish where the value is within ``okish`` all the same."""
-    apart = [(x, y) for i, (x, y) in enumerate(_points(series)) if not _holds_zero(series, i)]
-    told = ", ".join(f"{x} {y:+.3g}" for x, y in _points(series))
-    if not apart:
-        return "OK", f"every interval holds 0: {told}"
-    within = all(abs(y) <= okish for _, y in apart)
-    return "OKish" if within else "FAIL", f"apart from 0 at {[x for x, _ in apart]}: {told}"
+def level(series: Series, *, margin: float, interval: bool = False) -> Verdict:
+    """Every value lies within ``margin`` of 0."""
+    return within(series, low=-margin, high=margin, zero=True, interval=interval)
 
 
 def within(
-    series: Series, *, low: float = -math.inf, high: float = math.inf, okish: float = 0.0
+    series: Series,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    okish: float = 0.0,
+    zero: bool = False,
+    interval: bool = False,
 ) -> Verdict:
-    """Every value lies between the bounds; OKish where it misses them by up to ``okish``."""
-    misses = [(max(low - y, y - high), x, y) for x, y in _points(series)]
-    miss, x, y = max(misses, key=lambda found: found[0])
-    told = f"{len(misses)} values, the one nearest to a bound or beyond it is {y:.4g} at {x}"
-    return _graded(miss, 0.0, okish), told
+    """Every value lies between the bounds; OKish where it misses them by up to ``okish``.
+
+    With ``zero``, an interval that reaches beyond the bounds and excludes 0 fails.
+    """
+    misses = [(max(low - y, y - high), i) for i, y in enumerate(series.y)]
+    miss, worst = max(misses)
+    told = (
+        f"{len(misses)} values, the one nearest to a bound or beyond it is "
+        f"{_at(series, worst, '.4g')} at {series.x[worst]}"
+    )
+    if not interval:
+        return _graded(miss, 0.0, okish), told
+    if series.lower is None or series.upper is None:
+        return "CANNOT TELL", f"no intervals: {told}"
+    ends = list(zip(series.lower, series.upper, strict=True))
+    if all(low <= a and b <= high for a, b in ends):
+        return "OK", f"every interval lies inside: {told}"
+    if any(b < low or a > high or (zero and not a <= 0 <= b) for a, b in ends):
+        return "FAIL", told
+    return "CANNOT TELL", f"an interval reaches beyond: {told}"
 
 
 def largest(series: Series, *, of: Sequence, among: Sequence = (), okish: int = 0) -> Verdict:
@@ -107,7 +131,8 @@ def smallest(series: Series, *, of: Sequence, among: Sequence = (), okish: int =
 def lowest_is(series: Series, *, one_of: Sequence, okish_rank: int = 1) -> Verdict:
     """The smallest value is at one of these x; OKish where one is among the ``okish_rank`` ones."""
     order = [x for x, _ in sorted(_points(series), key=lambda point: point[1])]
-    best = min((order.index(x) for x in one_of if x in order), default=len(order))
+    lowest = min((y for x, y in _points(series) if x in one_of), default=math.inf)
+    best = sum(y <= lowest for x, y in _points(series) if x not in one_of)
     told = f"lowest first: {', '.join(map(str, order[: max(3, okish_rank)]))}"
     return ("OK" if best == 0 else "OKish" if best < okish_rank else "FAIL"), told
 
@@ -119,7 +144,9 @@ def close(series: Series, theirs: Series, *, tolerance: float, okish: float) -> 
     if not gaps:
         return "FAIL", "no x in common with the published figures"
     x, worst = max(gaps.items(), key=lambda item: abs(item[1]))
-    return _graded(abs(worst), tolerance, okish), f"largest difference {worst:+.3g} at {x}"
+    return _graded(
+        abs(worst), tolerance, okish
+    ), f"largest difference {worst:+.3g} at {x}, of {len(gaps)}"
 
 
 def near(series: Series, theirs: Series, *, tolerance: float, okish: float) -> Verdict:
@@ -129,20 +156,9 @@ def near(series: Series, theirs: Series, *, tolerance: float, okish: float) -> V
     if not gaps:
         return "FAIL", "no x in common with the published figures"
     x, worst = max(gaps.items(), key=lambda item: abs(item[1]))
-    return _graded(abs(worst), tolerance, okish), f"largest difference {worst:+.3g} % at {x}"
-
-
-def covers(series: Series, theirs: Series, *, okish: int = 0) -> Verdict:
-    """Every interval of ours holds the other value; OKish where up to ``okish`` do not."""
-    known = dict(_points(theirs))
-    if series.lower is None or series.upper is None:
-        return "FAIL", "no intervals"
-    rows = zip(series.x, series.lower, series.upper, strict=True)
-    asked = [(x, low, high) for x, low, high in rows if x in known]
-    outside = [x for x, low, high in asked if not low <= known[x] <= high]
-    if not asked:
-        return "FAIL", "no x in common with the other figures"
-    return _graded(len(outside), 0, okish), f"{len(asked) - len(outside)} of {len(asked)} held"
+    return _graded(
+        abs(worst), tolerance, okish
+    ), f"largest difference {worst:+.3g} % at {x}, of {len(gaps)}"
 
 
 def no_more(series: Series, theirs: Series, *, of: Sequence, okish: float = 0.0) -> Verdict:
@@ -160,7 +176,7 @@ def same_order(series: Series, theirs: Series, *, okish: int = 0) -> Verdict:
     known = dict(_points(theirs))
     common = [(y, known[x]) for x, y in _points(series) if x in known]
     pairs = [(a, b) for i, a in enumerate(common) for b in common[i + 1 :]]
-    turned = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in pairs)
+    turned = sum((a[0] - b[0]) * (a[1] - b[1]) <= 0 for a, b in pairs if a[1] != b[1])
     if not pairs:
         return "FAIL", "fewer than two x in common with the published figures"
     return _graded(turned, 0, okish), f"{turned} of {len(pairs)} pairs turned round"
@@ -184,19 +200,70 @@ SHAPES: dict[str, Callable[..., Verdict]] = {
 """Ask something of one series."""
 
 COMPARISONS: dict[str, Callable[..., Verdict]] = {
-    check.__name__: check for check in (close, near, covers, no_more, no_less, same_order)
+    check.__name__: check for check in (close, near, no_more, no_less, same_order)
 }
 """Compare a series with a published one, named by ``to``."""
 
 
-def verdict(check: Check, series: Series, published: Mapping[str, Series]) -> Verdict:
-    """Make one check of one series."""
+BY_INTERVAL = ("changes_sign", "signs", "level", "within")
+"""Checks that can be held to intervals."""
+
+ORDERS = (
+    "rises", "changes_sign", "crosses_zero", "largest", "smallest", "lowest_is", "same_order",
+)  # fmt: skip
+
+
+def verdict(
+    check: Check, series: Series, published: Mapping[str, Series], *, printed: bool = False
+) -> Verdict:
+    """Make one check of one series; ``printed`` figures have no intervals to be held to."""
     parameters = dict(check.parameters)
     if check.kind in SHAPES:
+        if check.kind in BY_INTERVAL:
+            parameters["interval"] = check.grade == Grade.INTERVAL and not printed
         return SHAPES[check.kind](series, **parameters)
     if check.kind in COMPARISONS:
         return COMPARISONS[check.kind](series, published[parameters.pop("to")], **parameters)
     raise SystemExit(f"no check {check.kind!r}; there are {', '.join((*SHAPES, *COMPARISONS))}")
+
+
+def chance(check: Check, series: Series, published: Mapping[str, Series]) -> float | None:
+    """How often a check of an order or of signs passes without anything to find.
+
+    An order by the same values in random order, signs by coins; None for other checks.
+    """
+    if check.grade != Grade.SIGN:
+        return None
+    if check.kind == "signs":
+        asked = {*check.parameters.get("positive", ()), *check.parameters.get("negative", ())}
+        return float(0.5 ** sum(x in asked for x in series.x))
+    if check.kind not in ORDERS:
+        return None
+    passed = [
+        verdict(check, replace(series, y=y, lower=None, upper=None), published)[0] in PASSED
+        for y in _orders(series.y)
+    ]
+    return float(np.mean(passed))
+
+
+def _orders(y: tuple[float, ...]) -> Iterable[tuple[float, ...]]:
+    """All orders of a few values, some of many."""
+    if math.factorial(len(y)) <= DRAWS:
+        return itertools.permutations(y)
+    rng = np.random.default_rng(0)
+    return (tuple(rng.permutation(y).tolist()) for _ in range(DRAWS))
+
+
+def _sides(series: Series, sides: Mapping[int, int], told: str) -> Verdict:
+    """Intervals at these places lie on these sides of 0."""
+    if series.lower is None or series.upper is None:
+        return "CANNOT TELL", f"no intervals: {told}"
+    ends = {i: (series.lower[i], series.upper[i]) for i in sides}
+    nearest = [(low if sides[i] > 0 else -high) for i, (low, high) in ends.items()]
+    furthest = [(high if sides[i] > 0 else -low) for i, (low, high) in ends.items()]
+    if min(nearest) > 0:
+        return "OK", told
+    return ("FAIL" if min(furthest) < 0 else "CANNOT TELL"), told
 
 
 def _graded(miss: float, tolerance: float, okish: float) -> str:
@@ -206,13 +273,14 @@ def _graded(miss: float, tolerance: float, okish: float) -> str:
 
 def _extreme(series: Series, of: Sequence, among: Sequence, okish: int, *, sign: int) -> Verdict:
     points = [(x, y) for x, y in _points(series) if not among or x in among]
-    order = [x for x, _ in sorted(points, key=lambda point: sign * point[1])]
-    if len(order) <= len(of):
-        return "FAIL", f"only {len(order)} values"
-    found = order[: len(of)]
-    others = [x for x in found if x not in of]
-    word = "largest" if sign < 0 else "smallest"
-    return _graded(len(others), 0, okish), f"{word} first: {', '.join(map(str, found))}"
+    ordered = sorted(points, key=lambda point: sign * point[1])
+    if len(ordered) <= len(of):
+        return "FAIL", f"only {len(ordered)} values"
+    found, rest = ordered[: len(of)], ordered[len(of) :]
+    told = f"{'largest' if sign < 0 else 'smallest'} first: {', '.join(str(x) for x, _ in found)}"
+    if found[-1][1] == rest[0][1]:
+        return "FAIL", f"a tie decides; {told}"
+    return _graded(sum(x not in of for x, _ in found), 0, okish), told
 
 
 def _one_sided(series: Series, theirs: Series, of: Sequence, okish: float, *, sign: int) -> Verdict:
@@ -227,6 +295,14 @@ def _one_sided(series: Series, theirs: Series, of: Sequence, okish: float, *, si
 
 def _holds_zero(series: Series, i: int) -> bool:
     return bool(series.lower and series.upper and series.lower[i] <= 0 <= series.upper[i])
+
+
+def _at(series: Series, i: int, form: str = "+.3g") -> str:
+    """A value with its interval."""
+    value = format(series.y[i], form)
+    if series.lower is None or series.upper is None:
+        return value
+    return f"{value} [{series.lower[i]:.3g}, {series.upper[i]:.3g}]"
 
 
 def _points(series: Series) -> list[tuple]:

@@ -10,10 +10,14 @@ are for the reader and the checks; ``ours`` names series of ours, each with
 - ``command``: what makes the file, as arguments for Python in benchmarks/ (for ``--run``);
 - ``needs``: what must be here for it (see needs.py); without it the series is not made;
 
-``checks`` are lists of ``check`` (a name in checks.py), ``series`` (names of ours),
-``says`` (in words) and the parameters of that check; with ``skip``, why it cannot be done, or with
-``needs``, what is missing for it, if it is; with ``because``, why it is known to fail; with
-``published``, the published series that have the shape (all by default).
+A published series may name printed cells instead of values: ``cells`` selects those of a file of
+this folder, and ``value`` what is taken of them. ``controls`` names series like ``ours`` that come
+from something broken. ``checks`` are lists of ``check`` (a name in checks.py), ``grade`` (how hard
+the test is, see :class:`Grade`), ``series`` (names of ours), ``control`` (a name of ``controls`` or
+of controls.py: what the check must reject), ``says`` (in words) and the parameters of that check;
+with ``skip``, why it cannot be done, or with ``needs``, what is missing for it, if it is; with
+``because``, why it is known to fail; with ``published``, the published series that have the shape
+(all by default).
 """
 
 from __future__ import annotations
@@ -23,17 +27,29 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import yaml
+from controls import CHANGES
 from needs import NotMadeError, unmet
+from printed import cells
 
-__all__ = ["Check", "Entry", "NotMadeError", "Series", "Source", "load", "read_entry"]
+__all__ = ["Check", "Entry", "Grade", "NotMadeError", "Series", "Source", "load", "read_entry"]
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
 REQUIRED = ("id", "paper", "what", "conditions", "published", "ours", "checks")
+
+
+class Grade(StrEnum):
+    """How hard a test is, hardest first."""
+
+    SAME = "same data and model"
+    INTERVAL = "other data, interval excludes zero"
+    SIGN = "sign only"
+    IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,9 @@ class Source:
 @dataclass(frozen=True)
 class Check:
     kind: str
+    grade: Grade
     series: tuple[str, ...]
+    control: str
     says: str
     parameters: Mapping[str, Any]
     skip: str = ""
@@ -95,6 +113,7 @@ class Entry:
     conditions: Mapping[str, Any]
     published: Mapping[str, Series]
     ours: Mapping[str, Source]
+    controls: Mapping[str, Source]
     checks: tuple[Check, ...]
 
 
@@ -107,9 +126,18 @@ def read_entry(path: Path) -> Entry:
     if data["id"] != path.stem:
         raise SystemExit(f"{path.name}: id {data['id']!r} is not the name of the file")
     ours = {name: _source(found) for name, found in data["ours"].items()}
-    checks = tuple(_check(found) for found in data["checks"])
-    published = {name: Series.of(found) for name, found in data["published"].items()}
+    controls = {name: _source(found) for name, found in data.get("controls", {}).items()}
+    try:
+        checks = tuple(_check(found) for found in data["checks"])
+    except (KeyError, ValueError) as error:
+        raise SystemExit(f"{path.name}: a check without a valid {error}") from error
+    published = {name: Series.of(_cells(found)) for name, found in data["published"].items()}
     for check in checks:
+        if check.series and check.control not in (*controls, *CHANGES):
+            raise SystemExit(
+                f"{path.name}: {check.says!r} has no control {check.control!r}; "
+                f"there are {', '.join((*controls, *CHANGES))}"
+            )
         unknown = [name for name in check.series if name not in ours]
         if unknown and not check.skip:
             raise SystemExit(f"{path.name}: checks name {unknown}; ours are {list(ours)}")
@@ -123,8 +151,13 @@ def read_entry(path: Path) -> Entry:
         conditions=data["conditions"],
         published=published,
         ours=ours,
+        controls=controls,
         checks=checks,
     )
+
+
+def _cells(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return cells(found["cells"], found["value"]) if "cells" in found else found
 
 
 def _names(to: str | None) -> Sequence[str]:
@@ -143,10 +176,14 @@ def _source(found: Mapping[str, Any]) -> Source:
 
 
 def _check(found: Mapping[str, Any]) -> Check:
-    fixed = ("check", "series", "says", "skip", "needs", "because", "published")
+    fixed = (
+        "check", "grade", "series", "control", "says", "skip", "needs", "because", "published",
+    )  # fmt: skip
     return Check(
         kind=found["check"],
+        grade=Grade(found["grade"]),
         series=tuple(found.get("series", ())),
+        control=found.get("control", ""),
         says=found["says"],
         parameters={key: value for key, value in found.items() if key not in fixed},
         skip=found.get("skip", ""),

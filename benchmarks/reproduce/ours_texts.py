@@ -23,6 +23,7 @@ __all__ = ["modes", "perplexity", "spectrum", "text_statistics", "twin_cosines"]
 
 Columns = dict[str, Any]
 SEED = 0
+PAIRS = 800
 
 
 @cache
@@ -42,8 +43,16 @@ def modes(data: str, split: str = "test") -> Columns:
     return {"x": ["Jaccard", "overlap"], "y": y}
 
 
-def twin_cosines(data: str, model: str, split: str = "test") -> Columns:
-    """Share of pairs with a cosine above .95, and the median cosine ([K] Fig. 5)."""
+def twin_cosines(data: str, model: str, split: str = "test", mismatched: bool = False) -> Columns:
+    """Share of pairs with a cosine above .95, and the median cosine ([K] Fig. 5).
+
+    ``mismatched``: each rewrite beside the original of another document.
+    """
+    if mismatched:
+        human, other = pair_vectors(data, model, split, PAIRS)
+        cosines = (human * np.roll(other, 1, axis=0)).sum(axis=1)
+        share = float((cosines > 0.95).mean())
+        return {"x": ["share above .95", "median"], "y": [share, float(np.median(cosines))]}
     cosine = explained(data, split, model).cosine
     above = cosine.counts[cosine.edges[:-1] >= 0.95 - 1e-9].sum() / cosine.counts.sum()
     return {"x": ["share above .95", "median"], "y": [float(above), cosine.median]}
@@ -68,13 +77,18 @@ def spectrum(
     model: str,
     options: Sequence[str] = (),
     split: str = "test",
-    limit: int = 800,
+    limit: int = PAIRS,
+    shuffled: bool = False,
 ) -> Columns:
     """Relative singular values, first tenth and last half, in percent ([K] Fig. 6).
 
-    The last half of 384 values takes 640 pairs: a resample holds 0.6 of them.
+    The last half of 384 values takes 640 pairs: a resample holds 0.6 of them. ``shuffled``: which
+    vector of a pair is the human one is drawn at random.
     """
     human, other = pair_vectors(data, model, split, limit)
+    if shuffled:
+        swapped = np.random.default_rng(SEED).random((len(human), 1)) < 0.5
+        human, other = np.where(swapped, other, human), np.where(swapped, human, other)
     found = spectra(
         human,
         other,
@@ -115,9 +129,12 @@ def perplexity(data: str, model: str, what: str, limit: int = 160) -> Columns:
         if found.bounded is None:
             raise NotMadeError("a masked model reads no text after another")
         mean = found.bounded.mean
+        upper = found.bounded.upper  # a quantile, for which there is no interval
         return {
             "x": ["mean of ε", "ε that holds for 95 %"],
-            "y": [mean.estimate, found.bounded.upper],
+            "y": [mean.estimate, upper],
+            "lower": [mean.lower, upper],
+            "upper": [mean.upper, upper],
         }
     pairs = [("as they are", gap.gap), ("at equal length", gap.gap_equal_length)]
     rows = [(x, i.estimate, i.lower, i.upper) for x, i in pairs if i is not None]

@@ -66,7 +66,7 @@ def rephrase() -> Pairs:
 
 def styles() -> Pairs:
     return {
-        f"style {i}": (theirs in ours.template, True)
+        f"style {i}": (ours.template, theirs)
         for i, (ours, theirs) in enumerate(zip(STYLES, STYLE_LINES.split("\n"), strict=True))
     }
 

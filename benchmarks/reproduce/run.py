@@ -5,11 +5,13 @@
 One YAML file per table or figure in this folder says what was published, where our figures come
 from, what they need and what they are held to (see entries.py and needs.py; a new file needs no
 change here). Every check is first made on the published figures themselves, where it names a shape:
-a shape that the paper does not have is no shape to ask of us. Prints the published figures beside
-ours and one line per check: OK, OKish (within the wider tolerance), FAIL, or SKIPPED with the
-reason; what was not run is never OK. Writes benchmarks/results/reproduce.json, and with --page a
-page of results (--redraw: from the stored results, running nothing). Exit status 1 when a check
-fails that is not known to, with the reason written beside it.
+a shape that the paper does not have is no shape to ask of us. Every check of ours is then made on
+its control too, which comes from something broken and must not pass. Prints the published figures
+beside ours and one line per check: OK, OKish (within the wider tolerance), FAIL, CANNOT TELL (the
+interval is too wide for either), or SKIPPED with the reason; what was not run is never OK. Writes
+benchmarks/results/reproduce.json, and with --page a page of results (--redraw: from the stored
+results, running nothing). Exit status 1 when a check fails that is not known to, with the reason
+written beside it, or when a control passes or could not be made.
 
 RAG_SOURCEBIAS_DATA names the folder of real data sets, RAG_SOURCEBIAS_MODELS one of models;
 vectors and perplexities are kept in the cache folder of the library.
@@ -25,7 +27,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from checks import SHAPES, verdict
+from checks import PASSED, SHAPES, chance, verdict
+from controls import CHANGES
 from entries import RESULTS, Check, Entry, NotMadeError, Series, Source, load, read_entry
 from needs import unmet
 from tables import page, table
@@ -73,10 +76,34 @@ def judged(
                 continue
             found, numbers = verdict(check, series, entry.published)
             why = f"{numbers} ({series.note})" if series.note else numbers
-            rows.append(line(entry, check, name, found, why))
+            row = line(entry, check, name, found, why)
+            row["control"] = controlled(entry, check, series, results=results)
+            by_chance = chance(check, series, entry.published)
+            if by_chance is not None:
+                row["chance"] = by_chance
             if check.because and found == "FAIL":
-                rows[-1]["because"] = check.because
+                row["because"] = check.because
+            rows.append(row)
     return rows
+
+
+def controlled(entry: Entry, check: Check, series: Series, *, results: Path = RESULTS) -> dict:
+    """The same check on what it must reject."""
+    told = {"is": check.control}
+    if check.control in CHANGES:
+        spoilt = CHANGES[check.control](series)
+    else:
+        try:
+            spoilt = load(entry.controls[check.control], results=results)
+        except NotMadeError as error:
+            return told | {"verdict": "SKIPPED", "why": str(error)}
+    found, why = verdict(check, spoilt, entry.published)
+    return told | {"verdict": found, "why": why}
+
+
+def broken(row: Mapping) -> bool:
+    """Whether a check that was made lets its control pass, or could not be tried on it."""
+    return "control" in row and row["control"]["verdict"] in (*PASSED, "SKIPPED")
 
 
 def published(entry: Entry) -> list[dict]:
@@ -86,7 +113,7 @@ def published(entry: Entry) -> list[dict]:
         if check.kind in SHAPES and check.series:
             for name, series in entry.published.items():
                 if check.published is None or name in check.published:
-                    found, numbers = verdict(check, series, entry.published)
+                    found, numbers = verdict(check, series, entry.published, printed=True)
                     rows.append(line(entry, check, f"published, {name}", found, numbers))
     return rows
 
@@ -95,6 +122,7 @@ def line(entry: Entry, check: Check, series: str, found: str, why: str) -> dict:
     return {
         "entry": entry.id,
         "check": check.kind,
+        "grade": check.grade.value,
         "says": check.says,
         "series": series,
         "verdict": found,
@@ -129,7 +157,10 @@ def listed(found: Iterable[Entry]) -> str:
 
 def shown(row: dict) -> str:
     known = f" Known to fail: {row['because']}" if "because" in row else ""
-    return f"{row['verdict']:8}{row['entry']}: {row['says']} [{row['series']}]: {row['why']}{known}"
+    if broken(row):
+        known += f" BROKEN: the control passes or was not made: {row['control']}"
+    told = f"{row['entry']}: {row['says']} [{row['series']}]: {row['why']}{known}"
+    return f"{row['verdict']:12}{row['grade']}: {told}"
 
 
 def stored(entry: Entry, ours: Mapping[str, Series | str]) -> dict:
@@ -232,7 +263,8 @@ def main() -> int:
             record = json.loads(output.read_text(encoding="utf-8"))
     if options.page is not None:
         options.page.write_text(page(record), encoding="utf-8")
-    return int(any(r["verdict"] == "FAIL" and "because" not in r for r in record["rows"]))
+    unknown = any(r["verdict"] == "FAIL" and "because" not in r for r in record["rows"])
+    return int(unknown or any(map(broken, record["rows"])))
 
 
 if __name__ == "__main__":

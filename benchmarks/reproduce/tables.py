@@ -9,7 +9,10 @@ from typing import Any
 __all__ = ["page", "table"]
 
 ROWS = 12
-VERDICTS = ("OK", "OKish", "FAIL", "SKIPPED")
+LONG = 40
+VERDICTS = ("OK", "OKish", "CANNOT TELL", "FAIL", "SKIPPED")
+PASSED = ("OK", "OKish")
+OWN = "o-"  # entries of figures that no paper printed
 GROUPS = (
     ("k-", "[K] Dai et al., KDD 2024: Neural Retrievers are Biased Towards LLM-Generated Content"),
     (
@@ -73,8 +76,8 @@ def one_table(columns: Sequence[tuple[str, Column]]) -> str:
 
 
 def thinned(order: list[str]) -> list[str]:
-    """At most some rows of a curve, its ends among them."""
-    if len(order) <= ROWS or not all(map(numeric, order)):
+    """At most some rows of a curve or of a long table, its ends among them."""
+    if len(order) <= ROWS or (len(order) <= LONG and not all(map(numeric, order))):
         return order
     steps = [round(i * (len(order) - 1) / (ROWS - 1)) for i in range(ROWS)]
     return [order[i] for i in dict.fromkeys(steps)]
@@ -128,33 +131,100 @@ HEAD = """\
 Written by `python benchmarks/reproduce/run.py --page docs/results.md`; do not edit it by hand.
 
 One entry per table, figure and identity of the three papers this library builds on. Published
-figures stand beside ours, made on data that can be had here: other data and mostly other models
-than the papers', so that shapes, signs and orders are asked for, and the papers' own numbers only
-where their data and models are at hand. **OK** and **OKish** (within the wider tolerance that the
-entry names) were computed. **FAIL** stays one, with what is known about it. **SKIPPED** was not
-run, and says what is missing: the same command runs it as soon as that is there, be it a folder of
-the data set or a model hub that answers."""
+figures stand beside ours, made on data and models that can be had here, which are mostly not the
+papers'. A check is **OK**, **OKish** (within the wider tolerance that the entry names) or **FAIL**,
+with what is known about it; **CANNOT TELL** where the interval is too wide for either; **SKIPPED**
+where something is missing: the same command runs it once that is there."""
+
+GRADES = {
+    "same data and model": "the published number, from the same data with the same model",
+    "other data, interval excludes zero": (
+        "the published sign or bound, on other data or with other models, by a 95 % interval that "
+        "excludes zero, or lies inside the bounds, at every point asked"
+    ),
+    "sign only": (
+        "a sign, an order, a shape or a nearby value, on other data or with other models, without "
+        "an interval to exclude chance"
+    ),
+    "identity": (
+        "arithmetic, a definition or a prompt of the paper; a simulation built to match a number"
+    ),
+}
 
 
 def summary(record: Mapping[str, Any], by_entry: Mapping[str, list[dict]]) -> str:
-    total = Counter(row["verdict"] for row in record["rows"])
-    lines = [
-        f"**{total['OK']} OK, {total['OKish']} OKish, {total['FAIL']} FAIL, "
-        f"{total['SKIPPED']} SKIPPED** of {len(record['rows'])} checks in {len(by_entry)} entries.",
-        "",
-        f"| entry | what | {' | '.join(VERDICTS)} |",
-        f"|---|---|{'---|' * len(VERDICTS)}",
-    ]
-    for name, rows in by_entry.items():
-        found = Counter(row["verdict"] for row in rows)
-        counts = " | ".join(str(found[v]) if found[v] else "" for v in VERDICTS)
+    rows = record["rows"]
+    papers = [row for row in rows if not row["entry"].startswith(OWN)]
+    own = [row for row in rows if row["entry"].startswith(OWN)]
+    lines = ["## How hard the tests were", "", headline(papers), "", *graded(papers), ""]
+    lines += ["The same for figures of our own, measured earlier by other code:", "", *graded(own)]
+    lines += ["", controls(rows), "", "## Entries", ""]
+    lines += [f"| entry | what | {' | '.join(VERDICTS)} |", f"|---|---|{'---|' * len(VERDICTS)}"]
+    for name, found in by_entry.items():
         what = record["entries"][name]["what"]
-        lines.append(f"| [{name}](#{name}) | {escaped(what)} | {counts} |")
+        lines.append(f"| [{name}](#{name}) | {escaped(what)} | {counts(found)} |")
     lines += ["", "## What is missing, and what fails", ""]
-    lines += reasons(record["rows"])
+    lines += reasons(rows)
     software = ", ".join(f"{k} {v}" for k, v in record["environment"].items() if k != "machine")
     lines += ["", f"Made with {software} on {record['environment'].get('machine', 'a machine')}."]
     return "\n".join(lines)
+
+
+def headline(rows: Sequence[dict]) -> str:
+    """What the checks of the papers add up to, the hardest first."""
+    same, interval, sign, identity = (
+        Counter(row["verdict"] for row in rows if row["grade"] == grade) for grade in GRADES
+    )
+    by_chance = [row["chance"] for row in rows if "chance" in row]
+    passed = sum(row["verdict"] in PASSED for row in rows if "chance" in row)
+    told = [
+        f"**On the papers' own data with their own models, {made(same)} of {same.total()} checks "
+        f"could be made here{f', {agreed(same)} passed' if made(same) else ''}.**",
+        f"On other data or with other models, {agreed(interval)} of {made(interval)} checks agree "
+        f"with the paper by their interval, {interval['FAIL']} disagree, and for "
+        f"{interval['CANNOT TELL']} the interval cannot tell. "
+        f"Of the checks without an interval, {agreed(sign)} of {made(sign)} agree; "
+        f"{passed} of {len(by_chance)} that ask for a sign or an order, where coins and random "
+        f"orders would pass {sum(by_chance):.0f}.",
+        f"{agreed(identity)} of {made(identity)} identities hold. A pass on an identity is not a "
+        "reproduction.",
+    ]
+    return "\n\n".join(told)
+
+
+def made(found: Counter) -> int:
+    return found.total() - found["SKIPPED"]
+
+
+def agreed(found: Counter) -> int:
+    return sum(found[verdict] for verdict in PASSED)
+
+
+def graded(rows: Sequence[dict]) -> list[str]:
+    """Verdicts by grade."""
+    lines = [
+        f"| grade | what is asked | {' | '.join(VERDICTS)} |",
+        f"|---|---|{'---|' * len(VERDICTS)}",
+    ]
+    for grade, what in GRADES.items():
+        lines.append(f"| {grade} | {what} | {counts([r for r in rows if r['grade'] == grade])} |")
+    return lines
+
+
+def counts(rows: Iterable[dict]) -> str:
+    found = Counter(row["verdict"] for row in rows)
+    return " | ".join(str(found[v]) if found[v] else "" for v in VERDICTS)
+
+
+def controls(rows: Iterable[dict]) -> str:
+    """How many checks reject what they must reject."""
+    tried = [row["control"]["verdict"] for row in rows if "control" in row]
+    rejected = sum(verdict in ("FAIL", "CANNOT TELL") for verdict in tried)
+    return (
+        "Every check that was made was also made on a control, which comes from something broken: "
+        "labels shuffled, a random reranker, a constant encoder, values out of order, a wrong "
+        f"formula. {rejected} of {len(tried)} controls were rejected."
+    )
 
 
 def reasons(rows: Iterable[dict]) -> list[str]:
@@ -182,10 +252,18 @@ def section(name: str, entry: Mapping[str, Any], rows: Iterable[dict]) -> str:
     for side, found in entry["conditions"].items():
         told = found if isinstance(found, str) else "; ".join(f"{k}: {v}" for k, v in found.items())
         lines.append(f"- {side}: {' '.join(told.split())}")
-    lines += ["", table(entry).strip(), "", "| check | series | | |", "|---|---|---|---|"]
+    lines += ["", table(entry).strip(), ""]
+    lines += ["| check | series | grade | | | control |", "|---|---|---|---|---|---|"]
     for row in rows:
-        cells = (row["says"], row["series"], f"**{row['verdict']}**", row["why"])
-        lines.append(f"| {' | '.join(escaped(cell) for cell in cells)} |")
+        cells = (row["says"], row["series"], row["grade"], f"**{row['verdict']}**", row["why"])
+        by_chance = f"; by chance {row['chance']:.2g}" if "chance" in row else ""
+        told = "" if "control" not in row else control_of(row["control"])
+        texts = (*cells[:-1], f"{cells[-1]}{by_chance}", told)
+        lines.append(f"| {' | '.join(escaped(text) for text in texts)} |")
     known = dict.fromkeys(row["because"] for row in rows if "because" in row)
     lines += [f"\n{' '.join(text.split())}" for text in known]
     return "\n".join(lines)
+
+
+def control_of(control: Mapping[str, str]) -> str:
+    return f"{control['is']}: {control['verdict']} ({control['why']})"

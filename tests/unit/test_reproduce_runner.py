@@ -8,10 +8,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from rag_sourcebias.types import Corpus, DocTags, TagTable
+
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-MODULES = ("entries", "checks", "run", "tables", "needs")
+MODULES = ("entries", "checks", "run", "tables", "controls", "printed", "broken", "needs")
 
 
 def load():
@@ -26,7 +29,7 @@ def load():
     return found
 
 
-entries, checks, runner, tables, needs = load()
+entries, checks, runner, tables, controls, printed, broken, needs = load()
 RESULTS = FOLDER.parent / "results" / "reproduce.json"
 PAGE = FOLDER.parents[1] / "docs" / "results.md"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -52,10 +55,16 @@ published: {{theirs: {{x: [0, 1, 2], y: [-30.0, 5.0, 60.0]}}}}
 ours:
   curve: {{file: ours.json, at: [curves, "1"], command: [make.py, --all]}}
 checks:
-  - {{check: rises, series: [curve], says: it rises, tolerance: 5, okish: 13}}
-  - {{check: changes_sign, series: [curve], says: it changes sign}}
-  - {{check: close, series: [curve], says: near theirs, to: theirs, tolerance: 1, okish: 10}}
-  - {{check: close, series: [], says: on their data, skip: the data cannot be had}}
+  - {{check: rises, grade: sign only, series: [curve], control: values in reverse order,
+     says: it rises, tolerance: 5, okish: 13}}
+  - {{check: changes_sign, grade: sign only, series: [curve], control: unspoilt,
+     says: it changes sign}}
+  - {{check: close, grade: identity, series: [curve], control: each value one cell further,
+     says: near theirs, to: theirs, tolerance: 1, okish: 10}}
+  - {{check: close, grade: same data and model, series: [], says: on their data,
+     skip: the data cannot be had}}
+controls:
+  unspoilt: {{file: ours.json, at: [curves, theirs]}}
 """
 
 
@@ -70,7 +79,8 @@ def write_entry(folder: Path, text: str = ENTRY, name: str = "fig") -> Path:
 
 
 def write_ours(folder: Path, **series) -> None:
-    (folder / "ours.json").write_text(json.dumps({"curves": {"1": series}}), encoding="utf-8")
+    curves = {"1": series, "theirs": {"x": [0, 1, 2], "y": [-30.0, 5.0, 60.0]}}
+    (folder / "ours.json").write_text(json.dumps({"curves": curves}), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -97,17 +107,21 @@ def test_changes_sign(values, verdict) -> None:
     assert checks.changes_sign(curve(*values), tolerance=3)[0] == verdict
 
 
+def test_a_flat_curve_does_not_rise() -> None:
+    assert checks.rises(curve(7, 7, 7), tolerance=5, okish=13)[0] == "FAIL"
+    assert checks.rises(curve(7, 9, 6), tolerance=5, okish=13)[0] == "FAIL"
+
+
 def test_crosses_zero_says_where() -> None:
     assert checks.crosses_zero(curve(-10, -5, 15)) == ("OK", "between 1 and 2, linearly at 1.25")
     assert checks.crosses_zero(curve(-10, -5, 15), last_x=1)[0] == "FAIL"
-    assert checks.crosses_zero(curve(10, 5, 15))[0] == "FAIL"
+    for values in ((10, 5, 15), (15, -5, -10), (5, -5, 15), (-5, 5, -5)):
+        assert checks.crosses_zero(curve(*values))[0] == "FAIL"
 
 
-def test_an_interval_that_holds_zero_is_okish() -> None:
+def test_no_crossing_with_an_interval_that_holds_zero_cannot_be_told() -> None:
     series = curve(-10, -2, lower=(-15.0, -7.0), upper=(-5.0, 3.0))
-    verdict, why = checks.crosses_zero(series)
-    assert verdict == "OKish"
-    assert "[1]" in why
+    assert checks.crosses_zero(series)[0] == "CANNOT TELL"
 
 
 def test_keeps_compares_with_the_first_value_in_percent() -> None:
@@ -122,6 +136,7 @@ def test_same_order_counts_pairs_turned_round() -> None:
     assert checks.same_order(curve(10, 20, 30), theirs)[0] == "OK"
     assert checks.same_order(curve(10, 30, 20), theirs, okish=1)[0] == "OKish"
     assert checks.same_order(curve(30, 20, 10), theirs, okish=1)[0] == "FAIL"
+    assert checks.same_order(curve(7, 7, 7), theirs, okish=1)[0] == "FAIL"
     assert checks.same_order(entries.Series(("a",), (1.0,)), theirs)[0] == "FAIL"
 
 
@@ -130,7 +145,7 @@ def test_rows_of_an_entry(tmp_path: Path) -> None:
     write_ours(tmp_path, x=[0, 1, 2], y=[-31, 5.5, 64], note="3 seeds")
     rows = runner.judged(entry, results=tmp_path)
     assert [row["verdict"] for row in rows] == ["OK", "OK", "OKish", "SKIPPED"]
-    assert rows[2]["why"] == "largest difference +4 at 2 (3 seeds)"
+    assert rows[2]["why"] == "largest difference +4 at 2, of 3 (3 seeds)"
     assert rows[3]["why"] == "the data cannot be had"
 
 
@@ -162,7 +177,10 @@ def test_ours_may_come_from_a_function(tmp_path: Path, monkeypatch: pytest.Monke
     [
         (ENTRY.replace("paper:", "paper_:"), "fig.yaml: paper missing"),
         (ENTRY.replace("id: {id}", "id: other"), "id 'other' is not the name of the file"),
-        (ENTRY.replace("series: [curve], says: it rises", "series: [c], says: it rises"), "ours"),
+        (ENTRY.replace("series: [curve], control: values", "series: [c], control: values"), "ours"),
+        (ENTRY.replace("control: unspoilt", "control: none"), "has no control 'none'; there are"),
+        (ENTRY.replace("grade: identity", "grade: hard"), "a check without a valid 'hard' is not"),
+        (ENTRY.replace("grade: identity, ", ""), "a check without a valid 'grade'"),
     ],
 )
 def test_a_wrong_entry_is_refused(tmp_path: Path, wrong: str, message: str) -> None:
@@ -266,25 +284,46 @@ def test_a_model_is_there_once_a_hub_answers(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("values", "verdict"), [((1, -2), "OK"), ((-1, -2), "FAIL"), ((1, 0.5), "OKish")]
+    ("values", "verdict"), [((1, -2), "OK"), ((-1, -2), "FAIL"), ((1, 0), "FAIL")]
 )
 def test_signs(values, verdict) -> None:
-    found = checks.signs(curve(*values), positive=[0], negative=[1], okish=0.6)
-    assert found[0] == verdict
+    assert checks.signs(curve(*values), positive=[0], negative=[1])[0] == verdict
 
 
 def test_signs_ask_only_the_x_they_name() -> None:
     assert checks.signs(curve(5, -5), negative=[1])[0] == "OK"
     assert checks.signs(curve(5, -5), negative=["other"])[0] == "FAIL"
-    wrong = curve(5, 2, lower=(1.0, -1.0), upper=(9.0, 5.0))
-    assert checks.signs(wrong, negative=[1])[0] == "OKish"
-    assert checks.signs(wrong, negative=[0])[0] == "FAIL"
 
 
-def test_level_reads_intervals() -> None:
-    assert checks.level(curve(2, lower=(-1.0,), upper=(5.0,)))[0] == "OK"
-    assert checks.level(curve(2, lower=(1.0,), upper=(5.0,)), okish=3)[0] == "OKish"
-    assert checks.level(curve(2, lower=(1.0,), upper=(5.0,)))[0] == "FAIL"
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [((0.1, 9), "OK"), ((-1, 9), "CANNOT TELL"), ((-9, 1), "CANNOT TELL"), ((-9, -0.1), "FAIL")],
+)
+def test_signs_by_interval(ends, verdict) -> None:
+    """The side of the value decides nothing where its interval holds 0."""
+    series = curve(sum(ends) / 2, -4, lower=(ends[0], -6.0), upper=(ends[1], -2.0))
+    asked = {"positive": [0], "negative": [1], "interval": True}
+    assert checks.signs(series, **asked)[0] == verdict
+    assert checks.signs(replace(series, lower=None, upper=None), **asked)[0] == "CANNOT TELL"
+    turned = entries.Series((0, 1), (-4.0, series.y[0]), (-6.0, ends[0]), (-2.0, ends[1]))
+    assert checks.changes_sign(turned, interval=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [((-1, 4), "OK"), ((1, 4), "OK"), ((-1, 6), "CANNOT TELL"), ((1, 6), "FAIL"), ((6, 9), "FAIL")],
+)
+def test_level_is_alike_within_the_margin(ends, verdict) -> None:
+    series = curve(sum(ends) / 2, lower=ends[:1], upper=ends[1:])
+    assert checks.level(series, margin=5, interval=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"), [((0.94, 0.97), "OK"), ((0.9, 0.97), "CANNOT TELL"), ((0.8, 0.9), "FAIL")]
+)
+def test_a_bound_by_interval(ends, verdict) -> None:
+    series = curve(0.95, lower=ends[:1], upper=ends[1:])
+    assert checks.within(series, low=0.93, interval=True)[0] == verdict
 
 
 def test_bounds() -> None:
@@ -309,23 +348,122 @@ def test_extremes() -> None:
     assert checks.lowest_is(series, one_of=[2], okish_rank=2)[0] == "FAIL"
 
 
-def test_near_and_covers() -> None:
+def test_a_tie_is_no_extreme() -> None:
+    series = curve(4, 4, 4, 4)
+    assert checks.largest(series, of=[0])[0] == "FAIL"
+    assert checks.smallest(series, of=[0, 1], okish=1)[0] == "FAIL"
+    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "FAIL"
+
+
+def test_near() -> None:
     theirs = curve(100, 200)
     assert checks.near(curve(101, 198), theirs, tolerance=1, okish=2)[0] == "OK"
     assert checks.near(curve(110, 198), theirs, tolerance=1, okish=2)[0] == "FAIL"
-    held = curve(90, 190, lower=(80.0, 150.0), upper=(110.0, 195.0))
-    assert checks.covers(held, theirs, okish=1) == ("OKish", "1 of 2 held")
-    assert checks.covers(curve(90, 190), theirs)[0] == "FAIL"
+
+
+def check_of(kind: str, grade: str = "sign only", **parameters):
+    return entries.Check(kind, entries.Grade(grade), ("ours",), "", "", parameters)
+
+
+def test_chance_is_the_share_of_orders_that_pass() -> None:
+    five = curve(5, 1, 9, 7, 3)
+    assert checks.chance(check_of("largest", of=[2]), five, {}) == pytest.approx(1 / 5)
+    two = check_of("largest", of=[2, 3], okish=1)
+    assert checks.chance(two, five, {}) == pytest.approx(1 - 3 / 10)
+    many = check_of("lowest_is", one_of=[1])
+    assert checks.chance(many, curve(*range(20)), {}) == pytest.approx(1 / 20, abs=0.02)
+    assert checks.chance(check_of("signs", positive=[0, 1, 8]), five, {}) == 1 / 4
+    assert checks.chance(check_of("within", low=0), five, {}) is None
+    by_interval = check_of("signs", "other data, interval excludes zero", positive=[0])
+    assert checks.chance(by_interval, five, {}) is None
+
+
+def test_a_check_is_made_on_its_control_too(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    write_ours(tmp_path, x=[0, 1, 2], y=[-31, 5.5, 64])
+    rows = runner.judged(entry, results=tmp_path)
+    assert [row["control"]["is"] for row in rows[:3]] == [
+        "values in reverse order",
+        "unspoilt",
+        "each value one cell further",
+    ]
+    assert [row["control"]["verdict"] for row in rows[:3]] == ["FAIL", "OK", "FAIL"]
+    assert [runner.broken(row) for row in rows] == [False, True, False, False]
+    assert "BROKEN" in runner.shown(rows[1])
+    assert rows[0]["chance"] == pytest.approx(1 / 6)
+
+
+def test_a_control_that_is_not_there_is_no_rejection(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    (tmp_path / "ours.json").write_text(
+        json.dumps({"curves": {"1": {"x": [0, 1], "y": [-1, 1]}}}), encoding="utf-8"
+    )
+    row = runner.judged(entry, results=tmp_path)[1]
+    assert row["control"]["verdict"] == "SKIPPED"
+    assert runner.broken(row)
+
+
+def test_the_exit_status_tells_of_a_broken_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"entries": {}, "environment": {}, "rows": [], "published": []}
+    stored = tmp_path / "stored.json"
+    row = {"entry": "a", "grade": "identity", "verdict": "OK", "says": "", "series": "", "why": ""}
+    for verdict, status in (("FAIL", 0), ("CANNOT TELL", 0), ("OKish", 1), ("OK", 1)):
+        record["rows"] = [row | {"control": {"is": "", "verdict": verdict, "why": ""}}]
+        stored.write_text(json.dumps(record), encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["run.py", "--redraw", "--output", str(stored)])
+        assert runner.main() == status, verdict
+
+
+def test_changes_keep_intervals_with_their_values() -> None:
+    series = curve(1, 2, 4, lower=(0.0, 1.0, 3.0), upper=(2.0, 3.0, 6.0))
+    for change in controls.CHANGES.values():
+        found = change(series)
+        assert found != series
+        if found.lower is not None:
+            assert all(a < y < b for a, y, b in zip(found.lower, found.y, found.upper, strict=True))
+    assert controls.CHANGES["sides exchanged"](series).lower == (-2.0, -3.0, -6.0)
+
+
+def test_all_printed_cells_are_there() -> None:
+    found = [printed.cells({"table": table}, "delta") for table in (4, 5, 6)]
+    assert [len(set(columns["x"])) for columns in found] == [72, 36, 36]
+    ndcg = printed.cells({"table": 4, "dataset": "SciFact", "measure": "NDCG@1"}, "human")
+    assert dict(zip(ndcg["x"], ndcg["y"], strict=True))["Contriever"] == 24.0
+    with pytest.raises(SystemExit, match="no printed cell has"):
+        printed.cells({"table": 7}, "delta")
+
+
+def test_shuffled_sources_keep_every_pair() -> None:
+    tags = [
+        (f"{i}{s}", DocTags(source=s, pair_id=str(i))) for i in range(40) for s in ("human", "llm")
+    ]
+    corpus = Corpus(texts=tuple(d for d, _ in tags), tags=TagTable.from_tags([*tags]))
+    shuffled = broken.with_shuffled_sources(corpus)
+    assert shuffled.texts == corpus.texts
+    codes = shuffled.tags.source_codes.reshape(40, 2)
+    assert (np.sort(codes, axis=1) == [0, 1]).all()
+    assert 8 < (codes[:, 0] == 0).sum() < 32
+
+
+def test_systems_with_nothing_to_find() -> None:
+    vectors = broken.ConstantEncoder().encode_documents(["a", "b"])
+    assert (vectors[0] == vectors[1]).all()
+    pairs = [("q", str(i)) for i in range(100)]
+    scores = broken.RandomReranker().score(pairs)
+    assert len(set(scores.tolist())) == 100
+    assert (broken.RandomReranker().score(pairs[::-1])[::-1] == scores).all()
 
 
 def test_a_failure_is_known_only_with_its_reason(tmp_path: Path) -> None:
-    text = ENTRY.replace("says: it changes sign}}", "says: it changes sign, because: noise}}")
+    text = ENTRY.replace("it changes sign}}", "it changes sign, because: noise}}")
     entry = entries.read_entry(write_entry(tmp_path, text))
     write_ours(tmp_path, x=[0, 1, 2], y=[1, 5, 64])
     rows = runner.judged(entry, results=tmp_path)
     assert rows[1]["verdict"] == "FAIL"
     assert rows[1]["because"] == "noise"
-    assert runner.shown(rows[1]).endswith("Known to fail: noise")
+    assert "Known to fail: noise" in runner.shown(rows[1])
     assert "because" not in rows[2]
 
 
@@ -351,6 +489,35 @@ def test_the_page_is_made_from_the_stored_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == tables.page(record)
     unexplained = [r for r in record["rows"] if r["verdict"] == "FAIL" and "because" not in r]
     assert unexplained == []
+
+
+def test_every_check_that_was_made_rejects_its_control() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    made = [row for row in record["rows"] if row["verdict"] != "SKIPPED"]
+    assert [row for row in made if "control" not in row or runner.broken(row)] == []
+
+
+def test_the_page_counts_by_grade() -> None:
+    rows = [
+        {"entry": entry, "grade": grade, "verdict": verdict, "says": "", "series": "", "why": ""}
+        for entry, grade, verdict in (
+            ("k-a", "same data and model", "SKIPPED"),
+            ("k-a", "sign only", "OK"),
+            ("k-a", "identity", "OK"),
+            ("k-a", "other data, interval excludes zero", "CANNOT TELL"),
+            ("o-b", "same data and model", "OK"),
+        )
+    ]
+    told = tables.headline([row for row in rows if row["entry"] == "k-a"])
+    assert "0 of 1 checks could be made here.**" in told
+    lines = tables.graded([row for row in rows if row["entry"] == "k-a"])
+    cells = [line.split(" | ")[2:] for line in lines[2:]]
+    assert [[n for n, c in enumerate(row) if c.strip(" |")] for row in cells] == [
+        [4],
+        [2],
+        [0],
+        [0],
+    ]
 
 
 def test_stored_verdicts_follow_from_the_stored_series() -> None:
@@ -379,8 +546,8 @@ def test_command_line(
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--page", str(sheet)])
     assert runner.main() == 0
     rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
-    printed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in printed] == [row["verdict"] for row in rows]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12].strip() for line in lines] == [row["verdict"] for row in rows]
     assert "### k-deltas" in sheet.read_text(encoding="utf-8")
     redrawn = tmp_path / "again.md"
     monkeypatch.setattr(
