@@ -63,7 +63,9 @@ def ran(command: str, data: Path) -> dict[str, object]:
             [program, *words], cwd=folder, env=known, stdout=subprocess.PIPE, text=True, check=True
         )
         report = json.loads(Path(folder, "report", "report.json").read_text(encoding="utf-8"))
-    lines = [line for line in done.stdout.splitlines() if line and "   " not in line]
+    lines = [
+        line for line in done.stdout.splitlines() if re.search("[a-z]", line) and "   " not in line
+    ]
     shown = command.replace("{data}", "data")
     return {"command": f"rag-sourcebias {shown}", "lines": lines, "report": brief(report)}
 
