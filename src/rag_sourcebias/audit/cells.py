@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,14 +23,17 @@ from rag_sourcebias.inference import (
     skew_code,
 )
 from rag_sourcebias.inference.multiway import MIN_CLUSTERS
+from rag_sourcebias.inference.quantiles import t_quantile
 from rag_sourcebias.inference.ratio import IntervalMethod
 from rag_sourcebias.measures import ChanceScores, chance_scores, relative_delta
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import (
+    AcrossSources,
     AuditConfig,
     CentredDelta,
+    ChanceSkew,
     SkewCell,
     SoleCorpusCheck,
     SourceScores,
@@ -38,6 +42,7 @@ from rag_sourcebias.types.reports import (
 from rag_sourcebias.types.verdicts import SkewCode, SkewVerdict
 
 __all__ = [
+    "across_sources",
     "adjusted",
     "centred_delta",
     "chance_of",
@@ -212,10 +217,14 @@ def centred_delta(
     top = float(chance.largest[row])
     size = n / len(kept)
     per_query = np.bincount(chance.query, weights=skew, minlength=len(both))
+    sums = [
+        np.bincount(units, weights=terms, minlength=len(kept)).astype(np.float64, copy=False)
+        for terms in (skew, base)
+    ]
     most = max(top, float(np.abs(per_query).max()))
     ratio = BoundedRatio(
-        numerator=100 * np.bincount(units, weights=skew, minlength=len(kept)),
-        denominator=np.bincount(units, weights=base, minlength=len(kept)),
+        numerator=100 * sums[0],
+        denominator=sums[1],
         lowest=(-100 * most * size, top / 2 * size),
         highest=(100 * most * size, top / 2 * size),
         information=information,
@@ -233,6 +242,55 @@ def centred_delta(
     return (
         replace(found, value=estimate, interval=interval, information=information),
         ratio.p_value(0.0),
+    )
+
+
+def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) -> AcrossSources:
+    """Average the primary measure over the other sources, taken as a sample of rewriters.
+
+    The variance is that between sources plus that of the mean over queries: sources share both
+    queries and human documents, so the spread between them misses what these have in common.
+
+    Parameters
+    ----------
+    chance : sequence of ChanceSkew
+        One per other source, at least 2.
+    row : int
+        Of the primary measure.
+    """
+    values, influence = [], []
+    for one in chance:
+        skew, base = one.skew[row], one.base[row]
+        total = float(base.sum())
+        if total > 0:
+            values.append(100 * float(skew.sum()) / total)
+            influence.append(100 * skew / total - values[-1] * base / total)
+    k, mean = len(values), float(np.mean(values)) if values else 0.0
+    interval, refusal = None, None
+    try:
+        require_clusters(k, "rewriters", "until then the figures hold for these rewriters only")
+    except InsufficientDataError as error:
+        refusal = str(error)
+    else:
+        by_query = np.mean(influence, axis=0)
+        n = int(np.count_nonzero(np.any(influence, axis=0)))
+        variance = float(np.var(values, ddof=1)) / k + float(by_query @ by_query) * n / (n - 1)
+        width = t_quantile(0.5 + config.confidence_level / 2, k - 1) * math.sqrt(variance)
+        interval = Interval(
+            estimate=mean,
+            lower=mean - width,
+            upper=mean + width,
+            confidence_level=config.confidence_level,
+            method="random effects",
+            n_labeled=k,
+            assumptions=("rewriters and queries are random samples",),
+        )
+    return AcrossSources(
+        measure=config.primary_measure,
+        n_sources=k,
+        value=mean,
+        interval=interval,
+        refusal=refusal,
     )
 
 
@@ -271,7 +329,8 @@ def verdicts_of(
         code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
         needed = None
         if code is SkewCode.CANNOT_TELL and centred.interval is not None:
-            needed = queries_for_verdict(centred.interval, margin=config.margin)
+            # a cell that is undecided before the correction has its number already
+            needed = cell.n_needed or queries_for_verdict(centred.interval, margin=config.margin)
         found.append(
             SkewVerdict(
                 code=code,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from functools import cache
 
 from rag_sourcebias._version import __version__
 
@@ -28,16 +29,21 @@ _PACKAGES = {
 }
 
 
-def environment() -> dict[str, str]:
-    """Versions of the packages in use, and the machine."""
+@cache
+def _version(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version  # reads e-mail too: 15 ms
 
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def environment() -> dict[str, str]:
+    """Versions of the packages in use, and the machine."""
     found = {"rag-sourcebias": __version__, "python": platform.python_version()}
     for module, package in _PACKAGES.items():
         if module in sys.modules:
-            try:
-                found[package] = version(package)
-            except PackageNotFoundError:
-                found[package] = "unknown"
+            found[package] = _version(package)
     found["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     return found

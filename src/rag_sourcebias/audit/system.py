@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.audit.cells import chance_of, others, skew_cells
+from rag_sourcebias.audit.cells import across_sources, centred_delta, chance_of, others, skew_cells
 from rag_sourcebias.audit.dependence import Dependence
 from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.inference import (
@@ -37,12 +38,13 @@ from rag_sourcebias.types.reports import (
     AuditConfig,
     ChanceSkew,
     ExposureShare,
+    SettingSkew,
     SoleCorpusCheck,
     SystemSkew,
     TwinSkew,
 )
 
-__all__ = ["Variant", "measure_system", "require_sources"]
+__all__ = ["Variant", "measure_system", "require_sources", "settings_row"]
 
 Variant = Literal["mixed", "exact", "length-matched"]
 
@@ -85,6 +87,11 @@ def measure_system(
         other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
         for other in compared
     }
+    per_query = tuple(
+        ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
+        for other, found in chance.items()
+    )
+    row = scores.measures.index(config.primary_measure)
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
@@ -94,7 +101,9 @@ def measure_system(
         twins=tuple(
             twin
             for other in compared
-            if (
+            # rewrites by several models share a pair, which then has no one twin
+            if not config.merge_llms
+            and (
                 twin := _twins(
                     run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other
                 )
@@ -108,16 +117,12 @@ def measure_system(
         n_duplicates=run.n_duplicates,
         n_empty=_empty(run, qrels),
         notes=(*notes, *_run_notes(run, qrels, config)),
-        chance=tuple(
-            ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
-            for other, found in chance.items()
-        ),
+        chance=per_query,
+        across=across_sources(per_query, row, config) if len(per_query) > 1 else None,
     )
 
 
-def _pair_of(
-    qrels: Qrels, tags: TagTable, baseline: str, other: str
-) -> npt.NDArray[np.int64]:
+def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:
     """Group of each judged document: 0 baseline, 1 other, -1 neither."""
     codes = source_codes_for(qrels.doc_ids, tags)
     group = np.full(len(codes), -1, dtype=np.int64)
@@ -150,6 +155,29 @@ def require_sources(tags: TagTable, config: AuditConfig) -> None:
         raise DataError(
             f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
         )
+
+
+def settings_row(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    name: str,
+) -> tuple[SettingSkew, ...]:
+    """Measure the primary measure alone, per other source, under another setting."""
+    measure, _, k = config.primary_measure.partition("@")
+    alone = replace(config, measures=(measure,), cutoffs=(int(k),))
+    found = []
+    for other in tags.sources:
+        if other != config.baseline_source:
+            pair = _pair_of(qrels, tags, config.baseline_source, other)
+            delta, _ = centred_delta(chance_of(run, qrels, pair, alone), 0, dependence, alone)
+            found.append(
+                SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
+            )
+    return tuple(found)
 
 
 def _empty(run: Run, qrels: Qrels) -> int:

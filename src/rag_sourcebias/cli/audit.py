@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -24,6 +24,7 @@ from rag_sourcebias.io import (
     load_dataset,
     load_sample,
     read_beir,
+    read_clusters,
     read_qrels,
     read_run,
     read_tags,
@@ -73,20 +74,26 @@ def source(
         rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
     """
     config = statistics.config()
+    clusters = None if statistics.clusters is None else read_clusters(statistics.clusters)
     require_writable(report)
     if run or qrels or tags:
         others = (folder, sample, dataset, asked.retriever, asked.rerank)
         _require_runs_alone(*others, texts=asked.text_statistics)
-        found = _audit_runs(run, qrels, tags, config)
+        found = _audit_runs(run, qrels, tags, config, clusters)
     elif scale.name == "memory":
-        found = _audit(_load(folder, sample=sample, dataset=dataset, split=split), asked, config)
+        data = _load(folder, sample=sample, dataset=dataset, split=split)
+        found = _audit(data, asked, config, clusters)
     else:
         where = None if sample or dataset else folder
+        if clusters is not None or config.merge_llms:
+            raise DataError("--clusters and --merge-llms need --engine memory")
         found = audit_shards(where, asked, scale, split=split, config=config)
     _deliver(found, report)
 
 
-def _audit(data: Dataset, asked: Retrieval, config: AuditConfig) -> SkewReport:
+def _audit(
+    data: Dataset, asked: Retrieval, config: AuditConfig, clusters: Mapping[str, str] | None
+) -> SkewReport:
     with stages() as progress:
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
@@ -103,6 +110,8 @@ def _audit(data: Dataset, asked: Retrieval, config: AuditConfig) -> SkewReport:
             length_matched=asked.length_matched,
             rerank_controls=asked.rerank_controls,
             text_statistics=asked.text_statistics,
+            settings_strip=asked.settings_strip,
+            clusters=clusters,
             on_stage=progress.begin,
         )
 
@@ -127,7 +136,11 @@ def _deliver(report: SkewReport, folder: Path | None) -> None:
 
 
 def _audit_runs(
-    run: Sequence[Path] | None, qrels: Path | None, tags: Path | None, config: AuditConfig
+    run: Sequence[Path] | None,
+    qrels: Path | None,
+    tags: Path | None,
+    config: AuditConfig,
+    clusters: Mapping[str, str] | None,
 ) -> SkewReport:
     if not run or qrels is None or tags is None:
         missing = [
@@ -142,6 +155,7 @@ def _audit_runs(
         read_tags(tags),
         config=config,
         name=", ".join(path.name for path in run),
+        clusters=clusters,
     )
 
 

@@ -26,6 +26,7 @@ class Retrieval:
     length_matched: opt.LengthMatched = True
     rerank_controls: opt.RerankControls = False
     text_statistics: opt.TextStatistics = False
+    settings_strip: opt.SettingsStrip = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,10 @@ class Statistics:
     baseline_source: opt.BaselineSource = "human"
     cutoffs: opt.Cutoffs = "1,3,5"
     measures: opt.Measures = "NDCG,MAP"
+    primary: opt.Primary = None
+    margin: opt.Margin = 5.0
+    merge_llms: opt.MergeLLMs = False
+    clusters: opt.Clusters = None
     ties: opt.TiesOption = "expected"
     confidence_level: opt.ConfidenceLevel = 0.95
     interval: opt.IntervalOption = "auto"
@@ -53,6 +58,9 @@ class Statistics:
             baseline_source=self.baseline_source,
             cutoffs=whole_numbers("cutoffs", self.cutoffs),
             measures=tuple(m.strip() for m in self.measures.split(",") if m.strip()),
+            primary=self.primary,
+            margin=self.margin,
+            merge_llms=self.merge_llms,
             ties=choice("ties", self.ties, ("expected", "trec")),
             confidence_level=self.confidence_level,
             interval_method=choice("interval", self.interval, _INTERVALS),

@@ -123,6 +123,43 @@ TiesOption = Annotated[
         rich_help_panel=_STATISTICS,
     ),
 ]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="Points of centred Relative Δ within which sources count as treated alike.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+Primary = Annotated[
+    str | None,
+    typer.Option(
+        help="Measure that carries the verdict, such as NDCG@5; by default NDCG at the largest "
+        "cutoff. All others are exploratory.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+MergeLLMs = Annotated[
+    bool,
+    typer.Option(
+        "--merge-llms",
+        help="Compare the baseline with all sources llm:<model> together.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+Clusters = Annotated[
+    Path | None,
+    typer.Option(
+        help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or user "
+        "session. Queries of one cluster may depend on one another.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+SettingsStrip = Annotated[
+    bool,
+    typer.Option(
+        help="Also retrieve with other usual k1 and b of BM25.", rich_help_panel=_STATISTICS
+    ),
+]
 ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
 IntervalOption = Annotated[
     str,

@@ -112,7 +112,7 @@ def bounded_mean(
     _require_two(len(sizes))
     size = float(sizes.mean())
     return BoundedRatio(
-        numerator=np.bincount(code, weights=values),
+        numerator=np.bincount(code, weights=values).astype(np.float64, copy=False),
         denominator=sizes,
         lowest=(lowest * size, size),
         highest=(highest * size, size),

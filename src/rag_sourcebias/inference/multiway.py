@@ -62,7 +62,7 @@ def independent_share(
     p = 0.5 + confidence_level / 2
     if fewest < _count(units):
         share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
-    return min(share, 1.0)
+    return round(min(share, 1.0), 12)  # the same for every order of the terms
 
 
 def require_clusters(n: int, what: str, remedy: str) -> None:

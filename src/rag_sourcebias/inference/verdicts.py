@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rag_sourcebias.inference.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.inference.quantiles import normal_quantile
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.verdicts import SkewCode
 
@@ -50,17 +50,17 @@ def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
     int or None
         None where more than 10⁸ would be needed, or the interval is a point.
     """
+    from scipy.special import ndtr, stdtrit
+
     n, level = interval.n_labeled, interval.confidence_level
     z = normal_quantile(0.5 + level / 2)
     error = interval.half_width / z
     if not error > 0:
         return None
     degrees = max(n - 1, 1)
-    truth = interval.estimate + error * np.array([t_quantile(p, degrees) for p in _GRID])
+    truth = interval.estimate + error * stdtrit(degrees, _GRID)
 
     def assurance(size: float) -> float:
-        from scipy.special import ndtr
-
         later = error * math.sqrt(n / size)
         favours = ndtr(np.abs(truth) / later - z)
         alike = np.maximum(

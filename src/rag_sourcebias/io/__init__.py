@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_sourcebias.io.beir_write import write_beir
     from rag_sourcebias.io.bundled import load_sample
     from rag_sourcebias.io.cache import cache_dir
+    from rag_sourcebias.io.clusters import read_clusters
     from rag_sourcebias.io.datasets import DatasetInfo, list_datasets, load_dataset
     from rag_sourcebias.io.downloads import download
     from rag_sourcebias.io.files import write_atomic
@@ -41,6 +42,7 @@ _HOMES = {
     ),
     "archive": ("extract_zip",),
     "beir": ("read_beir",),
+    "clusters": ("read_clusters",),
     "beir_corpus": ("source_of_stem",),
     "beir_judgments": (
         "assemble_judged",
@@ -104,6 +106,7 @@ __all__ = [
     "read_answer_scores",
     "read_answer_texts",
     "read_beir",
+    "read_clusters",
     "read_judged_items",
     "read_label_distributions",
     "read_qrels",

@@ -127,8 +127,8 @@ def group_scores(
 class Cells:
     """Hits sorted by cell, a cell being one (query, group); arrays have one entry per hit.
 
-    ``hit`` is an entry's index among the joined hits, ``tied`` counts the hits of the same cell in the same tie block, ``before`` those in earlier
-    blocks.
+    ``hit`` is an entry's index among the joined hits, ``tied`` counts the hits of the same cell in
+    the same tie block, ``before`` those in earlier blocks.
     """
 
     n_cells: int
@@ -146,6 +146,7 @@ class Cells:
 
     @classmethod
     def build(cls, hits: Hits, qrels: Qrels, groups: IntArray, *, n_groups: int) -> Cells:
+        """Sort hits by query and group, and count what is relevant in each."""
         n_cells = len(qrels.query_ids) * n_groups
         group = groups[hits.doc]
         kept = np.flatnonzero(group >= 0)

@@ -78,7 +78,8 @@ def config_table(report: SkewReport) -> Table:
         ("correction", f"{CORRECTIONS[c.correction]}, {count(report.n_tests)} tests"),
         ("family", report.family),
         ("resamples", count(c.resamples)),
-        ("target half width", f"±{number(c.target_half_width)}"),
+        ("primary measure", c.primary_measure),
+        ("margin", f"±{number(c.margin)} points of centred Relative Δ"),
         ("attention models", ", ".join(c.browsing)),
         ("seed", str(c.seed)),
     )

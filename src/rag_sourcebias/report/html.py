@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_sourcebias.report import facts, plots, tables, text_plots, text_tables, twin_plots
 from rag_sourcebias.report.bars import Bar
-from rag_sourcebias.report.format import VARIANTS, interval, level, number, split_measure
+from rag_sourcebias.report.format import VARIANTS, delta, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
 from rag_sourcebias.report.meaning import how_to_read
 from rag_sourcebias.report.page import render_page
@@ -22,6 +22,7 @@ from rag_sourcebias.report.view import (
     names_of,
     others_of,
     refusals,
+    shown,
     significant,
 )
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
@@ -59,6 +60,7 @@ def _context(report: SkewReport) -> dict[str, Any]:
         "refusals": refusals(report),
         "sections": SECTIONS,
         "plots": _plots(report),
+        "sign": tables.sign_table(report),
         "twins": tables.twins_table(report),
         "matched": tables.variant_table(report, "length-matched"),
         "exact": tables.variant_table(report, "exact"),
@@ -81,19 +83,21 @@ def _context(report: SkewReport) -> dict[str, Any]:
 def _scale(report: SkewReport) -> float:
     ends = [20.0]
     for cell in (c for s in report.systems for c in s.cells):
-        if cell.relative_delta is not None:
-            ends.append(abs(cell.relative_delta))
-        if cell.interval is not None:
-            ends += [abs(cell.interval.lower), abs(cell.interval.upper)]
+        value, found = shown(cell)
+        if value is not None:
+            ends.append(abs(value))
+        if found is not None:
+            ends += [abs(found.lower), abs(found.upper)]
     return min(200.0, 10 * (max(ends) // 10 + 1))
 
 
 def _bar(report: SkewReport, cell: SkewCell, scale: float) -> Bar | None:
-    if cell.interval is None or cell.relative_delta is None:
+    middle, found = shown(cell)
+    if found is None or middle is None:
         return None
     low, high, dot = (
         round(50 + 50 * max(-1.0, min(1.0, value / scale)), 2)
-        for value in (cell.interval.lower, cell.interval.upper, cell.relative_delta)
+        for value in (found.lower, found.upper, middle)
     )
     return Bar(
         left=low,
@@ -109,20 +113,20 @@ def _card(report: SkewReport, verdict: Verdict, scale: float) -> dict[str, Any]:
     return {
         "name": verdict.system.name,
         "variant": VARIANTS.get(verdict.system.variant, verdict.system.variant),
-        "against": names_of(report)[verdict.cell.other] if len(others_of(report)) > 1 else "",
-        "kind": verdict.kind,
+        "against": names_of(report)[verdict.other] if len(others_of(report)) > 1 else "",
+        "kind": "prefers" if verdict.direction else "none",
         "direction": verdict.direction or "none",
         "short": verdict.short,
         "text": text,
         "rows": [
             {
                 "measure": cell.measure,
-                "delta": tables.cell_row(report, cell)[2],
-                "interval": interval(cell.interval),
+                "delta": delta(shown(cell)[0]),
+                "interval": interval(shown(cell)[1]),
                 "bar": _bar(report, cell, scale),
                 "star": significant(report, cell),
             }
-            for cell in leading_cells(report, verdict.system, verdict.cell.other)
+            for cell in leading_cells(report, verdict.system, verdict.other)
         ],
     }
 

@@ -35,6 +35,7 @@ def to_markdown(report: SkewReport) -> str:
     blocks += ["## All numbers", table(tables.cells_table(report)), escape(star_note(report))]
     blocks += [bullets(f"{who}: {why}" for who, why in refusals(report))]
     for name, content in (
+        ("sign", tables.sign_table(report)),
         ("twins", tables.twins_table(report)),
         ("length-matched", tables.variant_table(report, "length-matched")),
         ("exact", tables.variant_table(report, "exact")),

@@ -39,7 +39,7 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
     other = names[others_of(report)[0]] if len(others_of(report)) == 1 else "the other source's"
     confidence = level(config.confidence_level)
     first = min(config.cutoffs)
-    target = number(config.target_half_width, digits=0)
+    margin = number(config.margin)
     return (
         (
             "What is Relative Δ?",
@@ -47,7 +47,16 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
             "scored twice: once counting only the relevant documents of one source, once only "
             "those of the other, each at the rank it really has. Relative Δ is the difference of "
             "the two mean scores in percent of their average. 0 means equal treatment, +200 means "
-            f"that only {base} documents were found, −200 that none of them were.",
+            f"that only {base} documents were found, −200 that none of them were. Where one source "
+            "has more relevant documents than the other it is not 0 by chance: the centred figure "
+            "subtracts what each source would score if the source labels were permuted among the "
+            "relevant documents of a query. With one copy of each document the two are equal.",
+        ),
+        (
+            "How is the verdict reached?",
+            f"It rests on the interval of centred Relative Δ of {config.primary_measure}: inside "
+            f"±{margin} points both sources are treated alike; beyond 0 one of them is favoured; "
+            "otherwise these queries cannot tell. All other measures are exploratory.",
         ),
         (
             "Which sign means what?",
@@ -64,7 +73,7 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
             "What do the intervals cover?",
             f"With {confidence} confidence each interval covers the value for all queries like "
             "these, one interval at a time: they are not widened for the number of comparisons. "
-            f"“Needed” estimates how many queries give ±{target} points.",
+            "“Needed” estimates how many queries give a verdict four times in five.",
         ),
         ("What does the adjusted p-value cover?", _adjusted(report)),
         ("What follows from a skew here?", _design(report)),
@@ -73,8 +82,9 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
 
 def _adjusted(report: SkewReport) -> str:
     start = (
-        "p comes from a paired permutation test of equal means. "
-        f"{family_text(report)} belong together: {report.family.rstrip('.')}. "
+        "p belongs to no skew beyond chance: one minus the largest confidence level whose "
+        f"interval excludes 0. {family_text(report)} belong together: "
+        f"{report.family.rstrip('.')}. "
     )
     threshold = f"{1 - report.config.confidence_level:.3g}"
     if report.config.correction == "none":

@@ -14,7 +14,7 @@ import numpy as np
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import delta, interval, shorten, split_measure
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
-from rag_sourcebias.report.view import baseline_of, label, names_of, significant
+from rag_sourcebias.report.view import baseline_of, label, names_of, shown, significant
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def relative_delta_plot(
             uid=uid,
             title=f"Relative Δ of {measure} by system and cutoff, {base} against {rival}",
             description=" ".join(
-                f"{label(s)}, {c.measure}: {delta(c.relative_delta)} {interval(c.interval)}"
+                f"{label(s)}, {c.measure}: {delta(shown(c)[0])} {interval(shown(c)[1])}"
                 f"{', significant' if significant(report, c) else ''}."
                 for s, c in rows
             ),
@@ -96,19 +96,20 @@ def draw_heading(axes: Axes, y: float, text: str) -> None:
 
 
 def _limit(cells: list[SkewCell]) -> float:
-    ends = [abs(c.relative_delta) for c in cells if c.relative_delta is not None]
-    ends += [abs(e) for c in cells if c.interval for e in (c.interval.lower, c.interval.upper)]
+    figures = [shown(c) for c in cells]
+    ends = [abs(value) for value, _ in figures if value is not None]
+    ends += [abs(e) for _, found in figures if found for e in (found.lower, found.upper)]
     return float(min(210, 25 * math.ceil(max([*ends, 20]) * 1.04 / 25)))
 
 
 def _delta_row(axes: Axes, cell: SkewCell, y: float, limit: float, *, solid: bool) -> None:
-    value = cell.relative_delta
+    value, found = shown(cell)
     muted: dict[str, Any] = {"color": COLOURS["muted"], "va": "center", "fontsize": 11.5}
     if value is None:
         axes.text(0.02 * limit, y, "undefined", **muted)
         return
-    side = "even" if cell.interval is None else "baseline" if value >= 0 else "other"
-    if cell.interval is None:
+    side = "even" if found is None else "baseline" if value >= 0 else "other"
+    if found is None:
         left = value > 0
         axes.text(
             value + (-0.05 if left else 0.05) * limit,
@@ -120,7 +121,7 @@ def _delta_row(axes: Axes, cell: SkewCell, y: float, limit: float, *, solid: boo
         axes.plot([value], [y], "x", color=COLOURS["muted"], markersize=6)
         return
     axes.plot(
-        [cell.interval.lower, cell.interval.upper],
+        [found.lower, found.upper],
         [y, y],
         color=COLOURS[side],
         linewidth=2.2,

@@ -23,6 +23,7 @@ from rag_sourcebias.report.view import (
     label,
     names_of,
     others_of,
+    shown,
     significant,
 )
 from rag_sourcebias.types.intervals import Interval
@@ -33,6 +34,7 @@ __all__ = [
     "cell_row",
     "cells_table",
     "exposure_table",
+    "sign_table",
     "sole_table",
     "twins_table",
     "variant_table",
@@ -66,13 +68,17 @@ def _against(report: SkewReport, other: str) -> str:
 
 
 def cell_row(report: SkewReport, cell: SkewCell) -> tuple[str, ...]:
-    """Return one cell as text: two scores, Δ, interval, p, adjusted p, queries, needed."""
+    """Return one cell as text.
+
+    Two scores, Δ, its interval, centred Δ, p, adjusted p, queries, needed.
+    """
     mark = "*" if significant(report, cell) else ""
     return (
         score(cell.mean_baseline),
         score(cell.mean_other),
         delta(cell.relative_delta),
         interval(cell.interval),
+        MISSING if cell.centred is None else _valued(*shown(cell)),
         p_value(cell.p_value),
         p_value(cell.p_adjusted) + mark,
         count(cell.n_queries),
@@ -92,6 +98,7 @@ def cells_table(report: SkewReport) -> Table:
             "other",
             "Relative Δ",
             f"{level(report.config.confidence_level)} interval",
+            "centred Δ",
             "p",
             "adjusted p",
             "queries",
@@ -105,6 +112,10 @@ def cells_table(report: SkewReport) -> Table:
         n_heads=3,
     )
     return _compact(report, table)
+
+
+def _valued(value: float | None, found: Interval | None) -> str:
+    return delta(value) if found is None else f"{delta(value)} {interval(found)}"
 
 
 def _with_estimate(value: Interval | None, *, digits: int = 2) -> str:
@@ -175,6 +186,44 @@ def exposure_table(report: SkewReport) -> Table:
     )
 
 
+def sign_table(report: SkewReport) -> Table:
+    """Return what could turn the sign of the primary measure: settings, length, exposure."""
+    primary, rows = report.config.primary_measure, []
+    for system in report.systems:
+        if system.variant != "mixed":
+            continue
+        for cell in (c for c in system.cells if c.measure == primary):
+            start = (system.name, _against(report, cell.other))
+            rows.append((*start, "as deployed", _valued(*shown(cell))))
+            rows += [
+                (*start, one.setting, _valued(one.value, one.interval))
+                for one in system.strip
+                if one.other == cell.other
+            ]
+            rows += [
+                (*start, VARIANTS[variant], _valued(*shown(again.cell(primary, cell.other))))
+                for again in report.systems
+                if (variant := again.variant) != "mixed" and again.name == system.name
+            ]
+            rows += [
+                (
+                    *start,
+                    f"exposure of {source_name(e.source)} ({e.browsing}), points",
+                    f"{number(100 * e.difference.estimate, signed=True)} "
+                    f"{interval(e.difference, scale=100)}",
+                )
+                for e in system.exposure
+                if e.source == cell.baseline and e.difference is not None
+            ]
+        if system.across is not None:
+            across = system.across
+            shown_as = f"{across.n_sources} other sources as a sample of rewriters"
+            text = _valued(across.value, across.interval)
+            rows.append((system.name, "all", shown_as, text))
+    columns = ("system", "against", "setting", f"centred Δ of {primary}")
+    return _compact(report, Table(columns=columns, rows=tuple(rows), n_heads=3))
+
+
 def sole_table(report: SkewReport) -> Table:
     """Return the check of each source's corpus alone."""
     base = names_of(report)[baseline_of(report)]
@@ -222,6 +271,5 @@ def variant_table(report: SkewReport, variant: str) -> Table:
 
 def _delta_and_interval(report: SkewReport, cell: SkewCell) -> str:
     mark = "*" if significant(report, cell) else ""
-    if cell.interval is None:
-        return delta(cell.relative_delta) + mark + (", no interval" if mark else "")
-    return f"{delta(cell.relative_delta)}{mark} {interval(cell.interval)}"
+    value, found = shown(cell)
+    return f"{delta(value)}{mark}" + ("" if found is None else f" {interval(found)}")

@@ -9,6 +9,12 @@ from rag_sourcebias.types.reports import SkewReport
 __all__ = ["SECTIONS", "star_note"]
 
 SECTIONS = {
+    "sign": (
+        "What turns the sign",
+        "The primary measure under other usual settings of the retriever and with pairs cut to "
+        "equal length, and the exposure of all documents, relevant or not. Where these point in "
+        "different directions, the verdict holds for the setting as deployed only.",
+    ),
     "twins": (
         "Twins",
         "Two versions of one relevant document, one per source: which ranks higher? A win rate "
@@ -55,5 +61,7 @@ def star_note(report: SkewReport) -> str:
             rule += "; exact-search and length-matched repeats are corrected on their own"
     return (
         f"Scores ×100. {rule}. Intervals at {level(report.config.confidence_level)} are not "
-        f"adjusted. Needed: queries for ±{report.config.target_half_width:g} points."
+        f"adjusted. {report.config.primary_measure} carries the verdict, other measures are "
+        "exploratory. Centred Δ: beyond what permuted source labels give. Needed: queries with "
+        "which a verdict is reached four times in five."
     )

@@ -1,172 +1,174 @@
-"""What was found, in one plain sentence per system and other source.
-
-The verdict rests on the leading measure (NDCG where there is one) at the smallest cutoff, and
-mentions other cutoffs that are significant. "Prefers" is said only when the adjusted p-value is
-below 1 − confidence level, and only of data whose sources say the same thing.
-"""
+"""What was found, in one plain sentence per system and other source: the wording of its code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from rag_sourcebias.report.format import number, p_clause, score, split_measure
-from rag_sourcebias.report.view import label, names_of, others_of, significant
-from rag_sourcebias.report.wording import Phrases
+from rag_sourcebias.report.format import (
+    count,
+    delta,
+    interval,
+    number,
+    p_clause,
+    score,
+    split_measure,
+)
+from rag_sourcebias.report.view import label, names_of, others_of
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SoleCorpusCheck, SystemSkew
+from rag_sourcebias.types.verdicts import SkewCode, SkewVerdict
 
-__all__ = ["NARROW", "Direction", "Elsewhere", "Kind", "Verdict", "leading_cells", "verdicts"]
+__all__ = ["Direction", "Verdict", "leading_cells", "verdicts"]
 
-NARROW = 10.0
-"""Half width of Relative Δ up to which an interval around 0 is called "no preference"."""
-
-Kind = Literal["prefers", "leans", "none", "unknown", "undefined"]
 Direction = Literal["baseline", "other"]
-
-
-class Elsewhere(NamedTuple):
-    """Another cutoff at which the difference is significant."""
-
-    measure: str
-    direction: Direction
+_DIRECTIONS: dict[SkewCode, Direction] = {
+    SkewCode.FAVOURS_BASELINE: "baseline",
+    SkewCode.FAVOURS_OTHER: "other",
+}
+_CLOSE = 0.05  # points of Relative Δ that look alike with one decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What can be said about one system and one other source.
+    """The wording of one system's verdict against one other source.
 
     Parameters
     ----------
     subject : str
         System with its variant, and the other source where there are several.
-    kind : {"prefers", "leans", "none", "unknown", "undefined"}
-    direction : str or None
-        Which source ranks higher, ``"baseline"`` or ``"other"``; None where nothing can be said.
+    found : SkewVerdict or None
+        None in reports of version 0.1.
     short : str
         A few words.
     text : str
         The finding without its subject.
-    elsewhere : tuple of Elsewhere
-        Other cutoffs at which the difference is significant, in either direction.
-    unequal_alone : bool
-        Whether the sources differ even when each is searched alone.
-    cell : SkewCell
-        What the verdict rests on.
+    control : SoleCorpusCheck or None
+        Control that fails: the sources differ even when each is searched alone.
     """
 
     subject: str
     system: SystemSkew
-    kind: Kind
-    direction: Direction | None
+    other: str
+    found: SkewVerdict | None
     short: str
     text: str
-    elsewhere: tuple[Elsewhere, ...]
-    unequal_alone: bool
-    cell: SkewCell
+    control: SoleCorpusCheck | None
+
+    @property
+    def code(self) -> SkewCode:
+        """What can be said."""
+        return SkewCode.REFUSED if self.found is None else self.found.code
+
+    @property
+    def direction(self) -> Direction | None:
+        """Which source is favoured, if either."""
+        return _DIRECTIONS.get(self.code)
 
     @property
     def sentence(self) -> str:
         """The finding as a full sentence."""
-        joint = ": " if self.kind in ("unknown", "undefined") else " "
+        joint = " " if self.code in (*_DIRECTIONS, SkewCode.ALIKE) else ": "
         return f"{self.subject}{joint}{self.text}."
 
 
 def leading_cells(report: SkewReport, system: SystemSkew, other: str) -> tuple[SkewCell, ...]:
-    """Return the cells of the leading measure against one source, by rising cutoff."""
-    cells = [c for c in system.cells if c.other == other]
-    found = {split_measure(c.measure)[0] for c in cells}
-    leading = next((n for n in ("NDCG", *report.config.measures) if n in found), None)
-    chosen = [c for c in cells if leading in (None, split_measure(c.measure)[0])]
+    """Return the cells of the primary measure's kind against one source, by rising cutoff."""
+    leading = split_measure(report.config.primary_measure)[0]
+    chosen = [
+        c for c in system.cells if c.other == other and split_measure(c.measure)[0] == leading
+    ]
     return tuple(sorted(chosen, key=lambda c: split_measure(c.measure)[1] or 0))
 
 
 def verdicts(report: SkewReport) -> tuple[Verdict, ...]:
     """Return one verdict per system, variant and other source, in the order of the report."""
     return tuple(
-        _verdict(report, system, cells)
+        _worded(report, system, other)
         for system in report.systems
         for other in others_of(report)
-        if (cells := leading_cells(report, system, other))
+        if any(cell.other == other for cell in system.cells)
     )
 
 
-def _direction(value: float | None) -> Direction | None:
-    if value is None or number(value) == number(0):
-        return None
-    return "baseline" if value > 0 else "other"
-
-
-def _kind(report: SkewReport, cell: SkewCell) -> Kind:
-    if cell.relative_delta is None:
-        return "undefined"
-    if cell.interval is None:
-        return "unknown"
-    direction = _direction(cell.relative_delta)
-    if direction is not None and significant(report, cell):
-        return "prefers"
-    if cell.interval.half_width <= NARROW and not cell.interval.excludes(0):
-        return "none"
-    return "unknown" if direction is None else "leans"
-
-
-def _verdict(report: SkewReport, system: SystemSkew, cells: tuple[SkewCell, ...]) -> Verdict:
-    cell, kind, names = cells[0], _kind(report, cells[0]), names_of(report)
-    direction = _direction(cell.relative_delta) if kind in ("prefers", "leans") else None
-    sources = (
-        (cell.baseline, cell.other) if direction == "baseline" else (cell.other, cell.baseline)
-    )
-    say = Phrases(
-        report=report,
-        variant=system.variant,
-        cell=cell,
-        winner=names[sources[0]],
-        loser=names[sources[1]],
-    )
-    text = {
-        "prefers": say.prefers,
-        "leans": say.leans,
-        "none": say.none,
-        "unknown": lambda: say.unknown(significant=significant(report, cell)),
-        "undefined": say.undefined,
-    }[kind]()
-    parts = [text]
-    ways: dict[Direction, list[SkewCell]] = {}
-    for other in cells[1:]:
-        way = _direction(other.relative_delta)
-        if way is not None and significant(report, other):
-            ways.setdefault(way, []).append(other)
-    for way, chosen in ways.items():
-        same = None if direction is None else way == direction
-        parts.append(say.elsewhere(chosen, baseline=way == "baseline", same=same))
-    check = _unequal_alone(report, system, cells) if direction is not None else None
-    if check is not None:
-        parts.append(
-            f"searched alone, the two corpora differ too ({check.measure} "
-            f"{score(check.mean_baseline)} against {score(check.mean_other)}, "
-            f"{p_clause(check.p_value)}), so this may not be source bias alone"
+def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
+    names = names_of(report)
+    found = next((v for v in system.verdicts if v.other == other), None)
+    control = None
+    if found is None:
+        short = "no verdict"
+        text = (
+            "no verdict in this report of version 0.1, whose test measured unequal numbers of "
+            "relevant documents as well; run the audit again"
+        )
+    else:
+        short, text = _short(report, found), _text(report, system, found)
+        control = _unequal_alone(report, system, other) if found.code in _DIRECTIONS else None
+    if control is not None:
+        short += ", though the control differs"
+        text += (
+            f"; searched alone, the two corpora differ too ({control.measure} "
+            f"{score(control.mean_baseline)} against {score(control.mean_other)}, "
+            f"{p_clause(control.p_value)}), so this may not be source bias alone"
         )
     several = len(others_of(report)) > 1
     return Verdict(
-        subject=label(system) + (f" (against {names[cell.other]})" if several else ""),
+        subject=label(system) + (f" (against {names[other]})" if several else ""),
         system=system,
-        kind=kind,
-        direction=direction,
-        short=_short(say, kind) + (", though the control differs" if check else ""),
-        text="; ".join(parts),
-        elsewhere=tuple(Elsewhere(c.measure, w) for w, found in ways.items() for c in found),
-        unequal_alone=check is not None,
-        cell=cell,
+        other=other,
+        found=found,
+        short=short,
+        text=text,
+        control=control,
     )
 
 
-def _short(say: Phrases, kind: Kind) -> str:
-    if kind == "prefers":
-        return f"prefers {say.winner} text" if say.rewrites else f"ranks {say.winner} text higher"
-    if kind == "leans":
-        return f"leans towards {say.winner} text, not significant"
-    if kind == "none":
-        return "no measurable preference" if say.rewrites else "no measurable difference"
-    return "cannot tell" if kind == "unknown" else "Relative Δ undefined"
+def _winner(report: SkewReport, found: SkewVerdict) -> str:
+    side = found.baseline if _DIRECTIONS[found.code] == "baseline" else found.other
+    return names_of(report)[side]
+
+
+def _short(report: SkewReport, found: SkewVerdict) -> str:
+    match found.code:
+        case SkewCode.FAVOURS_BASELINE | SkewCode.FAVOURS_OTHER:
+            return f"favours {_winner(report, found)} text"
+        case SkewCode.ALIKE:
+            return f"treats both alike within ±{number(found.margin, digits=0)}"
+        case SkewCode.CANNOT_TELL:
+            return "cannot tell"
+        case SkewCode.REFUSED:
+            return "no verdict"
+
+
+def _text(report: SkewReport, system: SystemSkew, found: SkewVerdict) -> str:
+    queries = f"{count(found.n_queries)} queries"
+    if found.code is SkewCode.REFUSED:
+        return f"no verdict: {(found.refusal or '').rstrip('.')}"
+    numbers = (
+        f"centred Relative Δ of {found.measure} {delta(found.centred_delta)} "
+        f"{interval(found.interval)}{_published(system, found)}"
+    )
+    if found.code is SkewCode.ALIKE:
+        margin = number(found.margin)
+        return f"treats both sources alike within ±{margin} points: {numbers}; {queries}"
+    tested = p_clause(found.p_value)
+    if found.n_tests > 1 and report.config.correction != "none":
+        tested += f", {p_clause(found.p_adjusted, name='adjusted p')} over {found.n_tests} tests"
+    if found.code is SkewCode.CANNOT_TELL:
+        needed = (
+            ""
+            if found.n_needed is None
+            else f", about {count(found.n_needed)} are needed for a verdict"
+        )
+        return f"cannot tell: {numbers}, {tested}; {queries}{needed}"
+    return f"favours {_winner(report, found)} text: {numbers}, {tested}; {queries}"
+
+
+def _published(system: SystemSkew, found: SkewVerdict) -> str:
+    """Show Relative Δ as published where it is another number."""
+    value = system.cell(found.measure, found.other).relative_delta
+    if value is None or found.centred_delta is None or abs(value - found.centred_delta) < _CLOSE:
+        return ""
+    return f" (published form {delta(value)})"
 
 
 def _controls(report: SkewReport, system: SystemSkew) -> tuple[SoleCorpusCheck, ...]:
@@ -177,23 +179,15 @@ def _controls(report: SkewReport, system: SystemSkew) -> tuple[SoleCorpusCheck, 
     return next(twins, ())
 
 
-def _unequal_alone(
-    report: SkewReport, system: SystemSkew, cells: tuple[SkewCell, ...]
-) -> SoleCorpusCheck | None:
-    """Return the control that fails, judged at the largest cutoff, the steadiest.
+def _unequal_alone(report: SkewReport, system: SystemSkew, other: str) -> SoleCorpusCheck | None:
+    """Return the control of the primary measure if it fails.
 
     Only rewrites are meant to be found equally well: for other designs it says nothing new.
     """
     if report.data.design != "rewrites":
         return None
-    name = split_measure(cells[0].measure)[0]
-    checks = [
-        c
-        for c in _controls(report, system)
-        if c.other == cells[0].other and split_measure(c.measure)[0] == name
-    ]
-    if not checks:
-        return None
-    steady = max(checks, key=lambda c: split_measure(c.measure)[1] or 0)
     level = 1 - report.config.confidence_level
-    return steady if steady.p_value is not None and steady.p_value < level else None
+    for check in _controls(report, system):
+        if check.other == other and check.measure == report.config.primary_measure:
+            return check if check.p_value is not None and check.p_value < level else None
+    return None

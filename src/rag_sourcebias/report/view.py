@@ -19,6 +19,7 @@ __all__ = [
     "names_of",
     "others_of",
     "refusals",
+    "shown",
     "significant",
 ]
 
@@ -65,6 +66,13 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
     return cell.p_adjusted is not None and cell.p_adjusted < 1 - report.config.confidence_level
 
 
+def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
+    """Return the figure that bars and plots show: centred Relative Δ, in old reports the plain."""
+    if cell.centred is None:
+        return cell.relative_delta, cell.interval
+    return cell.centred.value, cell.centred.interval
+
+
 def comparisons(report: SkewReport, variant: str) -> tuple[Comparison, ...]:
     """Return every cell of one variant with the same cell as deployed."""
     found = []
@@ -98,7 +106,10 @@ def _twin_intervals(twin: TwinSkew) -> Iterator[tuple[str, Interval | None]]:
 
 def _intervals(system: SystemSkew) -> Iterator[tuple[str, Interval | None]]:
     for cell in system.cells:
-        yield f"Relative Δ ({split_measure(cell.measure)[0]})", cell.interval
+        kind = split_measure(cell.measure)[0]
+        yield f"Relative Δ ({kind})", cell.interval
+        if cell.centred is not None:
+            yield f"centred Relative Δ ({kind})", cell.centred.interval
     for twin in system.twins:
         yield from _twin_intervals(twin)
     for entry in system.exposure:
@@ -122,10 +133,11 @@ def refusals(report: SkewReport) -> tuple[tuple[str, str], ...]:
     """Return (system and measure, why there is no interval)."""
     names = names_of(report)
     return tuple(
-        (f"{label(s)}, {c.measure} against {names[c.other]}", c.refusal)
+        (f"{label(s)}, {c.measure} against {names[c.other]}", why)
         for s in report.systems
         for c in s.cells
-        if c.refusal
+        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
+        if why
     )
 
 

@@ -13,9 +13,11 @@ from typing import Any, Literal
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.skew import (
+    AcrossSources,
     CentredDelta,
     ChanceSkew,
     ExposureShare,
+    SettingSkew,
     SkewCell,
     SoleCorpusCheck,
     SourceScores,
@@ -26,11 +28,13 @@ from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
     "SCHEMA_VERSION",
+    "AcrossSources",
     "AuditConfig",
     "CentredDelta",
     "ChanceSkew",
     "DataSummary",
     "ExposureShare",
+    "SettingSkew",
     "SkewCell",
     "SkewReport",
     "SoleCorpusCheck",

@@ -14,9 +14,11 @@ from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.verdicts import SkewVerdict
 
 __all__ = [
+    "AcrossSources",
     "CentredDelta",
     "ChanceSkew",
     "ExposureShare",
+    "SettingSkew",
     "SkewCell",
     "SoleCorpusCheck",
     "SourceScores",
@@ -113,6 +115,49 @@ class ChanceSkew:
     skew: npt.NDArray[np.float64] = field(repr=False)
     base: npt.NDArray[np.float64] = field(repr=False)
     both: npt.NDArray[np.bool_] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingSkew:
+    """The primary measure under another setting of the same retriever.
+
+    Parameters
+    ----------
+    other : str
+        Source compared with the baseline.
+    setting : str
+        Such as ``"k1=0.9, b=0.4"``.
+    value : float or None
+        Centred Relative Δ in percent.
+    interval : Interval or None
+    """
+
+    other: str
+    setting: str
+    value: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcrossSources:
+    """Centred Relative Δ of the primary measure with the other sources as a sample of rewriters.
+
+    Parameters
+    ----------
+    measure : str
+    n_sources : int
+    value : float
+        Mean over the other sources, in percent.
+    interval : Interval or None
+        Of the mean over all rewriters of the kind; refused below 6.
+    refusal : str or None
+    """
+
+    measure: str
+    n_sources: int
+    value: float
+    interval: Interval | None
+    refusal: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,6 +340,10 @@ class SystemSkew:
         One per other source.
     chance : tuple of ChanceSkew
         One per other source.
+    strip : tuple of SettingSkew
+        What other usual settings of this retriever would have given.
+    across : AcrossSources or None
+        With two other sources or more.
     """
 
     name: str
@@ -312,6 +361,8 @@ class SystemSkew:
     notes: tuple[str, ...] = ()
     verdicts: tuple[SkewVerdict, ...] = ()
     chance: tuple[ChanceSkew, ...] = ()
+    strip: tuple[SettingSkew, ...] = ()
+    across: AcrossSources | None = None
 
     def cell(self, measure: str, other: str) -> SkewCell:
         """Return the cell of one measure against one other source."""
