@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import (
     clustered_difference,
+    difference_test,
     noninferiority_test,
     relative_delta_interval,
 )
