@@ -10,8 +10,9 @@ its control too, which comes from something broken and must not pass. Prints the
 beside ours and one line per check: OK, OKish (within the wider tolerance), FAIL, CANNOT TELL (the
 interval is too wide for either), or SKIPPED with the reason; what was not run is never OK. Writes
 benchmarks/results/reproduce.json, and with --page a page of results (--redraw: from the stored
-results, running nothing). Exit status 1 when a check fails that is not known to, with the reason
-written beside it, or when a control passes or could not be made.
+results, running nothing); --only ID … --update makes these entries and judges the others on what is
+stored of them. Exit status 1 when a check fails that is not known to, with the reason written
+beside it, or when a control passes or could not be made.
 
 RAG_SOURCEBIAS_DATA names the folder of real data sets, RAG_SOURCEBIAS_MODELS one of models;
 vectors and perplexities are kept in the cache folder of the library.
@@ -180,7 +181,7 @@ def stored(entry: Entry, ours: Mapping[str, Series | str]) -> dict:
 def write(path: Path, record: dict) -> None:
     """One line per series and per row, so that a change of one figure shows as such."""
     parts = [f'"environment": {compact(record["environment"])}']
-    parts += [f'"{key}": {compact(record[key])}' for key in ("seconds",)]
+    parts += [f'"{key}": {compact(record[key])}' for key in ("seconds", "kept")]
     blocks = []
     for name, entry in record["entries"].items():
         fields = [f'   "{key}": {compact(entry[key])}' for key in ("paper", "what", "conditions")]
@@ -210,12 +211,28 @@ def rounded(value: object) -> object:
     return value
 
 
-def run_all(found: list[Entry], *, brief: bool) -> dict:
-    """Make every series once, judge, and print."""
+def kept(entry: Entry, record: Mapping) -> dict[str, Series | str]:
+    """Our series as an earlier run stored them."""
+    old = record["entries"].get(entry.id, {"ours": {}})["ours"]
+    unknown = {"why": "an earlier run was kept, which did not make it"}
+    found = {name: old.get(name, unknown) for name in entry.ours}
+    return {name: one["why"] if "why" in one else Series.of(one) for name, one in found.items()}
+
+
+def run_all(
+    found: list[Entry], *, brief: bool, only: Iterable[str] = (), record: Mapping | None = None
+) -> dict:
+    """Make every series once, judge, and print.
+
+    With the ``record`` of an earlier run, only the entries of ``only`` are made and the rest are
+    judged on what was stored.
+    """
     start = time.perf_counter()
+    only = set(only)
+    old = [entry.id for entry in found if record is not None and entry.id not in only]
     stores, theirs, rows = {}, [], []
     for entry in found:
-        ours = made(entry)
+        ours = kept(entry, record) if record is not None and entry.id in old else made(entry)
         theirs += published(entry)
         mine = judged(entry, ours=ours)
         rows += mine
@@ -228,6 +245,7 @@ def run_all(found: list[Entry], *, brief: bool) -> dict:
     return {
         "environment": environment(),
         "seconds": round(time.perf_counter() - start, 1),
+        "kept": old,
         "entries": stores,
         "published": theirs,
         "rows": rows,
@@ -238,6 +256,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Published tables and figures against ours.")
     parser.add_argument("--list", action="store_true", help="name the entries and end")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="entries to check")
+    parser.add_argument(
+        "--update", action="store_true", help="with --only: keep what is stored of the others"
+    )
     parser.add_argument("--run", action="store_true", help="make the result files first (hours)")
     parser.add_argument("--brief", action="store_true", help="print the checks without the tables")
     parser.add_argument("--published", action="store_true", help="print shapes of the papers too")
@@ -245,17 +266,20 @@ def main() -> int:
     parser.add_argument("--page", type=Path, help="also write a page of results")
     parser.add_argument("--redraw", action="store_true", help="only the page, from stored results")
     options = parser.parse_args()
-    output = options.output or (None if options.only else RESULTS / "reproduce.json")
+    usual = RESULTS / "reproduce.json"
+    whole = options.update or not options.only
+    output = options.output or (usual if whole else None)
     if options.redraw:
-        record = json.loads((output or RESULTS / "reproduce.json").read_text(encoding="utf-8"))
+        record = json.loads((output or usual).read_text(encoding="utf-8"))
     else:
-        found = entries(options.only)
+        found = entries([] if options.update else options.only)
         if options.list:
             print(listed(found))
             return 0
         if options.run:
             make(source for entry in found for source in entry.ours.values())
-        record = run_all(found, brief=options.brief)
+        old = json.loads((output or usual).read_text(encoding="utf-8")) if options.update else None
+        record = run_all(found, brief=options.brief, only=options.only, record=old)
         if options.published:
             print("\n".join(map(shown, record["published"])))
         if output is not None:

@@ -167,6 +167,8 @@ def summary(record: Mapping[str, Any], by_entry: Mapping[str, list[dict]]) -> st
     lines += reasons(rows)
     software = ", ".join(f"{k} {v}" for k, v in record["environment"].items() if k != "machine")
     lines += ["", f"Made with {software} on {record['environment'].get('machine', 'a machine')}."]
+    if record.get("kept"):
+        lines += ["", f"Series of an earlier run: {', '.join(record['kept'])}."]
     return "\n".join(lines)
 
 

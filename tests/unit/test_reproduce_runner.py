@@ -560,3 +560,24 @@ def test_command_line(
     told = capsys.readouterr().out
     assert "k-fig9: [K]" in told
     assert "nq-utd, BM25: not here: data set nq-utd" in told
+
+
+@pytest.mark.usefixtures("nothing_here")
+def test_an_update_keeps_what_is_stored_of_other_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "reproduce.json"
+    here = ["--brief", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "k-deltas", "w-eq2", *here])
+    assert runner.main() == 0
+    record = json.loads(output.read_text(encoding="utf-8"))
+    record["entries"]["w-eq2"]["ours"]["library"]["y"] = [55.0, 55.0, 54.0]
+    output.write_text(json.dumps(record), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "k-deltas", "--update", *here])
+    assert runner.main() == 1
+    updated = json.loads(output.read_text(encoding="utf-8"))
+    assert list(updated["entries"]) == [path.stem for path in FILES]
+    assert "w-eq2" in updated["kept"]
+    assert "k-deltas" not in updated["kept"]
+    verdicts = {row["entry"]: row["verdict"] for row in updated["rows"]}
+    assert (verdicts["k-deltas"], verdicts["w-eq2"], verdicts["w-eq3"]) == ("OK", "FAIL", "SKIPPED")
