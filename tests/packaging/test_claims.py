@@ -58,6 +58,29 @@ def test_one_changed_digit_is_seen(page: str) -> None:
         assert found.what.endswith(f"{mark['shown'].strip()!r} in the result")
 
 
+def test_the_command_fails_on_drift_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for page, text in PAGES.items():
+        (tmp_path / page).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(claims, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["claims.py", "--check"])
+    assert claims.main() == 0
+    text = PAGES["README.md"]
+    mark = next(m for m in claims.MARK.finditer(text) if m["name"] == "alarms")
+    drifted = text[: mark.start("shown")] + "0.1 %" + text[mark.end("shown") :]
+    (tmp_path / "README.md").write_text(drifted, encoding="utf-8")
+    capsys.readouterr()
+    assert claims.main() == 1
+    line = text.count("\n", 0, mark.start()) + 1
+    said = f"README.md:{line}: alarms: '0.1 %' in the text, {mark['shown']!r} in the result"
+    assert capsys.readouterr().out == f"{said}\n"
+    monkeypatch.setattr(sys, "argv", ["claims.py"])
+    assert claims.main() == 0
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == text
+
+
 @pytest.mark.parametrize(
     "loose",
     ["0.851", ".85", "−0.5", "12 %", "12%", "[3, 9]", "[−1.5, 2]", "12×", "3 × as fast", "4 ms",
