@@ -44,7 +44,6 @@ UNEXPORTED = {
         "rewrites": "HumanTexts PairedManifest RewriteEstimate RewriteReport RewriteSource",
         "shards": "Shard",
     },
-    "report": {"verdicts": "Elsewhere"},
     "tagging": {"conditions": "Condition", "declarations": "Declaration", "result": "TagResult"},
     "instrument": {"shadow_summary": "ShadowExposure ShadowLatency"},
     "monitor": {
