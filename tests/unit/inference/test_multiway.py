@@ -1,0 +1,144 @@
+"""Variances over several factors, against literal sums over pairs of terms."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.inference import (
+    clustered_mean,
+    independent_share,
+    multiway_variance,
+    require_clusters,
+)
+
+
+def literal(terms, factors, *, factor_of_groups=True, subtract=True):
+    """Every pair of terms, for every set of factors that they share, with the sign of the set.
+
+    Without G/(G − 1) each pair that shares any factor counts exactly once.
+    """
+    total = 0.0
+    for size in range(1, len(factors) + 1):
+        sign = (-1) ** (size + 1) if subtract else 1
+        for chosen in combinations(factors, size):
+            groups = len(set(zip(*(f.tolist() for f in chosen), strict=True)))
+            scale = groups / (groups - 1) if factor_of_groups else 1.0
+            for i in range(len(terms)):
+                for j in range(len(terms)):
+                    if all(f[i] == f[j] for f in chosen):
+                        total += sign * scale * terms[i] * terms[j]
+    return total
+
+
+def lopsided(n_factors, *, n=70, seed=2):
+    """Half of the terms in one query, the others spread; documents and topics cut across."""
+    rng = np.random.default_rng(seed)
+    query = np.where(rng.random(n) < 0.5, 0, rng.integers(0, 12, n))
+    document = (rng.gamma(1, 4, n)).astype(np.int64)
+    topic = rng.integers(0, 9, n)
+    effects = rng.normal(size=12)[query] + rng.normal(size=60)[document] + rng.normal(size=9)[topic]
+    terms = effects + rng.normal(size=n)
+    return terms - terms.mean(), [query, document, topic][:n_factors]
+
+
+@pytest.mark.parametrize("n_factors", [1, 2, 3])
+def test_is_the_double_sum(n_factors):
+    terms, factors = lopsided(n_factors)
+    wanted = literal(terms, factors)
+    assert wanted > max(literal(terms, [f]) for f in factors[1:] or factors) - 1e-9
+    assert multiway_variance(terms, factors) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_factors", [2, 3])
+def test_adding_the_factors_up_would_fail(n_factors):
+    """Pairs that share a query and a document count once, not twice."""
+    terms, factors = lopsided(n_factors)
+    found = multiway_variance(terms, factors)
+    assert found != pytest.approx(literal(terms, factors, subtract=False), rel=1e-3)
+    assert found != pytest.approx(literal(terms, factors, factor_of_groups=False), rel=1e-3)
+
+
+def test_pairs_that_share_anything_count_once():
+    """What the signs amount to, without the factors G/(G − 1)."""
+    terms, (query, document, topic) = lopsided(3)
+    shared = (query[:, None] == query) | (document[:, None] == document) | (topic[:, None] == topic)
+    once = float(terms @ shared @ terms)
+    signs = literal(terms, [query, document, topic], factor_of_groups=False)
+    assert signs == pytest.approx(once, rel=1e-9)
+
+
+def test_one_factor_is_the_cluster_robust_interval():
+    terms, (query,) = lopsided(1)
+    values = terms + 0.3
+    interval = clustered_mean(values, query)
+    error = np.sqrt(multiway_variance(values - values.mean(), [query])) / len(values)
+    t = stats.t.ppf(0.975, len(set(query.tolist())) - 1)
+    assert interval.half_width == pytest.approx(t * error, rel=1e-9)
+    assert interval.half_width != pytest.approx(
+        t * np.sqrt(multiway_variance(values - values.mean(), [np.arange(70)])) / 70, rel=1e-2
+    )
+
+
+def test_is_never_below_one_factor_alone():
+    """Terms that cancel within the second factor would lower the sum."""
+    query, document = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2)[::-1].copy()
+    document[::2], document[1::2] = np.arange(6), (np.arange(6) + 1) % 6
+    terms = np.tile([1.0, 1.0, -1.0, -1.0], 3)
+    alone = multiway_variance(terms, [query])
+    assert literal(terms, [query, document]) < alone
+    assert multiway_variance(terms, [query, document]) == alone
+
+
+def test_terms_without_a_cluster_are_alone():
+    terms, (query, document) = lopsided(2)
+    document = np.where(document > 5, -1, document)
+    own = document.copy()
+    own[document < 0] = 1000 + np.arange((document < 0).sum())
+    assert multiway_variance(terms, [query, document]) == multiway_variance(terms, [query, own])
+    together = np.where(document < 0, 1000, document)
+    assert multiway_variance(terms, [query, document]) != pytest.approx(
+        multiway_variance(terms, [query, together]), rel=1e-6
+    )
+
+
+class TestIndependentShare:
+    def test_is_the_share_of_the_variance(self):
+        rng = np.random.default_rng(0)
+        units, document = np.repeat(np.arange(40), 5), rng.integers(0, 100, 200)
+        terms = rng.normal(size=100)[document] + 0.1 * rng.normal(size=200)
+        terms -= terms.mean()
+        found = independent_share(terms, units, [document], confidence_level=0.95)
+        wanted = literal(terms, [units]) / literal(terms, [units, document])
+        assert found == pytest.approx(wanted, rel=1e-9)
+        assert found < 0.7
+
+    def test_few_clusters_of_a_factor_cost_degrees_of_freedom(self):
+        rng = np.random.default_rng(0)
+        units, rewriter = np.repeat(np.arange(40), 6), np.tile(np.arange(6), 40)
+        terms = rng.normal(size=240) + rng.normal(size=6)[rewriter]
+        terms -= terms.mean()
+        found = independent_share(terms, units, [rewriter], confidence_level=0.95)
+        share = literal(terms, [units]) / multiway_variance(terms, [units, rewriter])
+        ratio = stats.t.ppf(0.975, 39) / stats.t.ppf(0.975, 5)
+        assert found == pytest.approx(share * ratio**2, rel=1e-9)
+
+    def test_documents_of_one_query_each_cost_nothing(self):
+        terms, units = np.random.default_rng(0).normal(size=60), np.repeat(np.arange(20), 3)
+        for nested in (np.arange(60), np.full(60, -1), units.copy()):
+            assert independent_share(terms, units, [nested], confidence_level=0.95) == 1.0
+
+    def test_nothing_varies(self):
+        units, document = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
+        assert independent_share(np.zeros(60), units, [document], confidence_level=0.95) == 1.0
+
+
+def test_fewer_than_six_clusters_are_refused():
+    require_clusters(6, "topics", "add some")
+    with pytest.raises(InsufficientDataError, match=r"5 topics are too few.*: add some") as caught:
+        require_clusters(5, "topics", "add some")
+    assert (caught.value.n, caught.value.n_needed) == (5, 6)
