@@ -15,9 +15,10 @@ from rag_sourcebias.audit.style_intervals import (
 )
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import compare_ranks, friedman_test
+from rag_sourcebias.inference.style_finding import style_finding
 from rag_sourcebias.measures import StyleMatrix, matching_effect, rank_versions, unfairness
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.style_parts import RankPair
+from rag_sourcebias.types.style_parts import RankPair, StyleFinding
 from rag_sourcebias.types.style_report import StyleConfig, StyleGain, StyleRow, StyleSystem
 
 __all__ = ["style_system"]
@@ -56,12 +57,13 @@ def style_system(
     # Friedman's test needs averaged ties, whatever the averages shown are made of.
     averaged = matrix.ranks if config.ties == "average" else rank_versions(similarity)
     intervals = _intervals(matrix, lengths, config)
+    rows = _rows(matrix, averaged, intervals, config)
     return StyleSystem(
         name=name,
         settings=dict(settings or {}),
         query_ids=matrix.query_ids,
         ranks=matrix.ranks,
-        rows=_rows(matrix, averaged, intervals, config),
+        rows=rows,
         pairs=compare_ranks(
             matrix.row(config.original_query).ranks,
             matrix.doc_styles,
@@ -71,7 +73,7 @@ def style_system(
             rng=np.random.default_rng((config.seed, 1)),
         ),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
-        sd_unfairness=None if intervals is None else intervals.sd_unfairness,
+        finding=_finding(matrix, rows, config),
         matching=_matching(matrix, config),
         notes=(*notes, *_notes(averaged, intervals)),
     )
@@ -127,6 +129,20 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig) -> StyleFinding:
+    """Verdict under the original query style."""
+    at = matrix.query_styles.index(config.original_query)
+    return style_finding(
+        matrix.ranks[:, at],
+        matrix.doc_styles,
+        test=rows[at].friedman,
+        against_original=rows[at].against_original,
+        margin=config.margin,
+        confidence_level=config.confidence_level,
+        rng=np.random.default_rng((config.seed, 3)),
+    )
 
 
 def _turned(pair: RankPair) -> RankPair:

@@ -38,6 +38,7 @@ def style(
     cutoffs: opt.Cutoffs = "1,5,10",
     confidence_level: common.ConfidenceLevel = 0.95,
     correction: common.CorrectionOption = "holm",
+    margin: opt.Margin = 0.1,
     resamples: opt.Resamples = 10_000,
     seed: common.Seed = 0,
     report: common.ReportFolder = None,
@@ -65,6 +66,7 @@ def style(
         correction=choice("correction", correction, ("holm", "bh", "none")),
         resamples=resamples,
         seed=seed,
+        margin=margin,
     )
     if not (encoder or bm25 or retriever):
         raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")

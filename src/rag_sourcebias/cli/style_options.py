@@ -91,6 +91,13 @@ TextStatistics = Annotated[
         rich_help_panel=_STATISTICS,
     ),
 ]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="Average ranks that differ by less than this share of the k - 1 places are alike.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
 Cutoffs = Annotated[
     str,
     typer.Option(

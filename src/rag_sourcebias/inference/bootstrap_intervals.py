@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["BootstrapEnds", "bootstrap_intervals"]
@@ -69,8 +70,8 @@ def bootstrap_intervals(
         raise DataError(f"{estimates.shape} estimates but resampled values {draws.shape}")
     if ends not in ("percentile", "basic"):
         raise DataError(f"ends {ends!r} is not one of 'percentile', 'basic'")
-    if not (np.all(np.isfinite(estimates)) and np.all(np.isfinite(draws))):
-        raise DataError("estimates or resampled values hold NaN or infinity")
+    for values, what in ((estimates, "estimates"), (draws, "resampled values")):
+        require_finite(values, what, remedy="leave out queries without a value")
     if n < 2:
         raise InsufficientDataError(
             f"a bootstrap interval needs at least 2 queries, there is {n}", n=n, n_needed=2

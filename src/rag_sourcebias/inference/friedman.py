@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.style_parts import FriedmanTest
 
-__all__ = ["friedman_test", "kendalls_w"]
+__all__ = ["box_degrees", "friedman_test", "kendalls_w"]
 
 RankArray = npt.NDArray[np.floating[Any]]
 _UNEQUAL = 1e-6  # row sums of averaged ranks may differ by rounding only
@@ -56,6 +57,13 @@ def kendalls_w(ranks: RankArray) -> float | None:
 def friedman_test(ranks: RankArray) -> FriedmanTest:
     """Test whether all styles have the same average rank.
 
+    Friedman's χ² is right only if styles are exchangeable; where some queries want the styles in
+    one order and the others in the reverse, it rejects .08 to .20 of the time at .05. Here the
+    sum of squared deviations is set against the variances and covariances of the ranks as they
+    are: Box's F with degrees of freedom after Huynh & Feldt (1976). One query without a preference
+    is counted in, which keeps the size at .05 or below from 10 queries on. With two styles it is
+    the exact sign test.
+
     Parameters
     ----------
     ranks : float array of shape (n, k)
@@ -66,19 +74,62 @@ def friedman_test(ranks: RankArray) -> FriedmanTest:
     DataError
         As :func:`kendalls_w`.
     """
-    from scipy.special import chdtrc
-
     w = kendalls_w(ranks)
-    n, k = ranks.shape
-    statistic = 0.0 if w is None else n * (k - 1) * w
+    values = _checked(ranks)
+    n, k = values.shape
+    p_value = 1.0 if w is None else _sign_test(values) if k == 2 else _box_test(values)
     return FriedmanTest(
-        statistic=statistic,
+        statistic=0.0 if w is None else n * (k - 1) * w,
         degrees=k - 1,
-        p_value=float(chdtrc(k - 1, statistic)),
+        # All queries agreeing is no rarer than this, however many styles there are, where each
+        # wants one of two opposite orders.
+        p_value=max(p_value, min(1.0, 2.0 ** (1 - n))),
         w=w,
         n_queries=n,
         n_styles=k,
     )
+
+
+def box_degrees(covariance: npt.NDArray[np.float64], n: int) -> float:
+    """Degrees of freedom of a sum of squared deviations of k dependent means (Huynh & Feldt 1976).
+
+    Parameters
+    ----------
+    covariance : float64 array of shape (k, k)
+        Estimated from n rows, of columns whose sum is constant.
+    """
+    k = len(covariance)
+    trace, squares, nu = float(np.trace(covariance)) ** 2, float(np.sum(covariance**2)), n - 1
+    # Unbiased for tr(V²) and (tr V)² if ranks were normal; the plain ratio is far too small where
+    # there are about as many styles as queries.
+    of_squares = (squares - trace / nu) / (1 + 1 / nu - 2 / nu**2) if nu > 1 else 0.0
+    if of_squares <= 0:
+        return k - 1.0
+    return min(max((trace - 2 * of_squares / nu) / of_squares, 1.0), k - 1.0)
+
+
+def _box_test(ranks: npt.NDArray[np.float64]) -> float:
+    from scipy.special import fdtrc
+
+    n, k = ranks.shape
+    if n < 2:
+        return 1.0
+    covariance = np.cov(ranks, rowvar=False)
+    deviations = ranks.mean(axis=0) - (k + 1) / 2
+    total = float(np.trace(covariance))
+    if total <= _UNEQUAL:
+        return 0.0
+    statistic = n * float(np.sum(deviations**2)) / total * n / (n + 1)
+    degrees = box_degrees(covariance, n)
+    return float(fdtrc(degrees, degrees * (n - 1), statistic))
+
+
+def _sign_test(ranks: npt.NDArray[np.float64]) -> float:
+    from scipy.special import bdtr
+
+    signs = np.sign(ranks[:, 0] - ranks[:, 1])
+    wins, losses = int(np.count_nonzero(signs > 0)), int(np.count_nonzero(signs < 0))
+    return min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
 def _checked(ranks: RankArray) -> npt.NDArray[np.float64]:
@@ -88,8 +139,7 @@ def _checked(ranks: RankArray) -> npt.NDArray[np.float64]:
             f"ranks have shape {values.shape}; expected at least 1 query and 2 styles, one row "
             "per query"
         )
-    if not np.all(np.isfinite(values)):
-        raise DataError("ranks hold NaN or infinity; leave out queries that lack a version")
+    require_finite(values, "ranks", remedy="leave out queries that lack a version")
     k = values.shape[1]
     wrong = np.flatnonzero(np.abs(values.sum(axis=1) - k * (k + 1) / 2) > _UNEQUAL * k)
     if len(wrong):

@@ -23,6 +23,7 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
 from rag_sourcebias.types.debias import NoninferiorityTest
+from rag_sourcebias.types.finite import require_finite
 
 __all__ = ["MIN_CHANGED", "MIN_QUERIES", "CrossedMean", "noninferiority_test"]
 
@@ -180,8 +181,8 @@ def _check(treated: FloatArray, reference: FloatArray, margin: float, level: flo
             f"treated has shape {treated.shape}, reference {reference.shape}; both need one row "
             "per seed and one column per query"
         )
-    if not (np.all(np.isfinite(treated)) and np.all(np.isfinite(reference))):
-        raise DataError("scores hold NaN or infinity; score every query before inference")
+    for values, what in ((treated, "treated scores"), (reference, "reference scores")):
+        require_finite(values, what, remedy="score every query before inference")
     if not 0 < margin < 1:
         raise DataError(f"relative_margin {margin!r} is outside (0, 1); 0.01 accepts a loss of 1 %")
     check_level(level)

@@ -13,6 +13,7 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.multiplicity import Correction, adjust_p_values
 from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.style_parts import RankPair
 
@@ -94,8 +95,7 @@ def _checked(ranks: npt.NDArray[np.floating[Any]], names: Sequence[str]) -> Floa
         )
     if len(names) < 2:
         raise DataError(f"{len(names)} style(s) cannot be compared; give at least 2")
-    if not np.all(np.isfinite(values)):
-        raise DataError("ranks hold NaN or infinity; leave out queries that lack a version")
+    require_finite(values, "ranks", remedy="leave out queries that lack a version")
     return values
 
 

@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.types.finite import require_finite
 
-__all__ = ["bootstrap_means", "bootstrap_relative_delta"]
+__all__ = ["bootstrap_means", "bootstrap_relative_delta", "dirichlet_sums"]
 
 FloatArray = npt.NDArray[np.float64]
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
@@ -31,6 +32,7 @@ def bootstrap_means(
     """
     if resamples < 1:
         raise DataError(f"resamples {resamples} must be at least 1")
+    require_finite(columns, "columns", remedy="leave out queries without a value")
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: draw how often each distinct row comes.
     rows, counts = np.unique(columns, axis=0, return_counts=True)
@@ -50,6 +52,46 @@ def bootstrap_means(
             drawn = drawn.reshape(stop - start, distinct)
         result[start:stop] = drawn.astype(np.float64) @ rows / n
     return result
+
+
+def dirichlet_sums(
+    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted sums of rows, and the weight left for one row that was not seen.
+
+    Weights are uniform over those of n + 1 rows that sum to 1. Let the unseen row lie at a bound
+    b of the values: the upper quantiles of ``sums + share * b`` are then upper confidence bounds
+    of the mean (Gaffke 2005), those of Clopper and Pearson where values are 0 or 1.
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, m)
+        One row per query; a query is drawn with all its columns.
+
+    Returns
+    -------
+    sums : float64 array of shape (resamples, m)
+    share : float64 array of shape (resamples,)
+    """
+    if resamples < 1:
+        raise DataError(f"resamples {resamples} must be at least 1")
+    require_finite(columns, "columns", remedy="leave out queries without a value")
+    generator = as_generator(rng)
+    # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
+    rows, counts = np.unique(columns, axis=0, return_counts=True)
+    shapes = np.append(counts, 1).astype(np.float64)
+    sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
+    block = max(1, _BLOCK // len(shapes))
+    for start in range(0, resamples, block):
+        size = (min(start + block, resamples) - start, len(shapes))
+        if len(rows) == len(columns):
+            weights = generator.standard_exponential(size)
+        else:
+            weights = generator.standard_gamma(shapes, size)
+        weights /= weights.sum(axis=1, keepdims=True)
+        sums[start : start + size[0]] = weights[:, :-1] @ rows
+        share[start : start + size[0]] = weights[:, -1]
+    return sums, share
 
 
 def bootstrap_relative_delta(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -12,13 +13,15 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.pairs import SAMPLED
 from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.inference.resampling import bootstrap_means
+from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["mean_differences", "spread_interval"]
+__all__ = ["crossing", "mean_differences", "spread_interval"]
 
 FloatArray = npt.NDArray[np.float64]
 _MIN_ROWS = 20
-_STEPS = 60  # halvings: enough to exhaust the precision of a float
+_STEPS = 60
+_CLOSE = 1e-9
 
 
 def mean_differences(
@@ -105,12 +108,14 @@ def spread_interval(
     square = (errors**2).sum(axis=1)
     tail = (1 - confidence_level) / 2
 
-    def at(t: float, probability: float) -> float:
+    def at(probability: float, t: float) -> float:
         spread = np.sqrt(np.maximum(t**2 + 2 * t * along + square, 0.0))
         return float(np.quantile(spread, probability))
 
-    most = seen + float(np.sqrt(square.max()))
-    lower, upper = (_solve(at, seen, p, most) for p in (1 - tail, tail))
+    start = seen + float(np.sqrt(square.max()))
+    lower, upper = (
+        crossing(partial(at, p), seen, start=start) if start else 0.0 for p in (1 - tail, tail)
+    )
     scale = np.sqrt(k - ddof)
     return Interval(
         estimate=seen / scale,
@@ -123,16 +128,28 @@ def spread_interval(
     )
 
 
-def _solve(
-    at: Callable[[float, float], float], seen: float, probability: float, most: float
-) -> float:
-    """The t in [0, most] where the quantile passes ``seen``; 0 if it does so from the start."""
-    low, high = 0.0, most
-    if at(low, probability) >= seen:
+def crossing(at: Callable[[float], float], seen: float, *, start: float = 1.0) -> float:
+    """Return the t of at least 0 where a rising function passes ``seen``; 0 where it starts above.
+
+    False position with halved ends (Illinois): a few steps where the function is nearly straight.
+    """
+    low, below = 0.0, at(0.0) - seen
+    if below >= 0:
         return 0.0
+    high = start
+    while (above := at(high) - seen) < 0:
+        low, below, high = high, above, 2 * high
+    side = 0
     for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle, probability) < seen else (low, middle)
+        middle = high - above * (high - low) / (above - below)
+        value = at(middle) - seen
+        if abs(value) <= _CLOSE * seen or high - low <= _CLOSE * high:
+            return middle
+        if value < 0:
+            low, below, above = middle, value, above / (2 if side < 0 else 1)
+        else:
+            high, above, below = middle, value, below / (2 if side > 0 else 1)
+        side = -1 if value < 0 else 1
     return high
 
 
@@ -142,8 +159,7 @@ def _check(columns: FloatArray, confidence_level: float) -> None:
         raise DataError(
             f"columns have shape {columns.shape}; expected one row per query and at least 2 columns"
         )
-    if not np.isfinite(columns).all():
-        raise DataError("columns hold NaN or infinity; take the rows that have every value")
+    require_finite(columns, "columns", remedy="take the rows that have every value")
     if len(columns) < _MIN_ROWS:
         raise InsufficientDataError(
             f"a bootstrap over {len(columns)} rows covers too rarely; at least {_MIN_ROWS} are "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.style_parts import Unfairness
 
 __all__ = [
@@ -57,8 +58,7 @@ def unfairness_score(
     """
     ranks = np.asarray(average_ranks, dtype=np.float64)
     _check(ranks.shape[-1] if ranks.ndim else 0, ddof)
-    if not np.all(np.isfinite(ranks)):
-        raise DataError("average ranks hold NaN or infinity; rank every version first")
+    require_finite(ranks, "average ranks", remedy="rank every version first")
     score: FloatArray = np.ptp(ranks, axis=-1) * ranks.std(axis=-1, ddof=ddof)
     return score
 
@@ -83,7 +83,8 @@ def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> f
         E = σ² · √(k/(k − 1)) · d₂(k) / c₄(k) · √(k/(k − ddof)),
 
     d₂ and c₄ being the mean range and mean standard deviation of k standard normal values. For
-    k = 10 this is 27.5/N. The normal form is 1 % high at N = 5 and 3 % at N = 2.
+    k = 10 this is 27.5/N. The normal form is 1 % high at N = 5 and 3 % at N = 2; it is cut off at
+    the largest score that these ties allow.
 
     Parameters
     ----------
@@ -93,15 +94,16 @@ def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> f
     values = np.asarray(ranks, dtype=np.float64)
     if values.ndim != 2 or not len(values):
         raise DataError(f"ranks have shape {values.shape}; expected (queries, styles), not empty")
-    if not np.all(np.isfinite(values)):
-        raise DataError("ranks hold NaN or infinity; leave out queries that lack a version")
+    require_finite(values, "ranks", remedy="leave out queries that lack a version")
     n, k = values.shape
     _check(k, ddof)
     variance: float = float(values.var(axis=1).sum()) / n**2
+    # Queries with these ties that all agree score highest; of one query that is the score itself.
+    most = float(unfairness_score(np.sort(values, axis=1).mean(axis=0), ddof=ddof))
     log_c4 = math.lgamma(k / 2) - math.lgamma((k - 1) / 2)
     c4 = math.sqrt(2 / (k - 1)) * math.exp(log_c4)
     scale = math.sqrt(k / (k - 1)) * math.sqrt(k / (k - ddof))
-    return variance * scale * _mean_range(k) / c4
+    return min(variance * scale * _mean_range(k) / c4, most)
 
 
 def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfairness:
@@ -144,6 +146,7 @@ def summarise_unfairness(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
     float64 array of shape (..., 2)
     """
     values = np.asarray(scores, dtype=np.float64)
+    require_finite(values, "unfairness scores", remedy="rank every version first")
     return np.stack((values.mean(axis=-1), values.std(axis=-1)), axis=-1)
 
 

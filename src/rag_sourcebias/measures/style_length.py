@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.finite import require_finite
 
 __all__ = ["LengthAdjusted", "adjusted_from_means", "length_adjusted", "length_columns"]
 
@@ -94,8 +95,7 @@ def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[An
             f"length {size[row, column]:g} in row {row}, column {column}; lengths must be positive "
             "(leave out queries with an empty version)"
         )
-    if not np.all(np.isfinite(r)):
-        raise DataError("ranks hold NaN or infinity; leave out queries that lack a version")
+    require_finite(r, "ranks", remedy="leave out queries that lack a version")
     x = np.log(size)
     x -= x.mean(axis=1, keepdims=True)
     return np.column_stack((r, x, (x * r).sum(axis=1), (x * x).sum(axis=1)))

@@ -3,10 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["FriedmanTest", "RankPair", "Unfairness"]
+__all__ = ["FriedmanTest", "RankPair", "StyleCode", "StyleFinding", "Unfairness"]
+
+
+class StyleCode(StrEnum):
+    """What can be said of one system and its document styles.
+
+    The first that applies: nothing was ranked, there are too few queries for any verdict, all
+    average ranks lie within the margin of each other, the test of equal average ranks is
+    significant, or none of these.
+    """
+
+    TIED = "tied"
+    TOO_FEW = "too_few"
+    ALIKE = "alike"
+    FAVOURS = "favours"
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StyleFinding:
+    """The verdict on one system, under the original query style, with what it rests on.
+
+    Parameters
+    ----------
+    code : StyleCode
+    best, worst : str
+        Styles with the smallest and the largest average rank.
+    apart : float
+        Distance of these two average ranks, in places.
+    apart_at_most : float
+        Upper confidence bound for the distance of any two true average ranks.
+    margin : float
+        Distance in places within which styles count as ranked alike.
+    p_value : float
+        Of equal average ranks (:class:`FriedmanTest`).
+    n_queries : int
+    n_needed : int or None
+        Queries with which a verdict is reached four times in five; None where there is one.
+    favoured, silenced : tuple of str
+        Styles that rank above and below the original, after correction; only with ``FAVOURS``.
+    """
+
+    code: StyleCode
+    best: str
+    worst: str
+    apart: float
+    apart_at_most: float
+    margin: float
+    p_value: float
+    n_queries: int
+    n_needed: int | None = None
+    favoured: tuple[str, ...] = ()
+    silenced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +105,7 @@ class FriedmanTest:
     degrees : int
         k − 1.
     p_value : float
-        From the χ² distribution, which is conservative for few queries.
+        By Box's F, with two styles by the sign test; in reports of version 0.1 from χ².
     w : float or None
         Kendall's W, in [0, 1]; None when every query ties all styles.
     n_queries, n_styles : int

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_versioned, to_plain
-from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, Unfairness
+from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, StyleFinding, Unfairness
 from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [
@@ -43,6 +43,8 @@ class StyleConfig:
     ddof : int
         Of the standard deviation in the unfairness score ([W] does not state it).
     ties : {"average", "min", "max"}
+    margin : float
+        Share of the k − 1 places by which average ranks may differ and still count as alike.
     missing : {"refuse", "balanced"}
         Raise when a version is missing, or use only the queries that have every version.
     cutoffs : tuple of int
@@ -64,8 +66,14 @@ class StyleConfig:
     correction: Literal["holm", "bh", "none"] = "holm"
     resamples: int = 10_000
     seed: int = 0
+    margin: float = 0.1
 
     def __post_init__(self) -> None:
+        if not 0 < self.margin < 1:
+            raise DataError(
+                f"margin {self.margin!r} is outside (0, 1); 0.1 lets average ranks of 11 styles "
+                "differ by 1 place"
+            )
         if not self.cutoffs or min(self.cutoffs) < 1:
             raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
         if not 0 < self.confidence_level < 1:
@@ -221,8 +229,12 @@ class StyleSystem:
     rows : tuple of StyleRow, length q
     pairs : tuple of RankPair
         All pairs of document styles under the original query style, adjusted together.
-    mean_unfairness, sd_unfairness : Interval or None
-        Over query styles ([W] Table 1, Avg and Std).
+    mean_unfairness : Interval or None
+        Over query styles ([W] Table 1, Avg).
+    sd_unfairness : Interval or None
+        Only in reports of version 0.1: its intervals held too rarely.
+    finding : StyleFinding or None
+        The verdict; None in reports of version 0.1.
     matching : tuple of StyleGain
         The last one, with style "", is all styles together.
     quality : tuple of StyleQuality
@@ -239,6 +251,7 @@ class StyleSystem:
     pairs: tuple[RankPair, ...] = ()
     mean_unfairness: Interval | None = None
     sd_unfairness: Interval | None = None
+    finding: StyleFinding | None = None
     matching: tuple[StyleGain, ...] = ()
     quality: tuple[StyleQuality, ...] = ()
     index_scores: tuple[StyleIndexScore, ...] = ()

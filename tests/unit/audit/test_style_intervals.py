@@ -26,30 +26,40 @@ def matrix(n, *, effect=0.5, match=0.0, seed=0):
     return StyleMatrix.from_scores(scores, query_styles=STYLES, doc_styles=STYLES)
 
 
-def test_against_a_literal_bootstrap():
-    m = matrix(60)
-    found = style_matrix_intervals(m, ddof=1, rng=0)
-    rng = np.random.default_rng(9)
-    means = np.array([m.ranks[rng.integers(0, 60, 60)].mean(axis=0) for _ in range(6000)])
-    tail = stats.norm.cdf(-stats.t.ppf(0.975, 59) * np.sqrt(60 / 59))
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    for a in range(4):
-        for b in range(4):
-            cell = found.average_ranks[a][b]
-            assert cell.estimate == pytest.approx(m.average[a, b])
-            assert (cell.lower, cell.upper) == pytest.approx((low[a, b], high[a, b]), abs=0.04)
-    scores = unfairness_score(means, ddof=1)
-    for name, draws, value in (
-        ("unfairness", scores[:, 2], m.unfairness(ddof=1)[2]),
-        ("mean_unfairness", scores.mean(axis=1), m.unfairness(ddof=1).mean()),
-        ("sd_unfairness", scores.std(axis=1), m.unfairness(ddof=1).std()),
-    ):
-        interval = getattr(found, name)
-        interval = interval[2] if name == "unfairness" else interval
-        low, high = 2 * value - np.quantile(draws, [1 - tail, tail])
-        assert interval.estimate == pytest.approx(value)
-        assert interval.lower == pytest.approx(min(max(low, 0), value), abs=0.05)
-        assert interval.upper == pytest.approx(max(high, value), abs=0.05)
+def test_average_ranks_against_clopper_and_pearson():
+    """With two styles an average rank is a share, and the ends are exact."""
+    rng = np.random.default_rng(4)
+    scores = rng.normal([0.9, 0.0], 1, (24, 1, 2))
+    m = StyleMatrix.from_scores(scores, query_styles=["q"], doc_styles=["a", "b"])
+    found = style_matrix_intervals(m, resamples=100_000)
+    seconds = int((m.ranks[:, 0, 0] == 2).sum())
+    low, high = stats.binomtest(seconds, 24).proportion_ci(method="exact")
+    cell = found.average_ranks[0][0]
+    assert (cell.lower, cell.upper) == pytest.approx((1 + low, 1 + high), abs=0.004)
+    # Half the squared difference of the two averages, 2 · share − 1.
+    ends = sorted((2 * e - 1) ** 2 / 2 for e in (low, high))
+    expected = (0.0 if low < 0.5 < high else ends[0], ends[1])
+    unfair = found.unfairness[0]
+    assert (unfair.lower, unfair.upper) == pytest.approx(expected, abs=0.01)
+
+
+def test_unfairness_against_a_literal_inversion():
+    m = matrix(60, effect=0.3)
+    found = style_matrix_intervals(m, rng=0)
+    ranks = m.ranks[:, 2] - 2.5
+    mean, rng = ranks.mean(axis=0), np.random.default_rng(9)
+    weights = rng.dirichlet(np.ones(61), 20_000)
+    scale = np.sqrt(61 * 62 / (60 * 59)) * stats.t.ppf(0.975, 59) / stats.norm.ppf(0.975)
+    order = stats.rankdata(mean) - 2.5
+    for end, unseen, tail in (("lower", 0 * order, 0.975), ("upper", order, 0.025)):
+        errors = mean - weights[:, :60] @ ranks - weights[:, 60:] * unseen
+        errors = errors.mean(axis=0) + scale * (errors - errors.mean(axis=0))
+        # The interval's end is what makes the seen unfairness just believable.
+        t = np.sqrt(getattr(found.unfairness[2], end) / found.unfairness[2].estimate)
+        share = np.mean(unfairness_score(t * mean + errors) < found.unfairness[2].estimate)
+        assert share == pytest.approx(tail, abs=0.006)
+    assert found.mean_unfairness.estimate == pytest.approx(m.unfairness().mean())
+    assert found.mean_unfairness.lower > 0
 
 
 def test_unfairness_interval_reaches_0_without_preferences():
@@ -58,15 +68,15 @@ def test_unfairness_interval_reaches_0_without_preferences():
         assert interval.upper < max_unfairness(4) / 4
 
 
-def test_styles_ranked_alike_by_every_query_have_no_interval():
+def test_queries_that_all_agree_leave_room_for_one_that_does_not():
     ranks = np.tile(np.arange(1.0, 5.0), (9, 1, 1))
-    m = StyleMatrix(
-        query_ids=tuple("123456789"), query_styles=("q",), doc_styles=STYLES, ranks=ranks
-    )
-    found = style_matrix_intervals(m, resamples=200)
-    assert found.average_ranks == ((None,) * 4,)
-    assert found.unfairness == (None,)
-    assert found.sd_unfairness is None
+    ids = tuple("123456789")
+    m = StyleMatrix(query_ids=ids, query_styles=("q",), doc_styles=STYLES, ranks=ranks)
+    found = style_matrix_intervals(m, resamples=20_000)
+    assert found.unfairness == (None,)  # fewer than 10 queries
+    share = 1 - 0.025 ** (1 / 9)
+    assert found.average_ranks[0][0].lower == 1
+    assert found.average_ranks[0][0].upper == pytest.approx(1 + 3 * share, abs=0.05)
 
 
 def test_matching_against_student():

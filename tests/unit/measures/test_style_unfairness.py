@@ -78,6 +78,17 @@ def test_two_styles_have_an_exact_null_expectation():
     assert null_unfairness(ranks) == pytest.approx(0.5 / 50, rel=1e-9)
 
 
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_null_expectation_stays_within_the_largest_score(k, ddof):
+    """Of one query the score does not depend on its order: the normal form is above it."""
+    for n in (1, 2, 3):
+        found = null_unfairness(np.tile(np.arange(1.0, k + 1), (n, 1)), ddof=ddof)
+        assert found <= max_unfairness(k, ddof=ddof) * (1 + 1e-12)
+    tied = np.array([[1.0, *[(k + 2) / 2] * (k - 1)]])
+    assert null_unfairness(tied, ddof=ddof) == pytest.approx(literal(tied[0].tolist(), ddof))
+
+
 def test_corrected_score():
     ranks = np.random.default_rng(3).permuted(np.tile(np.arange(1.0, 6.0), (60, 1)), axis=1)
     found = unfairness(ranks)
@@ -107,7 +118,8 @@ def test_summary_over_query_styles():
         (lambda: max_unfairness(1), r"1 style\(s\) cannot"),
         (lambda: max_unfairness(5, ddof=-1), "ddof -1"),
         (lambda: null_unfairness(np.zeros((0, 3))), r"shape \(0, 3\)"),
-        (lambda: unfairness(np.array([[1.0, np.nan]])), "ranks hold NaN"),
+        (lambda: unfairness(np.array([[1.0, np.nan]])), "ranks hold NaN or infinity: nan in row 0"),
+        (lambda: summarise_unfairness(np.array([1.0, np.nan])), "scores hold NaN or infinity"),
         (lambda: unfairness(np.array([1.0, 2.0])), r"shape \(2,\)"),
     ],
 )

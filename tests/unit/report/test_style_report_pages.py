@@ -118,9 +118,10 @@ def test_numbers_of_ranks_and_unfairness_are_shown(report, page):
                 assert p_value(row.friedman.p_value) in text
                 if row.friedman.w is not None:
                     assert number(row.friedman.w, digits=3) in text
-            for found in (system.mean_unfairness, system.sd_unfairness):
-                if found is not None and len(report.data.query_styles) > 1:
-                    assert score_with(found.estimate, found) in text
+            if (mean := system.mean_unfairness) is not None and len(report.data.query_styles) > 1:
+                assert score_with(mean.estimate, mean) in text
+                spread = np.std([row.unfairness.score for row in system.rows])
+                assert number(spread, digits=2) in text
 
 
 def test_numbers_of_optional_parts_are_shown(full, full_page):

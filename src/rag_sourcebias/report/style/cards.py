@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from rag_sourcebias.report.format import MISSING, interval, number, p_value
 from rag_sourcebias.report.style.names import style_name
-from rag_sourcebias.report.style.verdicts import Kind, StyleVerdict, style_verdicts
+from rag_sourcebias.report.style.verdicts import StyleVerdict, style_verdicts
 from rag_sourcebias.report.style.view import alpha
-from rag_sourcebias.report.style.wording import chance_sentence, finding, short
+from rag_sourcebias.report.style.wording import chance_sentence, predicate, short
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.style_parts import StyleCode
 from rag_sourcebias.types.style_report import StyleReport
 
 __all__ = ["StyleBar", "StyleCard", "StyleCardRow", "style_cards"]
@@ -48,12 +49,14 @@ class StyleCard:
 
     Parameters
     ----------
+    kind : str
+        A :class:`StyleCode`, or ``"empty"``.
     better : bool
         Whether styles are favoured and none is silenced.
     """
 
     name: str
-    kind: Kind
+    kind: str
     better: bool
     short: str
     text: str
@@ -81,14 +84,16 @@ def _top(found: tuple[StyleVerdict, ...]) -> float:
 
 
 def _card(report: StyleReport, verdict: StyleVerdict, top: float) -> StyleCard:
-    row = verdict.row
+    row, found = verdict.row, verdict.finding
+    text = predicate(report, found)
+    tied = found is not None and found.code is StyleCode.TIED
     return StyleCard(
         name=verdict.system.name,
-        kind=verdict.kind,
-        better=bool(verdict.favoured) and not verdict.silenced,
+        kind="empty" if found is None else found.code,
+        better=found is not None and bool(found.favoured) and not found.silenced,
         short=short(report, verdict),
-        text=finding(report, verdict),
-        chance="" if row is None or verdict.kind == "tied" else chance_sentence(report, row),
+        text=f"{text[:1].upper()}{text[1:]}.",
+        chance="" if row is None or tied else chance_sentence(report, row),
         rows=_rows(report, verdict, top),
     )
 

@@ -52,6 +52,7 @@ def config_table(report: StyleReport) -> Table:
         ),
         ("cutoffs", ", ".join(map(str, c.cutoffs))),
         ("confidence level", level(c.confidence_level)),
+        ("margin of “alike”", f"{100 * c.margin:g}% of the places"),
         ("correction", CORRECTIONS[c.correction]),
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from rag_sourcebias.report.format import count, join, shorten
 from rag_sourcebias.report.style.names import original_text, style_list, style_name
 from rag_sourcebias.report.style.verdicts import StyleVerdict, style_verdicts
-from rag_sourcebias.report.style.wording import chance_sentence, listed, score_with
+from rag_sourcebias.report.style.wording import chance_sentence, predicate, score_with
+from rag_sourcebias.types.style_parts import StyleCode
 from rag_sourcebias.types.style_report import StyleReport
 
 __all__ = ["headline"]
@@ -24,14 +25,17 @@ def headline(report: StyleReport) -> str:
         return "No system was measured."
     n = report.data.n_queries
     start = f"Over {count(n)} {'query' if n == 1 else 'queries'}{_wording(report)}"
-    if len(found) == 1:
-        verdict = found[0]
-        text = f"{start}, {_who(found)} {_predicate(report, verdict, one=True)}."
-        if verdict.row is None or verdict.kind == "tied":
-            return text
-        return f"{text} {chance_sentence(report, verdict.row)}"
-    first = _tally(report, found) if len(found) > _NAMED else _clauses(report, found)
-    return f"{start}, {first}. {_range(found)}"
+    if len(found) > _NAMED:
+        return f"{start}, {_tally(report, found)}. {_range(found)}"
+    clauses = "; ".join(
+        f"{shorten(v.system.name, _NAME)} {predicate(report, v.finding)}" for v in found
+    )
+    if len(found) > 1:
+        return f"{start}, {clauses}. {_range(found)}"
+    (only,) = found
+    if only.row is None or only.finding is None or only.finding.code is StyleCode.TIED:
+        return f"{start}, {clauses}."
+    return f"{start}, {clauses}. {chance_sentence(report, only.row)}"
 
 
 def _wording(report: StyleReport) -> str:
@@ -42,47 +46,12 @@ def _wording(report: StyleReport) -> str:
     return " in their original wording" if style == "original" else f" in {style_name(style)}"
 
 
-def _clauses(report: StyleReport, found: Sequence[StyleVerdict]) -> str:
-    groups: dict[str, list[StyleVerdict]] = {}
-    for verdict in found:
-        groups.setdefault(_predicate(report, verdict, one=True), []).append(verdict)
-    return "; ".join(
-        f"{_who(group)} {_predicate(report, group[0], one=len(group) == 1)}"
-        for group in groups.values()
-    )
-
-
-def _who(found: Sequence[StyleVerdict]) -> str:
-    return join([shorten(v.system.name, _NAME) for v in found])
-
-
-def _predicate(report: StyleReport, verdict: StyleVerdict, *, one: bool) -> str:
-    base, s = original_text(report), "s" if one else ""
-    if verdict.kind == "differs":
-        parts: list[str] = []
-        for found, where in ((verdict.favoured, "above"), (verdict.silenced, "below")):
-            if found:
-                parts.append(f"{listed(report, found)} {where} {'it' if parts else base}")
-        return f"rank{s} {' and '.join(parts)}"
-    return {
-        "slight": f"show{s} only slight differences between styles and {base}",
-        "uneven": (
-            f"treat{s} styles differently, though none clearly differs from {base}"
-            if verdict.row is not None and verdict.row.against_original
-            else f"treat{s} styles differently"
-        ),
-        "none": f"show{s} no significant preference for or against a style",
-        "few": "cannot be judged: there are too few queries",
-        "tied": f"rank{s} all styles alike",
-        "empty": "could not be measured",
-    }[verdict.kind]
-
-
 def _tally(report: StyleReport, found: Sequence[StyleVerdict]) -> str:
     """Say of each style how many systems rank it above or below the original."""
     total, base, parts = len(found), original_text(report), []
-    above = Counter(c.style for v in found for c in v.favoured)
-    below = Counter(c.style for v in found for c in v.silenced)
+    findings = [v.finding for v in found if v.finding is not None]
+    above = Counter(style for f in findings for style in f.favoured)
+    below = Counter(style for f in findings for style in f.silenced)
     for counts, where in ((above, "above"), (below, "below")):
         by_number: dict[int, list[str]] = {}
         for style in report.data.doc_styles:

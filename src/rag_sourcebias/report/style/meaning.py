@@ -5,7 +5,6 @@ from __future__ import annotations
 from rag_sourcebias.report.format import level, number
 from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.report.style.names import original_text, style_name
-from rag_sourcebias.report.style.verdicts import SLIGHT
 from rag_sourcebias.report.style.view import alpha, original_of
 from rag_sourcebias.types.style_report import StyleReport
 
@@ -98,7 +97,7 @@ def how_to_read(report: StyleReport) -> tuple[tuple[str, str], ...]:
     """Return (question, answer) pairs for this report."""
     config, k = report.config, len(report.data.doc_styles)
     base, confidence = original_text(report), level(config.confidence_level)
-    limit = number(SLIGHT * (k - 1), digits=2)
+    limit = number(config.margin * (k - 1), digits=2)
     return (
         (
             "What is an average rank?",
@@ -108,11 +107,10 @@ def how_to_read(report: StyleReport) -> tuple[tuple[str, str], ...]:
             f"does not care about style gives every style {number((k + 1) / 2)} on average.",
         ),
         (
-            "When is a style called favoured or silenced?",
-            f"When it ranks above or below {base} with an adjusted p-value below "
-            f"{number(alpha(report), digits=2)} and by at least {limit} of a place, which is "
-            f"{100 * SLIGHT:g}% of the scale. Smaller differences are called slight, however many "
-            "queries prove them.",
+            "When is a style called higher or lower?",
+            f"When Friedman's test says that styles differ, it ranks above or below {base} with an "
+            f"adjusted p-value below {number(alpha(report), digits=2)}, and not all styles are "
+            f"certain to lie within {limit} places of each other: these are called alike.",
         ),
         (
             "How large is an unfairness score?",

@@ -9,7 +9,6 @@ from rag_sourcebias.report.format import delta, interval, join, number, score
 from rag_sourcebias.report.style.effect_plots import leading_measure
 from rag_sourcebias.report.style.names import original_text, style_name
 from rag_sourcebias.report.style.view import alpha, original_row, significant_pairs
-from rag_sourcebias.report.style.wording import too_few
 from rag_sourcebias.types.style_report import StyleReport, StyleSystem
 
 __all__ = ["pairs_sentence", "sentences_of"]
@@ -132,7 +131,4 @@ def pairs_sentence(report: StyleReport) -> str:
     if not total:
         return ""
     found = sum(len(significant_pairs(report, s)) for s in report.systems)
-    text = f"{found} of {total} differ significantly"
-    system = max(report.systems, key=lambda s: len(s.pairs))
-    why = too_few(report, len(system.query_ids), len(system.pairs))
-    return f"{text}: {why}." if why and not found else f"{text}."
+    return f"{found} of {total} differ significantly."

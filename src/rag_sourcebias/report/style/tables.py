@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import pstdev
 
 from rag_sourcebias.report.format import MISSING, interval, level, number, p_value, share
 from rag_sourcebias.report.style.names import style_name
@@ -83,11 +84,12 @@ def comparison_table(report: StyleReport) -> Table:
         rows.append((style_name(style), *cells))
     if len(report.data.query_styles) > 1:
         means = [s.mean_unfairness for s in report.systems]
-        spreads = [s.sd_unfairness for s in report.systems]
-        for name, found in (("mean", means), ("sd over query styles", spreads)):
-            rows.append(
-                (name, *(MISSING if f is None else score_with(f.estimate, f) for f in found))
-            )
+        cells = [MISSING if f is None else score_with(f.estimate, f) for f in means]
+        rows.append(("mean", *cells))
+        # Without an interval: none is known that holds often enough.
+        spreads = [pstdev(r.unfairness.score for r in s.rows) for s in report.systems if s.rows]
+        if len(spreads) == len(report.systems):
+            rows.append(("sd over query styles", *(number(v, digits=2) for v in spreads)))
     return Table(columns=("query style", *(s.name for s in report.systems)), rows=tuple(rows))
 
 

@@ -115,7 +115,6 @@ def _intervals(system: StyleSystem) -> Iterator[tuple[str, Interval | None]]:
     for pair in system.pairs:
         yield "differences of ranks", pair.interval
     yield "unfairness", system.mean_unfairness
-    yield "unfairness", system.sd_unfairness
     for gain in system.matching:
         yield "gains of matching styles", gain.gain
     for quality in system.quality:
