@@ -48,22 +48,23 @@ class TestBounded:
         """30 pairs in 10 queries, all won: the queries are what was sampled."""
         values, clusters = np.full(30, value), np.repeat(np.arange(10), 3)
         interval = clustered_mean(values, clusters, bounds=self.bounds)
-        rest = 1 - 0.025 ** (1 / 10)
-        wanted = (0.0, rest) if value == 0 else (1 - rest, 1.0)
-        assert (interval.lower, interval.upper) == pytest.approx(wanted)
+        queries = clustered_mean(values[:10], np.arange(10), bounds=self.bounds)
+        pairs = clustered_mean(values, np.arange(30), bounds=self.bounds)
+        assert interval.half_width > queries.half_width - 1e-9
+        assert queries.half_width > 2 * pairs.half_width
         assert interval.n_labeled == 10
 
-    def test_all_tied(self):
-        interval = clustered_mean(np.full(100, 0.5), np.arange(100), bounds=self.bounds)
-        exact = stats.binomtest(50, 100).proportion_ci(method="exact")
-        assert (interval.lower, interval.upper) == pytest.approx((exact.low, exact.high))
+    def test_all_tied_is_narrower_than_wins_and_losses_but_no_point(self):
+        tied, split = (
+            clustered_mean(v, np.arange(100), bounds=self.bounds)
+            for v in (np.full(100, 0.5), np.repeat([0.0, 1.0], 50))
+        )
+        assert 0.01 < tied.half_width < 0.2 * split.half_width
 
     def test_clusters_that_agree_though_pairs_do_not(self):
         """One win and one loss in every query: the spread between queries is zero."""
-        interval = clustered_mean(
-            np.tile([0.0, 1.0], 20), np.repeat(np.arange(20), 2), bounds=self.bounds
-        )
-        assert interval.half_width > 0.2
+        values, clusters = np.tile([0.0, 1.0], 20), np.repeat(np.arange(20), 2)
+        assert clustered_mean(values, clusters, bounds=self.bounds).half_width > 0.03
 
     def test_dependence_widens(self):
         values = np.repeat([1.0, 0.0, 1.0, 0.0, 1.0], 20)
@@ -75,8 +76,8 @@ class TestBounded:
         values = (np.random.default_rng(0).random(60) < 0.2).astype(float)
         base = clustered_mean(values, np.arange(60), bounds=(0, 1))
         moved = clustered_mean(3 * values - 1, np.arange(60), bounds=(-1, 2))
-        assert moved.lower == pytest.approx(3 * base.lower - 1)
-        assert moved.upper == pytest.approx(3 * base.upper - 1)
+        assert moved.lower == pytest.approx(3 * base.lower - 1, abs=1e-5)
+        assert moved.upper == pytest.approx(3 * base.upper - 1, abs=1e-5)
 
     def test_values_outside_are_refused(self):
         with pytest.raises(DataError, match=r"from 0\.0 to 2\.0, outside the bounds"):

@@ -1,14 +1,12 @@
-"""Bootstrap and permutation."""
+"""Bootstrap."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import bootstrap_means, bootstrap_relative_delta, sign_flip_test
+from rag_sourcebias.inference import bootstrap_means, bootstrap_relative_delta
 
 
 class TestBootstrap:
@@ -64,57 +62,3 @@ class TestBootstrap:
         h[0] = 1
         with pytest.raises(InsufficientDataError, match="of 1000 resamples neither source scores"):
             bootstrap_relative_delta(h, np.zeros(100), resamples=1000)
-
-
-def literal_p(difference):
-    """Every sign pattern."""
-    total = abs(sum(difference))
-    sums = [
-        abs(sum(s * d for s, d in zip(signs, difference, strict=True)))
-        for signs in product((-1, 1), repeat=len(difference))
-    ]
-    return np.mean([value >= total - 1e-9 for value in sums])
-
-
-class TestSignFlip:
-    @pytest.mark.parametrize("seed", range(8))
-    def test_exact_for_few_differences(self, seed):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(1, 11))
-        h, low = rng.integers(0, 4, n) / 3, rng.integers(0, 4, n) / 3
-        assert sign_flip_test(h, low) == pytest.approx(literal_p(h - low))
-
-    def test_drawn_signs_agree_with_enumeration(self):
-        rng = np.random.default_rng(0)
-        h, low = rng.random(15), rng.random(15) + 0.1
-        drawn = sign_flip_test(h, low, resamples=100_000, rng=1)
-        assert drawn == pytest.approx(literal_p(h - low), abs=0.006)
-
-    def test_queries_that_do_not_differ_say_nothing(self):
-        rng = np.random.default_rng(0)
-        h, low = rng.random(10), rng.random(10)
-        padded = [np.concatenate((x, np.full(500, 0.3))) for x in (h, low)]
-        assert sign_flip_test(*padded) == sign_flip_test(h, low)
-
-    def test_no_difference_and_no_query(self):
-        assert sign_flip_test(np.ones(5), np.ones(5)) == 1.0
-        assert sign_flip_test(np.empty(0), np.empty(0)) == 1.0
-
-    def test_rounding_does_not_break_symmetry(self):
-        """Sums equal up to rounding count as equal: .1 + .2 against .3."""
-        h, low = np.array([0.3, 0.0, 0.0]), np.array([0.0, 0.1, 0.2])
-        assert sign_flip_test(h, low) == 1.0
-
-    def test_symmetric_in_the_sources(self):
-        rng = np.random.default_rng(3)
-        h, low = rng.random(12), rng.random(12) ** 2
-        assert sign_flip_test(h, low) == sign_flip_test(low, h)
-
-    def test_strong_effect_reaches_the_smallest_p_value(self):
-        h = np.ones(200)
-        assert sign_flip_test(h, np.zeros(200), resamples=999) == pytest.approx(1 / 1000)
-
-    def test_seed(self):
-        rng = np.random.default_rng(3)
-        h, low = rng.random(60), rng.random(60)
-        assert sign_flip_test(h, low, rng=5) == sign_flip_test(h, low, rng=5)
