@@ -1,0 +1,91 @@
+"""Codes: their order of precedence, and the queries that a verdict would take."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rag_sourcebias.inference import queries_for_verdict, skew_code
+from rag_sourcebias.types import Interval
+from rag_sourcebias.types.verdicts import SkewCode
+
+
+def interval(lower, upper, *, n=80, level=0.95):
+    return Interval(
+        estimate=(lower + upper) / 2,
+        lower=lower,
+        upper=upper,
+        confidence_level=level,
+        method="by hand",
+        n_labeled=n,
+        assumptions=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "p", "code"),
+    [
+        ((-4, 4), 0.9, SkewCode.ALIKE),
+        ((-5, 5), 0.9, SkewCode.ALIKE),
+        ((1, 4), 0.001, SkewCode.ALIKE),  # not 0, and yet inside the margin: alike comes first
+        ((-4, -1), 0.001, SkewCode.ALIKE),
+        ((1, 6), 0.001, SkewCode.FAVOURS_BASELINE),
+        ((-6, -1), 0.001, SkewCode.FAVOURS_OTHER),
+        ((20, 60), 0.001, SkewCode.FAVOURS_BASELINE),
+        ((1, 6), 0.2, SkewCode.CANNOT_TELL),  # lost by the correction for several tests
+        ((-1, 6), 0.001, SkewCode.CANNOT_TELL),  # an interval with 0 is never a preference
+        ((-50, 50), 0.9, SkewCode.CANNOT_TELL),
+    ],
+)
+def test_precedence(ends, p, code):
+    assert skew_code(interval(*ends), p, margin=5.0) is code
+
+
+def test_without_interval_or_test_there_is_no_verdict():
+    assert skew_code(None, 0.001, margin=5.0) is SkewCode.REFUSED
+    assert skew_code(interval(20, 60), None, margin=5.0) is SkewCode.REFUSED
+
+
+def test_a_margin_of_zero_never_says_alike_of_an_interval_with_width():
+    assert skew_code(interval(-1e-9, 1e-9), 1.0, margin=0.0) is SkewCode.CANNOT_TELL
+    assert skew_code(interval(0, 0), 1.0, margin=0.0) is SkewCode.ALIKE
+
+
+def test_the_level_of_the_interval_decides():
+    assert skew_code(interval(1, 9, level=0.9), 0.08, margin=5.0) is SkewCode.FAVOURS_BASELINE
+    assert skew_code(interval(1, 9, level=0.99), 0.04, margin=5.0) is SkewCode.CANNOT_TELL
+
+
+class TestQueriesNeeded:
+    def test_is_more_than_there_are(self):
+        assert queries_for_verdict(interval(-30, 40), margin=5.0) > 80
+
+    def test_narrow_around_zero_is_cheaper_as_alike(self):
+        """±6 at 80 queries: a margin of 5 is close, without one 0 has to be excluded."""
+        some = queries_for_verdict(interval(-6, 6), margin=5.0)
+        none = queries_for_verdict(interval(-6, 6), margin=0.0)
+        assert 80 < some < none
+
+    def test_a_clear_lean_is_cheaper_as_a_preference(self):
+        clear, faint = (
+            queries_for_verdict(interval(x - 25, x + 25), margin=5.0) for x in (24.0, 8.0)
+        )
+        assert 80 < clear < faint
+
+    def test_scales_with_the_queries_of_the_pilot(self):
+        """Ends at 10 times the queries are bought with 10 times as many, up to t(n − 1)."""
+        few = queries_for_verdict(interval(-20, 40, n=200), margin=5.0)
+        many = queries_for_verdict(interval(-20, 40, n=2000), margin=5.0)
+        assert many == pytest.approx(10 * few, rel=0.03)
+
+    def test_the_sign_does_not_matter(self):
+        assert queries_for_verdict(interval(-40, 20), margin=5.0) == queries_for_verdict(
+            interval(-20, 40), margin=5.0
+        )
+
+    def test_a_point_or_an_endless_search_has_no_number(self):
+        assert queries_for_verdict(interval(7, 7), margin=5.0) is None
+        wide = interval(-200, 200, n=10**7)
+        assert queries_for_verdict(wide, margin=0.0) is None
+        assert math.isfinite(queries_for_verdict(interval(-200, 200, n=6), margin=5.0))
