@@ -22,7 +22,7 @@ from rag_sourcebias.inference import (
     require_clusters,
     skew_code,
 )
-from rag_sourcebias.inference.multiway import MIN_CLUSTERS
+from rag_sourcebias.inference.multiway import MIN_CLUSTERS, design_effect
 from rag_sourcebias.inference.quantiles import t_quantile
 from rag_sourcebias.inference.ratio import IntervalMethod
 from rag_sourcebias.measures import ChanceScores, chance_scores, relative_delta
@@ -211,12 +211,17 @@ def centred_delta(
         information = independent_share(
             influence, units, factors, confidence_level=config.confidence_level
         )
-        _require_documents(information, document)
+        scoring = np.bincount(units, weights=base, minlength=len(kept)) > 0
+        _require_informative(float(information * scoring.sum()), len(kept), dependence.what)
     except InsufficientDataError as error:
         return replace(found, refusal=str(error)), None
     top = float(chance.largest[row])
-    size = n / len(kept)
-    per_query = np.bincount(chance.query, weights=skew, minlength=len(both))
+    per_query, of_chance = (
+        np.bincount(chance.query, weights=terms, minlength=len(both))[both]
+        for terms in (skew, base)
+    )
+    # a cluster that was not seen is as extreme as its queries depend on one another
+    size, certain = design_effect(per_query - skew.sum() / base.sum() * of_chance, unit_of)
     sums = [
         np.bincount(units, weights=terms, minlength=len(kept)).astype(np.float64, copy=False)
         for terms in (skew, base)
@@ -227,7 +232,7 @@ def centred_delta(
         denominator=sums[1],
         lowest=(-100 * most * size, top / 2 * size),
         highest=(100 * most * size, top / 2 * size),
-        information=information,
+        information=information * certain,
     )
     estimate, (lower, upper) = ratio.estimate, ratio.ends(config.confidence_level)
     interval = Interval(
@@ -305,11 +310,16 @@ def _require_common(n: int) -> None:
         )
 
 
-def _require_documents(information: float, document: IntArray) -> None:
-    """Refuse few documents only where they are shared: otherwise they vary with their queries."""
-    if information < 1:
-        require_clusters(
-            len(np.unique(document)), "documents shared by queries", "judge more documents"
+def _require_informative(independent: float, n: int, what: str) -> None:
+    """Refuse units of which too few say anything, as nothing was found or documents are shared."""
+    if independent < MIN_CLUSTERS:
+        needed = math.ceil(n * MIN_CLUSTERS / independent)
+        raise InsufficientDataError(
+            f"{n} {what} carry the information of only {independent:.1f}: for the others nothing "
+            "relevant was found within the cutoff, or they share documents; at least "
+            f"{MIN_CLUSTERS} are needed, about {needed} {what}, or a larger cutoff",
+            n=n,
+            n_needed=needed,
         )
 
 

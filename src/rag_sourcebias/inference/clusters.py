@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.inference.multiway import design_effect
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.inference.weighted import BoundedRatio
 from rag_sourcebias.types.intervals import Interval
@@ -110,13 +111,14 @@ def bounded_mean(
     _, code = np.unique(clusters, return_inverse=True)
     sizes = np.bincount(code).astype(np.float64)
     _require_two(len(sizes))
-    size = float(sizes.mean())
+    # a cluster that was not seen is as extreme as its observations depend on one another
+    size, certain = design_effect(values - values.mean(), code)
     return BoundedRatio(
         numerator=np.bincount(code, weights=values).astype(np.float64, copy=False),
         denominator=sizes,
         lowest=(lowest * size, size),
         highest=(highest * size, size),
-        information=information,
+        information=information * certain,
     )
 
 

@@ -14,9 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference.quantiles import t_quantile
+from rag_sourcebias.inference.quantiles import normal_quantile, t_quantile
 
-__all__ = ["MIN_CLUSTERS", "independent_share", "multiway_variance", "require_clusters"]
+__all__ = [
+    "MIN_CLUSTERS",
+    "design_effect",
+    "independent_share",
+    "multiway_variance",
+    "require_clusters",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -63,6 +69,26 @@ def independent_share(
     if fewest < _count(units):
         share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
     return round(min(share, 1.0), 12)  # the same for every order of the terms
+
+
+def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
+    """Return how many terms of a unit move together, and what few units leave of its information.
+
+    Returns
+    -------
+    effect : float
+        The variance between units as a multiple of that of independent terms, from 1, where terms
+        of a unit have nothing in common, to their mean number, where they are equal.
+    kept : float
+        Squared ratio of the normal to the t quantile at .975 with units − 1 degrees of freedom;
+        1 where every term is a unit of its own.
+    """
+    alone, g = float(terms @ terms), _count(units)
+    if len(terms) <= g or g < 2:
+        return 1.0, 1.0
+    kept = (normal_quantile(0.975) / t_quantile(0.975, g - 1)) ** 2
+    effect = _clustered(terms, units) / alone if alone > 0 else 1.0
+    return round(min(max(effect, 1.0), len(terms) / g), 12), kept
 
 
 def require_clusters(n: int, what: str, remedy: str) -> None:

@@ -91,10 +91,11 @@ class BoundedRatio:
         residuals = self.numerator - inner * self.denominator
         spread = math.sqrt(float(residuals @ residuals) / self.information + extra[0] ** 2)
         guess = inner + 2 * math.copysign(spread, -1 if low else 1) / float(self.denominator.sum())
+        near = 0.0
         for _ in range(_STEPS):
             if not min(inner, outer) < guess < max(inner, outer):
                 guess = (inner + outer) / 2
-            probit, slope = _probit(guess, units)
+            probit, slope, near = _probit(guess, units, near)
             distance = min(max(probit - target, -_FAR), _FAR)
             if abs(distance) < _CLOSE or abs(outer - inner) < _CLOSE * (abs(inner) + abs(outer)):
                 break
@@ -133,48 +134,50 @@ class BoundedRatio:
         )
 
 
-def _probit(ratio: float, units: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[float, float]:
-    """Return Φ⁻¹ of P(Σ G_i (top_i − ratio · bottom_i) ≤ 0), and about its slope in the ratio.
+def _probit(
+    ratio: float, units: tuple[FloatArray, FloatArray, FloatArray], near: float = 0.0
+) -> tuple[float, float, float]:
+    """Return Φ⁻¹ of P(Σ G_i (top_i − ratio · bottom_i) ≤ 0), about its slope, and the saddlepoint.
 
     The G_i are independent gamma variables of the given shapes. With two different values this is
     a beta probability; otherwise the saddlepoint approximation of Barndorff-Nielsen (r*), whose
-    error is of third order in the number of units.
+    error is of third order in the number of units. ``near`` is a saddlepoint to start from.
     """
     top, bottom, shapes = units
-    values = top - ratio * bottom
-    scale = float(np.abs(values).max(initial=0.0))
-    used = np.abs(values) > _NEGLIGIBLE * max(scale, _NEGLIGIBLE)
-    if not used.all():
-        values, shapes, bottom = values[used], shapes[used], bottom[used]
-    v = values / max(scale, _NEGLIGIBLE)
-    lowest, highest = float(v.min(initial=0.0)), float(v.max(initial=0.0))
-    if highest <= 0:
-        return (0.0 if lowest >= 0 else math.inf), 0.0
-    if lowest >= 0:
-        return -math.inf, 0.0
-    up = v > 0
-    if np.ptp(v[up]) < _SAME and np.ptp(v[~up]) < _SAME:
-        mass = float(shapes[up].sum())
-        return _beta_probit(mass, float(shapes.sum()) - mass, highest, -lowest), 0.0
-    s = _saddlepoint(v, shapes, lowest, highest)
+    v = top - ratio * bottom
+    lowest, highest = float(v.min()), float(v.max())
+    tiny = _NEGLIGIBLE * max(-lowest, highest, _NEGLIGIBLE)
+    if highest <= tiny:
+        return (0.0 if lowest >= -tiny else math.inf), 0.0, 0.0
+    if lowest >= -tiny:
+        return -math.inf, 0.0, 0.0
+    up, down = v == highest, v == lowest
+    if np.all(up | down | (v == 0)):
+        width = highest - lowest
+        steep = (bottom[down][0] * width + lowest * (bottom[down][0] - bottom[up][0])) / width**2
+        probit, density = _beta_probit(
+            float(shapes[up].sum()), float(shapes[down].sum()), -lowest / width
+        )
+        return probit, float(steep) * density, 0.0
+    s = _saddlepoint(v, shapes, lowest, highest, near)
     rest = 1 - s * v
     cumulant = -float(shapes @ np.log(rest))
     part = v / rest
     second = float(shapes @ part**2)
-    # K' = 0 at s, so that K changes with the ratio as Σ a s ∂v/(1 − s v) does
-    slope = float(shapes @ (bottom / rest)) / scale / math.sqrt(second)
+    # K' = 0 at s, so that K changes with the ratio as −s Σ a bottom/(1 − s v) does
+    slope = float(shapes @ (bottom / rest)) / math.sqrt(second)
     w = math.copysign(math.sqrt(max(-2 * cumulant, 0.0)), s)
     if abs(w) < _CENTRE:
         third = 2 * float(shapes @ part**3)
-        return w + third / (6 * second**1.5), slope
+        return w + third / (6 * second**1.5), slope, s
     u = s * math.sqrt(second)
-    return w + math.log(u / w) / w, slope * u / w
+    return w + math.log(u / w) / w, slope * u / w, s
 
 
-def _saddlepoint(v: FloatArray, a: FloatArray, lowest: float, highest: float) -> float:
+def _saddlepoint(v: FloatArray, a: FloatArray, lowest: float, highest: float, near: float) -> float:
     """Root of Σ a v/(1 − s v), by Newton steps kept inside (1/min v, 1/max v)."""
     low, high = 1 / lowest, 1 / highest
-    s = 0.0
+    s = near if low < near < high else 0.0
     for _ in range(_STEPS):
         part = v / (1 - s * v)
         first = float(a @ part)
@@ -182,20 +185,21 @@ def _saddlepoint(v: FloatArray, a: FloatArray, lowest: float, highest: float) ->
             high = s
         else:
             low = s
-        new = s - first / float(a @ part**2)
-        if not low < new < high:
-            new = (low + high) / 2
-        if abs(new - s) <= _CLOSE * (1e-3 + abs(new)):
+        step = first / float(a @ (part * part))
+        new = s - step if low < s - step < high else (low + high) / 2
+        if abs(new - s) <= _CLOSE * abs(new):
             return new
         s = new
     return s
 
 
-def _beta_probit(up: float, down: float, high: float, low: float) -> float:
-    """Φ⁻¹ of P(G_up · high ≤ G_down · low) for gamma variables of these shapes."""
-    from scipy.special import betainc, ndtri
+def _beta_probit(up: float, down: float, x: float) -> tuple[float, float]:
+    """Return Φ⁻¹ of P(B ≤ x) for a beta variable of these shapes, and its derivative in x."""
+    from scipy.special import betainc, betaln, ndtri
 
-    below = betainc(up, down, low / (high + low))
-    if below > 0.5:
-        return -float(ndtri(betainc(down, up, high / (high + low))))
-    return float(ndtri(below))
+    below = float(betainc(up, down, x))
+    # the smaller tail keeps its digits
+    probit = float(ndtri(below) if below < 0.5 else -ndtri(betainc(down, up, 1 - x)))  # noqa: PLR2004
+    log_density = (up - 1) * math.log(x) + (down - 1) * math.log1p(-x) - float(betaln(up, down))
+    log_normal = -(probit**2 + math.log(2 * math.pi)) / 2
+    return probit, math.exp(min(log_density - log_normal, _FAR))

@@ -1,0 +1,198 @@
+"""What ``measure_debias`` says of encoders before and after, in worlds of known truth."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from counting import counted
+from rates import row
+
+from rag_sourcebias.audit import measure_debias
+from rag_sourcebias.types import (
+    Corpus,
+    Dataset,
+    DebiasConfig,
+    DocTags,
+    Qrels,
+    Query,
+    Run,
+    TagTable,
+)
+
+SIZES = (20, 80, 300)
+RESULT = Path(__file__).parents[1] / "results" / "validity_change.json"
+_EXTRA = 8  # documents relevant to no query, per query
+
+# (about, what changes, planted shift of human scores)
+WORLDS = {
+    "identical encoders": ("before and after rank alike", "nothing", 0.0),
+    "new noise": ("other rankings, the same skew", "noise", 0.0),
+    "a few queries": ("one query in ten ranks otherwise, the same skew", "few", 0.0),
+    "85 % at zero, new noise": ("nothing relevant is found for 85 %", "sparse", 0.0),
+    "new noise, planted": ("human text loses half a standard deviation", "noise", -0.5),
+    "a few queries, planted": ("one query in ten prefers LLM text", "few", -2.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScores:
+    """A retriever whose scores are given: query by document of the mixed corpus."""
+
+    name: str
+    scores: np.ndarray[Any, Any]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def build(self, corpus: Corpus) -> _Search:
+        """Index the rows of a corpus by their text, which is their number."""
+        return _Search(self.scores, np.array([int(text) for text in corpus.texts]), corpus)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    scores: np.ndarray[Any, Any]
+    columns: np.ndarray[Any, Any]
+    corpus: Corpus
+
+    def retrieve(self, queries: Any, depth: int) -> Run:
+        """Rank the documents of the query's block; the others are no candidates."""
+        width = self.scores.shape[1]
+        block = self.columns // width
+        order = np.argsort(-self.scores[block, self.columns % width], kind="stable")
+        order = order[np.argsort(block[order], kind="stable")]
+        sizes = np.bincount(block, minlength=len(queries))
+        first = np.concatenate(([0], np.cumsum(sizes)))
+        kept = np.arange(len(order)) - first[block[order]] < depth
+        return Run(
+            query_ids=tuple(query.query_id for query in queries),
+            offsets=np.concatenate(([0], np.cumsum(np.minimum(sizes, depth)))),
+            doc_codes=order[kept].astype(np.int32),
+            doc_ids=self.corpus.doc_ids,
+        )
+
+
+@cache
+def data(n: int) -> Dataset:
+    """One relevant human document and its rewrite per query, and documents of both sources."""
+    width = 2 + _EXTRA
+    tags = []
+    for i in range(n):
+        tags += [
+            (f"q{i}h", DocTags(source="human", pair_id=f"p{i}")),
+            (f"q{i}l", DocTags(source="llm:a", pair_id=f"p{i}")),
+        ]
+        tags += [(f"q{i}x{j}", DocTags(source=("human", "llm:a")[j % 2])) for j in range(_EXTRA)]
+    table = TagTable.from_tags(tags)
+    return Dataset(
+        name="world",
+        corpus=Corpus(texts=tuple(map(str, range(n * width))), tags=table),
+        queries=tuple(Query(query_id=f"q{i}", text=f"q{i}") for i in range(n)),
+        qrels=Qrels.from_rows([(f"q{i}", f"q{i}{s}", 1) for i in range(n) for s in "hl"]),
+        design="rewrites",
+    )
+
+
+def drawn(name: str, n: int, rng: np.random.Generator) -> tuple[GivenScores, GivenScores]:
+    """Return the encoders before and after."""
+    _, what, shift = WORLDS[name]
+    base = rng.normal(size=(n, 2 + _EXTRA))
+    base[:, :2] += 0.6 + rng.normal(size=(n, 1))
+    base[:, 0] += 0.2  # both favour human text a little
+    if what == "sparse":
+        base[rng.random(n) < 0.85, :2] -= 100.0
+    after = base.copy()
+    if what in ("noise", "sparse"):
+        after += 0.5 * rng.normal(size=base.shape)
+        after[:, 0] += shift
+        # the same distribution as before but for the shift, so that the skew is the same
+        base += 0.5 * rng.normal(size=base.shape)
+    elif what == "few":
+        moved = rng.random(n) < 0.1
+        # exchanged places keep the skew where both orders are as likely
+        fresh = rng.normal(size=base.shape)
+        fresh[:, :2] += 0.6 + rng.normal(size=(n, 1))
+        fresh[:, 0] += 0.2 + shift
+        after[moved] = fresh[moved]
+    return GivenScores("before", base), GivenScores("after", after)
+
+
+@cache
+def truth(name: str) -> float:
+    """Change of Relative Δ over very many queries."""
+    if not WORLDS[name][2]:
+        return 0.0
+    rng, found = np.random.default_rng(21), []
+    config = DebiasConfig(cutoffs=(5, 10), resamples=1)
+    for _ in range(8):
+        report = measure_debias(
+            (pair := drawn(name, 10_000, rng))[0],
+            [pair[1]],
+            [data(10_000)],
+            config=config,
+            depth=10,
+        )
+        found.append(report.datasets[0].outcomes[1].skew[0].change.estimate)
+    return float(np.mean(found))
+
+
+def counts(name: str, n: int, runs: int, seed: int) -> dict[str, Any]:
+    """Compare ``runs`` pairs of encoders and count."""
+    true = truth(name)
+    rng = np.random.default_rng((seed, n, *name.encode()))
+    config = DebiasConfig(cutoffs=(5, 10), resamples=399)
+    found = {"covered": 0, "refused": 0, "rejected": 0, "exactly_0": 0, "tested": 0}
+    for _ in range(runs):
+        before, after = drawn(name, n, rng)
+        report = measure_debias(before, [after], [data(n)], config=config, depth=10)
+        skew = report.datasets[0].outcomes[1].skew[0]
+        found["tested"] += skew.p_value is not None
+        found["rejected"] += skew.p_value is not None and skew.p_value < 0.05
+        if skew.change is None:
+            found["refused"] += 1
+            continue
+        found["covered"] += not skew.change.excludes(true)
+        found["exactly_0"] += skew.change.lower == skew.change.upper == 0.0
+    return {"counts": found, "truth": true}
+
+
+def main() -> None:
+    """Count all cells and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    asked = parser.parse_args()
+    cells = [(name, n) for name in WORLDS for n in SIZES]
+    kept = asked.out.with_suffix(".partial.jsonl")
+    found = counted(counts, cells, runs=asked.runs, kept=kept, workers=asked.workers)
+    rows = []
+    for (name, n), chunks in found.items():
+        total = {key: sum(c["counts"][key] for c in chunks) for key in chunks[0]["counts"]}
+        runs = sum(c.get("runs", 0) for c in chunks) or len(chunks) * min(250, asked.runs)
+        more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
+        judged = runs - total["refused"]
+        rows.append(row(name, n, "coverage", total["covered"], judged, 0.93, of="change", **more))
+        refusals = 0.02 if n >= 100 and "zero" not in name else None
+        rows.append(row(name, n, "refusal", total["refused"], runs, refusals, **more))
+        if not WORLDS[name][2]:
+            rows.append(row(name, n, "rejection", total["rejected"], total["tested"], 0.05, **more))
+        if name == "identical encoders":
+            exact = row(
+                name, n, "coverage", total["exactly_0"], judged, 1.0, of="exactly 0", **more
+            )
+            rows.append(exact)
+    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": rows}, indent=1) + "\n")
+    for figure in rows:
+        if figure["met"] is False:
+            print("missed:", {k: v for k, v in figure.items() if k != "about"})
+    kept.unlink()
+
+
+if __name__ == "__main__":
+    main()

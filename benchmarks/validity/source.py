@@ -1,0 +1,192 @@
+"""What ``measure_source_bias`` says about rankers in worlds of known truth.
+
+Every null world has a twin with a planted preference. The oracle test knows the distribution of
+the summed skew in the null world; the margin of the twin's audit is its true centred Δ, so that
+"alike" is wrong there half the time at best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from counting import counted
+from rates import row
+from worlds import WORLDS, World
+
+from rag_sourcebias import AuditConfig
+from rag_sourcebias.audit import measure_source_bias
+from rag_sourcebias.types import SkewReport
+from rag_sourcebias.types.verdicts import SkewCode
+
+SIZES = (10, 30, 100, 300)
+RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"
+_BY_NAME = {world.name: world for world in WORLDS}
+_MEASURE = "NDCG"
+
+
+def audit(world: World, n: int, strength: float, rng: Any, margin: float = 5.0) -> SkewReport:
+    """Draw rankings and audit them as a user would."""
+    fixed, run = world.draw(n, strength, rng)
+    config = AuditConfig(
+        measures=(_MEASURE,),
+        cutoffs=(5,),
+        browsing=world.browsing,
+        merge_llms=world.merge,
+        margin=margin,
+    )
+    return measure_source_bias(run, fixed.qrels, fixed.tags, config=config, clusters=fixed.clusters)
+
+
+@cache
+def truth(name: str, strength: float) -> tuple[float, float]:
+    """Centred Relative Δ and human exposure beyond its share, over very many queries."""
+    world, rng = _BY_NAME[name], np.random.default_rng(20)
+    if not strength and not world.browsing:
+        return 0.0, 0.0
+    skew = base = seen = 0.0
+    for _ in range(8):
+        system = audit(world, 10_000, strength, rng).systems[0]
+        chance = system.chance[0]
+        skew, base = skew + chance.skew[0].sum(), base + chance.base[0].sum()
+        if system.exposure:
+            seen += (system.exposure[0].share - system.exposure[0].corpus_share) / 8
+    return float(100 * skew / base) if strength else 0.0, seen
+
+
+def counts(name: str, n: int, planted: bool, runs: int, seed: int) -> dict[str, Any]:
+    """Audit ``runs`` draws of one world and count the verdicts."""
+    world = _BY_NAME[name]
+    strength = world.strength(n) if planted else 0.0
+    true, seen = truth(name, strength)
+    rng = np.random.default_rng((seed, n, planted, *name.encode()))
+    found = dict.fromkeys(SkewCode, 0) | {"covered": 0, "rejected": 0}
+    found |= {"twins": 0, "twins_covered": 0, "exposed": 0, "exposed_covered": 0}
+    sums = []
+    for _ in range(runs):
+        system = audit(world, n, strength, rng, margin=abs(true) or 5.0).systems[0]
+        verdict = system.verdicts[0]
+        found[verdict.code] += 1
+        sums.append(float(system.chance[0].skew[0].sum()))
+        if verdict.interval is not None:
+            found["covered"] += not verdict.interval.excludes(true)
+            found["rejected"] += verdict.p_value is not None and verdict.p_value < 0.05
+        if not planted and system.twins and system.twins[0].win_rate is not None:
+            found["twins"] += 1
+            found["twins_covered"] += not system.twins[0].win_rate.excludes(world.win_rate)
+        if system.exposure and system.exposure[0].difference is not None:
+            found["exposed"] += 1
+            found["exposed_covered"] += not system.exposure[0].difference.excludes(seen)
+    return {
+        "counts": {str(k): int(v) for k, v in found.items()},
+        "sums": [round(s, 6) for s in sums],
+        "truth": true,
+    }
+
+
+def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Turn counts into figures with their bars."""
+    result = []
+    for world in WORLDS:
+        for n in SIZES:
+            null, twin = found.get((world.name, n, False)), found.get((world.name, n, True))
+            if not null or not twin:
+                continue
+            result += _figures(world, n, null, twin)
+    return result
+
+
+def _total(chunks: list[dict[str, Any]]) -> tuple[dict[str, int], np.ndarray[Any, Any]]:
+    keys = chunks[0]["counts"]
+    total = {key: sum(chunk["counts"][key] for chunk in chunks) for key in keys}
+    return total, np.concatenate([chunk["sums"] for chunk in chunks])
+
+
+def _figures(
+    world: World, n: int, null: list[dict[str, Any]], twin: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    zero, blind = _total(null)
+    planted, skewed = _total(twin)
+    runs = len(blind)
+    about = {"about": world.about, "truth": twin[0]["truth"]}
+    name = world.name
+    # With all runs refused nothing is claimed; the independent queries are what counts.
+    refused = zero[SkewCode.REFUSED]
+    bound = 0.02 if n >= 100 and not world.sparse else None
+    favours = zero[SkewCode.FAVOURS_BASELINE] + zero[SkewCode.FAVOURS_OTHER]
+    figures = [
+        row(name, n, "rejection", zero["rejected"], runs, 0.05, **about),
+        row(name, n, "favours", favours, runs, 0.05, **about),
+        row(name, n, "refusal", refused, runs, bound, **about),
+        row(name, n, "coverage", zero["covered"], runs - refused, 0.93, of="null", **about),
+        row(
+            name,
+            n,
+            "coverage",
+            planted["covered"],
+            runs - planted[SkewCode.REFUSED],
+            0.93,
+            of="twin",
+            **about,
+        ),
+        row(name, n, "alike at margin", planted[SkewCode.ALIKE], runs, 0.05, **about),
+        row(name, n, "wrong sign", planted[SkewCode.FAVOURS_OTHER], runs, 0.05, **about),
+    ]
+    if zero["twins"]:
+        figures.append(
+            row(name, n, "coverage", zero["twins_covered"], zero["twins"], 0.93, of="win rate")
+        )
+    for of, total in (("exposure", zero), ("exposure, twin", planted)):
+        if total["exposed"]:
+            covered = total["exposed_covered"]
+            figures.append(row(name, n, "coverage", covered, total["exposed"], 0.93, of=of))
+    judged = runs - planted[SkewCode.REFUSED]
+    if judged > runs / 2:
+        critical = float(np.quantile(np.abs(blind), 0.95))
+        oracle = float(np.mean(np.abs(skewed) > critical))
+        figures.append(
+            row(
+                name,
+                n,
+                "power",
+                planted[SkewCode.FAVOURS_BASELINE],
+                judged,
+                0.9 * oracle,
+                oracle=oracle,
+                **about,
+            )
+        )
+    return figures
+
+
+def main() -> None:
+    """Count all cells and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--worlds", nargs="*", default=[world.name for world in WORLDS])
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--kept", type=Path, default=RESULT.with_suffix(".partial.jsonl"))
+    asked = parser.parse_args()
+    cells = [
+        (name, n, planted)
+        for name in asked.worlds
+        for n in asked.sizes
+        for planted in (False, True)
+    ]
+    found = counted(counts, cells, runs=asked.runs, kept=asked.kept, workers=asked.workers)
+    figures = rows(found)
+    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": figures}, indent=1) + "\n")
+    for figure in figures:
+        if figure["met"] is False:
+            print("missed:", {k: v for k, v in figure.items() if k != "about"})
+    asked.kept.unlink()
+
+
+if __name__ == "__main__":
+    main()
