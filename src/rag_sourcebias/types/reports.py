@@ -6,6 +6,7 @@ recompute it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -99,9 +100,9 @@ class AuditConfig:
             raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
         if self.resamples < 100:
             raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
-        if not self.margin >= 0:
+        if not 0 <= self.margin < math.inf:
             raise DataError(
-                f"margin {self.margin} must be at least 0 (points of Relative Δ within which "
+                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within which "
                 "sources count as treated alike)"
             )
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]

@@ -1,0 +1,249 @@
+"""Centred Relative Δ and its verdict through the public verb, and what is refused there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.audit import measure_source_bias
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.types import AuditConfig, DocTags, Qrels, Run, SkewReport, TagTable
+from rag_sourcebias.types.verdicts import SkewCode
+
+LLM = "llm:a"
+
+
+def world(
+    n=60, *, human=1, llm=1, lead=0.0, graded=False, noise=30, shared=False, rivals=0, seed=0
+):
+    """Queries with relevant documents of two sources and of none; ``lead`` raises human text.
+
+    Without ``shared`` every query has documents of its own. ``rivals`` are further LLMs with a
+    copy of each document.
+    """
+    rng = np.random.default_rng(seed)
+    names = {"human": human, LLM: llm, **{f"llm:{i}": llm for i in range(rivals)}}
+    run, qrels, tags = {}, {}, {}
+    for q in range(n):
+        where = q % 6 if shared else q
+        grades, scores = {}, {f"noise-{i}": float(rng.normal()) for i in range(noise)}
+        for source, count in names.items():
+            for i in range(count):
+                doc = f"{source}-{where}-{i}"
+                tags[doc] = DocTags(source=source, pair_id=f"p{where}-{i}" if i < llm else None)
+                grades[doc] = 1 + (where + i) % 3 if graded else 1
+                scores[doc] = float(rng.normal(1.5 + lead * (source == "human")))
+        run[f"q{q}"], qrels[f"q{q}"] = scores, grades
+    tags |= {f"noise-{i}": DocTags(source="human") for i in range(noise)}
+    return Run.from_dict(run), Qrels.from_dict(qrels), TagTable.from_tags(sorted(tags.items()))
+
+
+def measure(found, *, clusters=None, **config):
+    return measure_source_bias(*found, config=AuditConfig(**config), clusters=clusters)
+
+
+def verdict(report):
+    (found,) = report.systems[0].verdicts
+    return found
+
+
+class TestCentred:
+    @pytest.mark.parametrize("gain", ["linear", "exponential"])
+    @pytest.mark.parametrize("graded", [False, True])
+    @pytest.mark.parametrize("pairs", [1, 2, 4])
+    def test_equals_the_published_figure_on_paired_data(self, pairs, graded, gain):
+        found = world(human=pairs, llm=pairs, graded=graded, lead=0.4, rivals=1)
+        report = measure(found, gain=gain, cutoffs=(1, 3, 5, 10), measures=("NDCG",))
+        for cell in report.systems[0].cells:
+            assert abs(cell.centred.value - cell.relative_delta) < 1e-12 * 200
+            assert cell.relative_delta != 0
+
+    def test_differs_where_one_source_has_more_relevant_documents(self):
+        """8 human and 2 LLM documents, ranked at random: the published figure is prevalence."""
+        report = measure(world(300, human=8, llm=2), measures=("NDCG",))
+        for cell in report.systems[0].cells:
+            assert cell.relative_delta - cell.centred.value > 20
+        assert verdict(report).code in (SkewCode.CANNOT_TELL, SkewCode.ALIKE)
+
+    def test_may_lie_beyond_200(self):
+        """METHODS §10.1: 1 human and 9 LLM documents, the human one first, k = 1: +360."""
+        run = {f"q{q}": {f"h{q}": 10.0, **{f"l{q}-{i}": 1.0 for i in range(9)}} for q in range(9)}
+        tags = {
+            d: DocTags(source="human" if d[0] == "h" else LLM) for row in run.values() for d in row
+        }
+        qrels = Qrels.from_dict({q: dict.fromkeys(row, 1) for q, row in run.items()})
+        report = measure(
+            (Run.from_dict(run), qrels, TagTable.from_tags(tags.items())), cutoffs=(1,)
+        )
+        cell = report.systems[0].cell("NDCG@1", LLM)
+        assert cell.relative_delta == 200
+        assert cell.centred.value == pytest.approx(360)
+        assert cell.centred.interval.upper >= 360
+
+    def test_what_it_is_derived_from_is_in_the_report(self):
+        system = measure(world(human=3, llm=1)).systems[0]
+        (chance,) = system.chance
+        for row, cell in enumerate(system.cells):
+            value = 100 * chance.skew[row].sum() / chance.base[row].sum()
+            assert cell.centred.value == pytest.approx(value, abs=1e-9)
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize(
+        ("lead", "code"), [(2.0, SkewCode.FAVOURS_BASELINE), (-2.0, SkewCode.FAVOURS_OTHER)]
+    )
+    def test_a_planted_skew_is_found(self, lead, code):
+        found = verdict(measure(world(200, lead=lead)))
+        assert found.code is code
+        assert found.interval.excludes(0.0)
+        assert found.n_needed is None
+
+    def test_few_queries_cannot_tell_and_say_how_many_are_needed(self):
+        found = verdict(measure(world(20, seed=1)))
+        assert found.code is SkewCode.CANNOT_TELL
+        assert found.n_needed > 20
+
+    def test_a_wide_margin_makes_them_alike(self):
+        assert verdict(measure(world(200), margin=60)).code is SkewCode.ALIKE
+        assert verdict(measure(world(200), margin=0)).code is SkewCode.CANNOT_TELL
+
+    def test_the_primary_measure_is_chosen_by_the_user(self):
+        report = measure(world(), primary="MAP@3")
+        assert verdict(report).measure == "MAP@3"
+        primary = [c.measure for c in report.systems[0].cells if c.p_adjusted is not None]
+        assert primary == ["MAP@3"]
+        assert verdict(measure(world())).measure == "NDCG@5"
+        assert verdict(measure(world(), measures=("MRR", "P"))).measure == "MRR@5"
+
+    def test_verdicts_survive_the_file(self):
+        report = measure(world(rivals=1))
+        again = SkewReport.from_dict(report.to_dict())
+        assert again.systems[0].verdicts == report.systems[0].verdicts
+        assert again.systems[0].cells == report.systems[0].cells
+        assert again.systems[0].across == report.systems[0].across
+
+
+class TestDependence:
+    def test_clusters_widen_where_queries_repeat_one_another(self):
+        run, qrels, tags = world(20)
+        lists = dict(zip(run.query_ids, run.top(100), strict=True))
+        grades = {
+            q: {qrels.doc_ids[c]: 1 for c in qrels.doc_codes[qrels.query_codes == i]}
+            for i, q in enumerate(qrels.query_ids)
+        }
+        fivefold = Run.from_dict(
+            {
+                f"{q}-{i}": dict(zip(r.doc_ids, r.scores, strict=True))
+                for q, r in lists.items()
+                for i in range(5)
+            }
+        )
+        judged = Qrels.from_dict({f"{q}-{i}": row for q, row in grades.items() for i in range(5)})
+        groups = {q: q.split("-")[0] for q in judged.query_ids}
+        once = verdict(measure((run, qrels, tags))).interval
+        clustered = verdict(measure((fivefold, judged, tags), clusters=groups)).interval
+        assert clustered.n_labeled == 20
+        assert clustered.half_width > 0.95 * once.half_width
+        assert "clusters of queries" in clustered.method
+
+    def test_shared_documents_cost_information(self):
+        own = measure(world(120)).systems[0].cells[0].centred
+        shared = measure(world(120, shared=True)).systems[0].cells[0].centred
+        assert own.information == 1.0
+        assert shared.information < 1.0
+
+    def test_one_random_effects_row_for_several_rewriters(self):
+        across = measure(world(rivals=5)).systems[0].across
+        assert (across.n_sources, across.refusal) == (6, None)
+        assert across.interval.excludes(across.value) is False
+        few = measure(world(rivals=1)).systems[0].across
+        assert few.interval is None
+        assert "6" in few.refusal
+        assert measure(world()).systems[0].across is None
+
+    def test_merged_models_are_one_source(self):
+        report = measure(world(rivals=2), merge_llms=True)
+        assert report.data.documents.keys() == {"human", "llm"}
+        assert verdict(report).other == "llm"
+
+
+class TestRefusedVerdicts:
+    """Too little of something is a verdict of its own, with the remedy, not an exception."""
+
+    @pytest.mark.parametrize(("n_clusters", "refused"), [(5, True), (6, False)])
+    def test_fewer_than_six_clusters(self, n_clusters, refused):
+        found = world()
+        clusters = {q: f"topic {i % n_clusters}" for i, q in enumerate(found[1].query_ids)}
+        report = measure(found, clusters=clusters)
+        assert (verdict(report).code is SkewCode.REFUSED) is refused
+        if refused:
+            assert verdict(report).interval is None
+            assert verdict(report).p_value is None
+            assert "5 clusters of queries" in verdict(report).refusal
+            assert "at least 6 are needed" in verdict(report).refusal
+
+    @pytest.mark.parametrize(("n", "refused"), [(5, True), (6, False)])
+    def test_fewer_than_six_queries(self, n, refused):
+        found = verdict(measure(world(n, noise=2)))
+        assert (found.code is SkewCode.REFUSED) is refused
+        assert found.centred_delta is not None
+
+    def test_sources_without_a_common_query(self):
+        run, qrels, tags = world(40)
+        keep = np.array(
+            [
+                (qrels.doc_ids[d][:5] == "human") == (q % 2 == 0)
+                for q, d in zip(qrels.query_codes.tolist(), qrels.doc_codes.tolist(), strict=True)
+            ]
+        )
+        found = verdict(measure((run, qrels.take(keep), tags)))
+        assert (found.code, found.n_queries, found.centred_delta) == (SkewCode.REFUSED, 0, None)
+        assert "judge documents of both for the same queries" in found.refusal
+
+    def test_nothing_retrieved(self):
+        _, qrels, tags = world(40)
+        run = Run.from_dict({q: {"noise-0": 1.0} for q in qrels.query_ids})
+        found = verdict(measure((run, qrels, tags)))
+        assert (found.code, found.centred_delta) == (SkewCode.REFUSED, None)
+
+
+class TestBadInput:
+    found = world(12)
+    ids = found[1].query_ids
+
+    @pytest.mark.parametrize(
+        ("clusters", "message"),
+        [
+            (
+                {**dict.fromkeys(ids, "a"), "q99": "a"},
+                r"name 1 queries without judgments, such as 'q99'; name those of the qrels",
+            ),
+            (
+                dict.fromkeys(ids[1:], "a"),
+                r"lack 1 of 12 judged queries, such as 'q0'; give each query a cluster",
+            ),
+            ({}, r"lack 12 of 12 judged queries"),
+            (
+                {q: q for q in ids},
+                r"each of 12 queries has a cluster of its own.*leave the clusters out",
+            ),
+        ],
+    )
+    def test_clusters(self, clusters, message):
+        with pytest.raises(DataError, match=message):
+            measure(self.found, clusters=clusters)
+        measure(self.found, clusters={q: str(i // 2) for i, q in enumerate(self.ids)})
+
+    @pytest.mark.parametrize("margin", [-1.0, -1e-9, float("nan"), float("inf")])
+    def test_margin(self, margin):
+        with pytest.raises(DataError, match=rf"margin {margin} must be a number of at least 0"):
+            measure(self.found, margin=margin)
+
+    @pytest.mark.parametrize("primary", ["NDCG@7", "ndcg@5", "MRR@5", "NDCG", ""])
+    def test_a_primary_measure_that_is_not_measured(self, primary):
+        with pytest.raises(DataError, match=rf"primary measure '{primary}' is none of.*'NDCG@5'"):
+            measure(self.found, primary=primary)
+
+    def test_one_model_cannot_be_merged(self):
+        with pytest.raises(DataError, match=r"at least two sources named 'llm:<model>'.*'llm:a'"):
+            measure(self.found, merge_llms=True)
