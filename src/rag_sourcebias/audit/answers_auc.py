@@ -19,7 +19,9 @@ _MIN_PAIRS = 5  # pairs of different questions, below which an error estimate me
 _NO_ERROR = 1e-12
 
 
-def auc_interval(answers: AnswerScores, *, confidence_level: float = 0.95) -> Interval:
+def auc_interval(
+    answers: AnswerScores, *, confidence_level: float = 0.95, within_systems: bool = False
+) -> Interval:
     """AUC of correct against wrong answers, with an interval for resampled questions.
 
     The error comes from each question's influence (DeLong et al. 1988, clustered as Obuchowski
@@ -35,7 +37,7 @@ def auc_interval(answers: AnswerScores, *, confidence_level: float = 0.95) -> In
         Without correct or wrong answers, with fewer than 5 independent pairs of questions, or if
         no question differs from another.
     """
-    found = _usable(answers)
+    found = _usable(answers, within_systems=within_systems)
     auc = found.auc
     tail = (1 - confidence_level) / 2
     if auc in (0.0, 1.0):
@@ -58,7 +60,11 @@ def auc_interval(answers: AnswerScores, *, confidence_level: float = 0.95) -> In
 
 
 def auc_change_interval(
-    before: AnswerScores, after: AnswerScores, *, confidence_level: float = 0.95
+    before: AnswerScores,
+    after: AnswerScores,
+    *,
+    confidence_level: float = 0.95,
+    within_systems: bool = False,
 ) -> Interval:
     """Change of the AUC from one score of the same answers to another, paired by question.
 
@@ -71,7 +77,7 @@ def auc_change_interval(
     """
     if not np.array_equal(before.scored, after.scored):
         raise DataError("before and after must score the same answers")
-    first, second = _usable(before), _usable(after)
+    first, second = (_usable(a, within_systems=within_systems) for a in (before, after))
     influence = second.influence - first.influence
     change = QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
     estimate = second.auc - first.auc
@@ -87,8 +93,8 @@ def auc_change_interval(
     )
 
 
-def _usable(answers: AnswerScores) -> QuestionAUC:
-    found = question_auc(answers)
+def _usable(answers: AnswerScores, *, within_systems: bool) -> QuestionAUC:
+    found = question_auc(answers, within_systems=within_systems)
     if found.n_pairs < _MIN_PAIRS:
         raise InsufficientDataError(
             f"the AUC is {found.auc:.3f}, but only {found.n_pairs} pair(s) of different questions "

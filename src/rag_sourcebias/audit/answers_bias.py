@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.audit.answers_auc import auc_interval
 from rag_sourcebias.errors import InsufficientDataError
@@ -16,6 +17,10 @@ from rag_sourcebias.inference import (
     clustered_mean,
     spread_interval,
 )
+from rag_sourcebias.inference.answer_finding import SMALL
+from rag_sourcebias.inference.planning import queries_to_tell
+from rag_sourcebias.inference.quantiles import normal_quantile
+from rag_sourcebias.inference.spread import MIN_ROWS
 from rag_sourcebias.measures.answer_length import length_correlation
 from rag_sourcebias.measures.answer_verdicts import (
     answered_by_all,
@@ -34,7 +39,7 @@ from rag_sourcebias.types.answer_report import AnswerBias, AnswerConfig, SystemD
 from rag_sourcebias.types.answers import AnswerScores
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["attempt", "measure_bias"]
+__all__ = ["attempt", "measure_bias", "questions_needed"]
 
 T = TypeVar("T")
 
@@ -96,11 +101,35 @@ def measure_bias(
         differences=_differences(pairs, spread, config, notes, called),
         length_correlation=length_correlation(answers),
         auc=attempt(lambda: auc_interval(answers, confidence_level=level), notes, f"{called}, AUC"),
+        auc_within=attempt(
+            lambda: auc_interval(answers, confidence_level=level, within_systems=True),
+            notes,
+            f"{called}, AUC within systems",
+        ),
         system_aucs=system_aucs(answers),
         threshold=threshold,
         verdicts=threshold_verdicts(answers, threshold),
         inversions=inversions,
     )
+
+
+def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
+    """Questions answered correctly by all systems that would tell whether a score rewards style."""
+    columns = paired_correct(answers).scores
+    if len(columns) < MIN_ROWS:
+        return MIN_ROWS
+    within = float(np.sqrt(columns.var(axis=0, ddof=1).mean()))
+    tail = (1 - config.confidence_level) / 2
+    quantile = normal_quantile(1 - tail)
+
+    def alike(
+        found: npt.NDArray[np.float64], queries: int, contrast: float
+    ) -> npt.NDArray[np.bool_]:
+        error = contrast / np.sqrt(queries * columns.shape[1])
+        small: npt.NDArray[np.bool_] = found.std(axis=-1) + quantile * error < SMALL * within
+        return small
+
+    return queries_to_tell(columns, alpha=tail, alike=alike, rng=config.seed)
 
 
 def _threshold(answers: AnswerScores, config: AnswerConfig, notes: list[str], called: str) -> float:

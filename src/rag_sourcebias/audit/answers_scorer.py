@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rag_sourcebias.audit.answers_auc import auc_change_interval
-from rag_sourcebias.audit.answers_bias import attempt, measure_bias
+from rag_sourcebias.audit.answers_bias import attempt, measure_bias, questions_needed
 from rag_sourcebias.audit.answers_correctness import system_correctness
 from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.inference.answer_finding import answer_finding, answer_style
 from rag_sourcebias.measures.answer_adjustment import cross_fit_adjustment, fit_adjustment
 from rag_sourcebias.measures.answer_verdicts import verdict_flips
+from rag_sourcebias.types.answer_parts import AnswerStyle
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerConfig, AnswerScorer
 from rag_sourcebias.types.answers import AnswerScores
 from rag_sourcebias.types.intervals import Interval
@@ -54,7 +56,7 @@ def measure_scorer(
     correctness = system_correctness(answers, config, notes=notes)
     found = _adjust(answers, config, fit, notes) if config.adjust else None
     if found is None:
-        return AnswerScorer(
+        scorer = AnswerScorer(
             name=name,
             settings=dict(settings),
             scores=answers.scores,
@@ -63,15 +65,19 @@ def measure_scorer(
             correctness=correctness,
             notes=tuple(notes),
         )
+        return _decided(scorer, answers, config)
     after, how = found
     adjusted = measure_bias(after, config, notes=notes, called="adjusted score")
     to_pass, to_fail = verdict_flips(
         answers, after, raw.threshold, threshold_after=adjusted.threshold
     )
     before_spread = raw.spread.unfairness
-    change = _auc_change(answers, after, config, notes)
+    change, within = (
+        _auc_change(answers, after, config, within_systems=inside) for inside in (False, True)
+    )
+    _note_change(within, notes)
     _note_losses(raw, adjusted, notes)
-    return AnswerScorer(
+    scorer = AnswerScorer(
         name=name,
         settings=dict(settings),
         scores=answers.scores,
@@ -84,9 +90,18 @@ def measure_scorer(
         else None,
         n_flips=len(to_pass) + len(to_fail),
         auc_change=change,
+        auc_change_within=within,
         correctness=correctness,
         notes=tuple(notes),
     )
+    return _decided(scorer, answers, config)
+
+
+def _decided(scorer: AnswerScorer, answers: AnswerScores, config: AnswerConfig) -> AnswerScorer:
+    """Return the scorer with its verdict."""
+    undecided = answer_style(scorer.raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
+    needed = questions_needed(answers, config) if undecided else None
+    return replace(scorer, finding=answer_finding(scorer, n_needed=needed))
 
 
 def _adjust(
@@ -137,22 +152,31 @@ def _adjust(
 
 
 def _auc_change(
-    before: AnswerScores, after: AnswerScores, config: AnswerConfig, notes: list[str]
+    before: AnswerScores, after: AnswerScores, config: AnswerConfig, *, within_systems: bool
 ) -> Interval | None:
     """Whether the adjusted score separates correct from wrong at least as well."""
     try:
-        change = auc_change_interval(before, after, confidence_level=config.confidence_level)
+        return auc_change_interval(
+            before,
+            after,
+            confidence_level=config.confidence_level,
+            within_systems=within_systems,
+        )
     except InsufficientDataError:
         return None  # what is lacking was noted with the AUC itself, or nothing has changed
+
+
+def _note_change(change: Interval | None, notes: list[str]) -> None:
+    if change is None:
+        return
     verdict = "no loss or gain beyond chance"
     if not change.lower <= 0 <= change.upper:
         how = "better" if change.estimate > 0 else "worse"
         verdict = f"the adjusted score separates correct from wrong {how}"
     notes.append(
-        f"change of the AUC by the adjustment: {change.estimate:+.3f} "
+        f"change of the AUC within systems by the adjustment: {change.estimate:+.3f} "
         f"[{change.lower:+.3f}, {change.upper:+.3f}], paired by question: {verdict}"
     )
-    return change
 
 
 def _note_losses(raw: AnswerBias, adjusted: AnswerBias, notes: list[str]) -> None:

@@ -16,10 +16,10 @@ from rag_sourcebias.inference.resampling import bootstrap_means
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["crossing", "mean_differences", "spread_interval"]
+__all__ = ["MIN_ROWS", "crossing", "mean_differences", "spread_interval"]
 
 FloatArray = npt.NDArray[np.float64]
-_MIN_ROWS = 20
+MIN_ROWS = 20
 _STEPS = 60
 _CLOSE = 1e-9
 
@@ -160,10 +160,10 @@ def _check(columns: FloatArray, confidence_level: float) -> None:
             f"columns have shape {columns.shape}; expected one row per query and at least 2 columns"
         )
     require_finite(columns, "columns", remedy="take the rows that have every value")
-    if len(columns) < _MIN_ROWS:
+    if len(columns) < MIN_ROWS:
         raise InsufficientDataError(
-            f"a bootstrap over {len(columns)} rows covers too rarely; at least {_MIN_ROWS} are "
+            f"a bootstrap over {len(columns)} rows covers too rarely; at least {MIN_ROWS} are "
             "needed",
             n=len(columns),
-            n_needed=_MIN_ROWS,
+            n_needed=MIN_ROWS,
         )

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.inference.friedman import box_degrees
+from rag_sourcebias.inference.planning import queries_to_tell
 from rag_sourcebias.inference.quantiles import normal_quantile
 from rag_sourcebias.inference.resampling import dirichlet_sums
-from rag_sourcebias.inference.spread import crossing
 from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, StyleCode, StyleFinding
 
 __all__ = ["style_finding"]
 
 FloatArray = npt.NDArray[np.float64]
 _DRAWS = 1_000
-_PLANNED = 200  # draws for each candidate number of queries
-# Quantiles of the distances that the data leave plausible.
-_TRUTHS = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
-_ASSURANCE = 0.8  # of a verdict, and share of the distances that have it
-_MOST = 10_000_000
 
 
 def style_finding(
@@ -63,7 +56,7 @@ def style_finding(
     if code is StyleCode.TOO_FEW:
         needed = _fewest(alpha)
     elif code is StyleCode.CANNOT_TELL:
-        needed = _queries_needed(ranks, sums, places, alpha)
+        needed = _queries_needed(ranks, places, alpha, rng)
     clear = [p for p in against_original if code is StyleCode.FAVOURS and p.p_adjusted < alpha]
     return StyleFinding(
         code=code,
@@ -104,47 +97,16 @@ def _largest_distance(sums: FloatArray, share: FloatArray, alpha: float) -> floa
     return float(np.quantile(apart, 1 - alpha, axis=0).max())
 
 
-def _queries_needed(ranks: FloatArray, sums: FloatArray, margin: float, alpha: float) -> int:
-    """Fewest queries that give a verdict with probability .8, for .8 of what is plausible now.
+def _queries_needed(
+    ranks: FloatArray, margin: float, alpha: float, rng: np.random.Generator | int
+) -> int:
+    k, quantile = ranks.shape[1], normal_quantile(1 - alpha)
 
-    Plausible are average ranks that lie apart in the direction seen, by distances from their
-    confidence distribution: planned for the distance seen alone, half the plans are too small.
-    """
-    from scipy.special import fdtri
+    def alike(found: FloatArray, queries: int, contrast: float) -> npt.NDArray[np.bool_]:
+        error = math.sqrt(2 / queries) * contrast
+        within: npt.NDArray[np.bool_] = (
+            np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1) <= margin
+        )
+        return within
 
-    n, k = ranks.shape
-    covariance = np.cov(ranks, rowvar=False)
-    total, degrees = float(np.trace(covariance)), box_degrees(covariance, n)
-    deviations = ranks.mean(axis=0) - (k + 1) / 2
-    errors = sums - sums.mean(axis=0)
-    errors *= math.sqrt(total / n / float(np.sum(errors.var(axis=0))))
-    seen = float(np.linalg.norm(deviations))
-    truths = np.zeros((1, k))
-    if seen > 0:
-
-        def at(probability: float, t: float) -> float:
-            length = np.linalg.norm(t * deviations + errors, axis=1)
-            return float(np.quantile(length, probability))
-
-        scales = [crossing(partial(at, 1 - q), seen) for q in _TRUTHS]
-        truths = np.array(scales)[:, None] * deviations
-    per_query = errors[:_PLANNED] * math.sqrt(n)
-    spread = math.sqrt(2 * total / (k - 1))  # of the difference of two ranks
-    quantile = normal_quantile(1 - alpha)
-
-    def decided(queries: int) -> bool:
-        found = truths[:, None] + per_query / math.sqrt(queries)
-        statistic = queries * np.sum(found**2, axis=2) / total * queries / (queries + 1)
-        critical = float(fdtri(degrees, degrees * (queries - 1), 1 - alpha))
-        upper = np.ptp(found, axis=2) + quantile * spread / math.sqrt(queries)
-        upper += (k - 1) / (queries + 1)
-        told = np.mean((statistic >= critical) | (upper <= margin), axis=1)
-        return bool(np.mean(told >= _ASSURANCE) >= _ASSURANCE)
-
-    low, high = int(n), int(n) + 1
-    while not decided(high) and high < _MOST:
-        low, high = high, 2 * high
-    while high - low > max(1, low // 50):
-        middle = (low + high) // 2
-        low, high = (low, middle) if decided(middle) else (middle, high)
-    return high
+    return queries_to_tell(ranks, alpha=alpha, alike=alike, rng=rng)

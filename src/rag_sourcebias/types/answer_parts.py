@@ -3,8 +3,83 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-__all__ = ["AnswerSpread", "RankInversions", "ThresholdVerdicts"]
+__all__ = [
+    "AdjustmentCode",
+    "AnswerFinding",
+    "AnswerSpread",
+    "AnswerStyle",
+    "AnswerUse",
+    "RankInversions",
+    "ThresholdVerdicts",
+]
+
+
+class AnswerUse(StrEnum):
+    """Whether a score tells right from wrong, by the interval of its AUC within systems.
+
+    Useless is an AUC below .55: the interval lies below it, above it, or on both sides.
+    """
+
+    SEPARATES = "separates"
+    USELESS = "useless"
+    CANNOT_TELL = "cannot_tell"
+    UNTESTED = "untested"
+
+
+class AnswerStyle(StrEnum):
+    """Whether equally correct answers of different systems score alike.
+
+    Too few questions; the interval of the unfairness lies above 0 (slight where the unfairness is
+    below a tenth of a standard deviation within systems); lies below that tenth; or neither.
+    """
+
+    TOO_FEW = "too_few"
+    REWARDS = "rewards"
+    SLIGHT = "slight"
+    ALIKE = "alike"
+    CANNOT_TELL = "cannot_tell"
+
+
+class AdjustmentCode(StrEnum):
+    """What the adjustment does.
+
+    There is none; the AUC within systems falls, beyond chance or by .005; there was no clear
+    effect to remove; the spread falls by a fifth or more; or it does not.
+    """
+
+    ABSENT = "absent"
+    COSTS = "costs"
+    IDLE = "idle"
+    CUTS = "cuts"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFinding:
+    """The verdict on one score, with what is not in its intervals.
+
+    Parameters
+    ----------
+    use : AnswerUse
+    style : AnswerStyle
+        Of the raw score.
+    left : AnswerStyle or None
+        Of the adjusted score.
+    adjustment : AdjustmentCode
+    n_questions : int
+        Questions that all systems answered correctly.
+    n_needed : int or None
+        Such questions with which ``style`` is decided four times in five; None where it is.
+    """
+
+    use: AnswerUse
+    style: AnswerStyle
+    left: AnswerStyle | None
+    adjustment: AdjustmentCode
+    n_questions: int
+    n_needed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

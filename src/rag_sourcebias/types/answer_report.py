@@ -10,7 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.answer_parts import AnswerSpread, RankInversions, ThresholdVerdicts
+from rag_sourcebias.types.answer_parts import (
+    AnswerFinding,
+    AnswerSpread,
+    RankInversions,
+    ThresholdVerdicts,
+)
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_versioned, to_plain
 from rag_sourcebias.types.text_stats import TextStatistic
@@ -135,6 +140,8 @@ class AnswerBias:
         Spearman, of score and words over correct answers, within questions.
     auc : Interval or None
         Probability that a correct answer scores above a wrong one; resampled by question.
+    auc_within : Interval or None
+        The same between answers of one system, over all pairs; not in reports of version 0.1.
     system_aucs : mapping of str to (float or None)
     threshold : float
     verdicts : ThresholdVerdicts
@@ -151,6 +158,7 @@ class AnswerBias:
     threshold: float
     verdicts: ThresholdVerdicts
     inversions: RankInversions | None
+    auc_within: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +204,10 @@ class AnswerScorer:
     notes : tuple of str
     auc_change : Interval or None
         AUC of the adjusted score minus that of the raw one, paired by question.
+    auc_change_within : Interval or None
+        The same of the AUC within systems: the first also rises by putting systems side by side.
+    finding : AnswerFinding or None
+        The verdict; None in reports of version 0.1.
     """
 
     name: str
@@ -210,6 +222,8 @@ class AnswerScorer:
     correctness: tuple[SystemCorrectness, ...] = ()
     notes: tuple[str, ...] = ()
     auc_change: Interval | None = None
+    auc_change_within: Interval | None = None
+    finding: AnswerFinding | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -103,7 +103,11 @@ def test_the_adjustment_removes_length_and_everything_is_measured_again(found):
     assert scorer.n_flips == np.count_nonzero(passed[0] != passed[1]) > 0
     assert adjusted.verdicts.n_flipped < raw.verdicts.n_flipped
     assert "cross-fitted" in scorer.adjustment
-    assert any("separates correct from wrong better" in note for note in scorer.notes)
+    within, pooled = scorer.auc_change_within, scorer.auc_change
+    assert abs(within.estimate) < abs(pooled.estimate)
+    assert any(
+        f"within systems by the adjustment: {within.estimate:+.3f}" in n for n in scorer.notes
+    )
     assert any("'chatty' are" in w and "long as those of 'terse'" in w for w in report.warnings)
 
 

@@ -17,6 +17,7 @@ from rag_sourcebias.report.answers.wording import (
     length_sentence,
     short,
     style_sentence,
+    use_sentence,
 )
 from rag_sourcebias.report.bars import Bar, CardRow
 from rag_sourcebias.report.format import MISSING, interval
@@ -40,7 +41,8 @@ class Card:
 def lowest_auc(report: AnswerBiasReport) -> float:
     """Return where the bars of the AUC begin: at chance, unless something is worse."""
     found = [b for s in report.scorers for b in (s.raw, s.adjusted) if b is not None]
-    return min([0.5, *(b.auc.lower for b in found if b.auc is not None)])
+    aucs = [auc for b in found for auc in (b.auc, b.auc_within) if auc is not None]
+    return min([0.5, *(auc.lower for auc in aucs)])
 
 
 def cards(report: AnswerBiasReport) -> tuple[Card, ...]:
@@ -63,20 +65,23 @@ def _card(verdict: AnswerVerdict, widest: float, lowest: float) -> Card:
         row = _unfairness("unfairness, adjusted", verdict, scorer.adjusted, widest, side="baseline")
         cut = MISSING if scorer.spread_cut is None else percent(scorer.spread_cut)
         rows += [row, CardRow(name="spread cut by", estimate=cut, ends="", bar=None)]
-    for name, bias, side in (
-        ("AUC", scorer.raw, "other"),
-        ("AUC, adjusted", scorer.adjusted, "baseline"),
-    ):
-        if bias is not None and bias.auc is not None:
-            rows.append(
-                CardRow(
-                    name=name,
-                    estimate=auc(bias.auc),
-                    ends=interval(bias.auc, digits=3),
-                    bar=_bar(bias.auc, (lowest, 1.0), 1.0, side=side),
+    for where in ("AUC", "AUC within systems"):
+        for name, bias, side in (
+            (where, scorer.raw, "other"),
+            (f"{where}, adjusted", scorer.adjusted, "baseline"),
+        ):
+            found = None if bias is None else bias.auc if where == "AUC" else bias.auc_within
+            if found is not None:
+                rows.append(
+                    CardRow(
+                        name=name,
+                        estimate=auc(found),
+                        ends=interval(found, digits=3),
+                        bar=_bar(found, (lowest, 1.0), 1.0, side=side),
+                    )
                 )
-            )
     parts = (
+        use_sentence(verdict),
         style_sentence(verdict, brief=True),
         length_sentence(scorer.raw),
         adjustment_sentence(verdict, brief=True),

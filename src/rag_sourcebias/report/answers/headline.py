@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_sourcebias.report.answers.adjusting import auc_clause, overshoot
-from rag_sourcebias.report.answers.numbers import auc, percent
-from rag_sourcebias.report.answers.verdicts import (
-    AUC_LOSS,
-    AnswerVerdict,
-    StyleKind,
-    auc_change,
-    verdicts,
-)
+from rag_sourcebias.report.answers.numbers import auc_ends, percent
+from rag_sourcebias.report.answers.verdicts import AnswerVerdict, verdicts
 from rag_sourcebias.report.answers.wording import gap_clause
 from rag_sourcebias.report.format import count, join, shorten
+from rag_sourcebias.types.answer_parts import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.types.answer_report import AnswerBiasReport
 
 __all__ = ["headline"]
 
 _NAMED = 2
 _NAME = 48
-_SAYS: tuple[tuple[StyleKind, str, str], ...] = (
-    ("rewards", "rewards a system's style", "reward a system's style"),
-    ("slight", "rewards style only slightly", "reward style only slightly"),
-    ("none", "shows no measurable effect of style", "show no measurable effect of style"),
-    ("unknown", "cannot be judged", "cannot be judged"),
-    ("few", "cannot be judged: too few questions", "cannot be judged: too few questions"),
+_SAYS: tuple[tuple[AnswerStyle, str, str], ...] = (
+    (AnswerStyle.REWARDS, "rewards a system's style", "reward a system's style"),
+    (AnswerStyle.SLIGHT, "rewards style only slightly", "reward style only slightly"),
+    (
+        AnswerStyle.ALIKE,
+        "shows no more than a small effect of style",
+        "show no more than a small effect of style",
+    ),
+    (
+        AnswerStyle.CANNOT_TELL,
+        "may reward style or not: these are too few to tell",
+        "may reward style or not: these are too few to tell",
+    ),
+    (
+        AnswerStyle.TOO_FEW,
+        "may reward style or not: these are too few for an interval",
+        "may reward style or not: these are too few for an interval",
+    ),
 )
 
 
@@ -35,8 +42,19 @@ def headline(report: AnswerBiasReport) -> str:
     found = verdicts(report)
     if not found:
         return "No score was examined."
-    parts = [_style(report, found), _gains(found), _adjustment(found)]
+    parts = [_useless(found), _style(report, found), _gains(found), _adjustment(found)]
     return " ".join(p for p in parts if p)
+
+
+def _useless(found: Sequence[AnswerVerdict]) -> str:
+    """Name the scores that do not tell right from wrong: what else they reward matters little."""
+    group = [v for v in found if v.finding.use is AnswerUse.USELESS]
+    if not group:
+        return ""
+    verb = "is useless: it does" if len(group) == 1 else "are useless: they do"
+    ends = auc_ends(group[0].scorer.raw.auc_within)
+    shown = f" (AUC within systems {ends})" if len(group) == 1 else ""
+    return f"{_who(group, of=len(found))} {verb} not tell right from wrong{shown}."
 
 
 def _style(report: AnswerBiasReport, found: Sequence[AnswerVerdict]) -> str:
@@ -48,7 +66,7 @@ def _style(report: AnswerBiasReport, found: Sequence[AnswerVerdict]) -> str:
     start = f"On {span} {unit} that {who} answered correctly"
     clauses = []
     for kind, one, many in _SAYS:
-        if group := [v for v in found if v.style == kind]:
+        if group := [v for v in found if v.style is kind]:
             clauses.append(f"{_who(group, of=len(found))} {one if len(group) == 1 else many}")
     return f"{start}, {'; '.join(clauses)}."
 
@@ -61,7 +79,11 @@ def _who(group: Sequence[AnswerVerdict], *, of: int) -> str:
 
 def _gains(found: Sequence[AnswerVerdict]) -> str:
     """Say whose equally correct answers score highest and lowest, where that is clear."""
-    clear = [v for v in found if v.style in ("rewards", "slight") and v.extremes.clear]
+    clear = [
+        v
+        for v in found
+        if v.style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT) and v.extremes.clear
+    ]
     if not clear:
         return ""
     groups: dict[tuple[str, str], list[AnswerVerdict]] = {}
@@ -96,25 +118,29 @@ def _under(group: Sequence[AnswerVerdict]) -> str:
 
 
 def _adjustment(found: Sequence[AnswerVerdict]) -> str:
-    tried = [v for v in found if v.adjustment != "absent" and v.style != "few"]
+    tried = [
+        v
+        for v in found
+        if v.adjustment is not AdjustmentCode.ABSENT and v.style is not AnswerStyle.TOO_FEW
+    ]
     if not tried:
         return ""
     if len(tried) == 1:
         return _one(tried[0])
     parts = []
-    if good := [v for v in tried if v.adjustment == "cuts"]:
+    if good := [v for v in tried if v.adjustment is AdjustmentCode.CUTS]:
         cuts = sorted(v.scorer.spread_cut or 0.0 for v in good)
         low, high = percent(cuts[0]), percent(cuts[-1])
         span = low if low == high else f"{low} to {high}"
-        tested = all(v.scorer.raw.auc and v.scorer.adjusted and v.scorer.adjusted.auc for v in good)
-        cost = ", at no measurable loss of AUC" if tested else ""
+        tested = all(v.scorer.auc_change_within is not None for v in good)
+        cost = ", at no measurable loss of AUC within systems" if tested else ""
         parts.append(f"cuts the spread by {span} under {_scores(good, len(tried))}{cost}")
     for kind, text in (
-        ("costs", "lowers the AUC (or may) under"),
-        ("fails", "does not help under"),
-        ("idle", "finds no clear effect to remove under"),
+        (AdjustmentCode.COSTS, "lowers the AUC within systems (or may) under"),
+        (AdjustmentCode.FAILS, "does not help under"),
+        (AdjustmentCode.IDLE, "finds no clear effect to remove under"),
     ):
-        if group := [v for v in tried if v.adjustment == kind]:
+        if group := [v for v in tried if v.adjustment is kind]:
             parts.append(f"{text} {_scores(group, len(tried))}")
     return f"The adjustment {'; it '.join(parts)}.{_too_far(found)}"
 
@@ -128,33 +154,21 @@ def _scores(group: Sequence[AnswerVerdict], of: int) -> str:
 def _one(verdict: AnswerVerdict) -> str:
     scorer = verdict.scorer
     cut = scorer.spread_cut
-    if verdict.adjustment == "idle":
+    if verdict.adjustment is AdjustmentCode.IDLE:
         return "There was no clear effect for the adjustment to remove."
     if cut is None:
         return f"After the adjustment {auc_clause(scorer)}."
     way = "cuts" if cut >= 0 else "widens"
-    text = f"The adjustment {way} the spread of the systems by {percent(abs(cut))}"
-    before, after = scorer.raw.auc, scorer.adjusted.auc if scorer.adjusted else None
-    change, bounds = auc_change(scorer), scorer.auc_change
-    if before is None or after is None or change is None:
-        return f"{text}; {auc_clause(scorer)}."
-    sure = after.lower > before.upper if bounds is None else bounds.lower > 0
-    sure = sure and change >= AUC_LOSS
-    if verdict.adjustment == "costs":
-        worse = bounds is not None and bounds.upper < 0
-        how = "less well" if worse else "less well, if that is not chance"
-    else:
-        how = "better" if sure else "about as well"
-    link = ", but" if verdict.adjustment == "costs" else ", and"
+    link = "but" if verdict.adjustment is AdjustmentCode.COSTS else "and"
     return (
-        f"{text}{link} the score then tells right from wrong {how} (AUC {auc(before)} before, "
-        f"{auc(after)} after).{_too_far([verdict])}"
+        f"The adjustment {way} the spread of the systems by {percent(abs(cut))}, {link} "
+        f"{auc_clause(scorer)}.{_too_far([verdict])}"
     )
 
 
 def _too_far(found: Sequence[AnswerVerdict]) -> str:
     """Say where an adjustment that helps goes too far."""
-    group = [v for v in found if v.adjustment == "cuts" and overshoot(v)]
+    group = [v for v in found if v.adjustment is AdjustmentCode.CUTS and overshoot(v)]
     if not group:
         return ""
     if len(found) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.answers.verdicts import SMALL
+from rag_sourcebias.inference.answer_finding import SMALL
 from rag_sourcebias.report.format import level, number
 from rag_sourcebias.types.answer_report import AnswerBiasReport
 
@@ -43,8 +43,9 @@ SECTIONS = {
     "auc": (
         "Telling right from wrong",
         "AUC is the probability that a correct answer scores above a wrong one: 0.5 is chance, 1 "
-        "perfect. Over all systems style gets in the way, which is what the adjustment should "
-        "repair. Within one system style varies less, and the adjustment may cost a little.",
+        "perfect. Over all systems it also moves by putting systems side by side. The AUC within "
+        "systems compares answers of one system only: it says whether a score tells right from "
+        "wrong.",
     ),
     "text": (
         "The texts",

@@ -181,6 +181,14 @@ def aucs_table(report: AnswerBiasReport) -> Table:
                 MISSING if after is None else auc_ends(after.auc),
             )
         )
+        rows.append(
+            (
+                s.name,
+                "within systems",
+                auc_ends(s.raw.auc_within),
+                MISSING if after is None else auc_ends(after.auc_within),
+            )
+        )
         for system, found in s.raw.system_aucs.items():
             now = None if after is None else after.system_aucs.get(system)
             rows.append((s.name, system, auc(found), auc(now)))

@@ -24,6 +24,7 @@ def _of_bias(bias: AnswerBias) -> Iterator[tuple[str, Interval | None]]:
     for d in bias.differences:
         yield "differences", d.difference
     yield "AUC", bias.auc
+    yield "AUC within systems", bias.auc_within
 
 
 def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval | None]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rag_sourcebias.report.answers.adjusting import adjustment_sentence
 from rag_sourcebias.report.answers.numbers import (
+    auc_ends,
     effect,
     in_sds,
     of_questions,
@@ -16,6 +17,7 @@ from rag_sourcebias.report.answers.numbers import (
 )
 from rag_sourcebias.report.answers.verdicts import AnswerVerdict
 from rag_sourcebias.report.format import count, interval, join, number, shorten
+from rag_sourcebias.types.answer_parts import AnswerStyle, AnswerUse
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerScorer
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "short",
     "style_sentence",
     "threshold_sentence",
+    "use_sentence",
 ]
 
 _NAME = 40
@@ -38,19 +41,23 @@ _PAIRS = 3
 def short(verdict: AnswerVerdict) -> str:
     """Return the finding in a few words."""
     favoured = f"favours {shorten(verdict.extremes.best, _NAME)} most"
-    return {
-        "rewards": f"rewards style: {favoured}" if verdict.extremes.clear else "rewards style",
-        "slight": "rewards style, but slightly",
-        "none": "no measurable effect of style",
-        "unknown": "cannot tell",
-        "few": "too few questions" if _several(verdict) else "one system only",
+    text = {
+        AnswerStyle.REWARDS: f"rewards style: {favoured}"
+        if verdict.extremes.clear
+        else "rewards style",
+        AnswerStyle.SLIGHT: "rewards style, but slightly",
+        AnswerStyle.ALIKE: "no more than a small effect of style",
+        AnswerStyle.CANNOT_TELL: "cannot tell whether style counts",
+        AnswerStyle.TOO_FEW: "too few questions" if _several(verdict) else "one system only",
     }[verdict.style]
+    return f"useless: {text}" if verdict.finding.use is AnswerUse.USELESS else text
 
 
 def sentence(verdict: AnswerVerdict) -> str:
     """Return everything about one score, without its name."""
     scorer = verdict.scorer
     parts = [
+        use_sentence(verdict),
         style_sentence(verdict),
         length_sentence(scorer.raw),
         adjustment_sentence(verdict),
@@ -58,6 +65,16 @@ def sentence(verdict: AnswerVerdict) -> str:
         order_sentence(scorer),
     ]
     return " ".join(p for p in parts if p)
+
+
+def use_sentence(verdict: AnswerVerdict) -> str:
+    """Return whether the score tells right from wrong, where it does not or nobody can tell."""
+    found = verdict.scorer.raw.auc_within
+    said = {
+        AnswerUse.USELESS: "The score is useless: it does not tell right from wrong",
+        AnswerUse.CANNOT_TELL: "Cannot tell whether the score tells right from wrong",
+    }.get(verdict.finding.use)
+    return "" if said is None else f"{said} (AUC within systems {auc_ends(found)})."
 
 
 def questions(n: int) -> str:
@@ -81,15 +98,17 @@ def gap_clause(verdict: AnswerVerdict) -> str:
 def style_sentence(verdict: AnswerVerdict, *, brief: bool = False) -> str:
     """Return whether the score rewards style; unless ``brief`` with the unfairness."""
     scorer, bias = verdict.scorer, verdict.scorer.raw
-    if verdict.style == "few":
+    if verdict.style is AnswerStyle.TOO_FEW:
         return _few(verdict)
     where = _where(scorer, bias, brief=brief)
-    if verdict.style == "none":
+    if verdict.style is AnswerStyle.ALIKE:
         return f"Equally correct answers of all systems score much alike ({where})."
-    if verdict.style == "unknown":
+    if verdict.style is AnswerStyle.CANNOT_TELL:
+        needed = verdict.finding.n_needed
+        plan = f" About {questions(needed)} are needed to tell." if needed else ""
         return (
             "Cannot tell whether equally correct answers score alike: the interval of the "
-            f"unfairness holds 0 and more than small differences ({where})."
+            f"unfairness holds 0 and more than small differences ({where}).{plan}"
         )
     found = verdict.extremes
     if not found.clear:
@@ -97,7 +116,7 @@ def style_sentence(verdict: AnswerVerdict, *, brief: bool = False) -> str:
             f"Equally correct answers do not score alike ({where}), but which system gains most "
             "cannot be told."
         )
-    slight = " only" if verdict.style == "slight" else ""
+    slight = " only" if verdict.style is AnswerStyle.SLIGHT else ""
     return (
         f"Equally correct answers of {shorten(found.best, _NAME)} score{slight} "
         f"{gap_clause(verdict)} above those of {shorten(found.worst, _NAME)} ({where})."
@@ -108,9 +127,11 @@ def _few(verdict: AnswerVerdict) -> str:
     if not _several(verdict):
         return "With one system there is no other style to compare with."
     scorer, spread = verdict.scorer, verdict.scorer.raw.spread
+    needed = verdict.finding.n_needed
     return (
         f"All systems answered only {questions(spread.n_questions)} correctly: too few for an "
-        f"interval, so that the unfairness of {value(scorer, spread.unfairness)} says little."
+        f"interval, so that the unfairness of {value(scorer, spread.unfairness)} says little"
+        f"{f'; {questions(needed)} are needed' if needed else ''}."
     )
 
 
