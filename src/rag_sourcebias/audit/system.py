@@ -282,6 +282,11 @@ def _win_rate(
     information = independent_share(
         found.above - found.above.mean(), unit, [pair], confidence_level=level
     )
+    require_clusters(
+        int(information * len(np.unique(unit)) + 1e-9),
+        "queries with independent pairs",
+        "the others share theirs; judge more documents",
+    )
     return clustered_mean(
         found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
     )

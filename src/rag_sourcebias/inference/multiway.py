@@ -27,6 +27,7 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_NOTHING = 1e-18  # a sum of squares that rounding alone makes
 MIN_CLUSTERS = 6
 """Fewest clusters of a factor that is treated as random."""
 
@@ -57,14 +58,17 @@ def independent_share(
     """Return how much of its independent information each unit keeps, in (0, 1].
 
     The variance over the units alone as a share of that over all factors, times the squared ratio
-    of t quantiles where another factor has fewer clusters than there are units.
+    of t quantiles where another factor has fewer clusters than there are units. Where nothing
+    varies, or a factor has one cluster, units are as many as the fewest clusters of a factor.
     """
     alone = _clustered(terms, _own(units))
     shared = [factor for factor in others if _crosses(factor, units)]
-    if not shared or alone <= 0:
+    if not shared:
         return 1.0
-    share = min(alone / multiway_variance(terms, [units, *shared]), 1.0)
     fewest = min(_count(factor) for factor in (units, *shared))
+    if alone <= _NOTHING or fewest < 2:
+        return fewest / _count(units)
+    share = min(alone / multiway_variance(terms, [units, *shared]), 1.0)
     p = 0.5 + confidence_level / 2
     if fewest < _count(units):
         share *= (t_quantile(p, _count(units) - 1) / t_quantile(p, fewest - 1)) ** 2
@@ -78,7 +82,8 @@ def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
     -------
     effect : float
         The variance between units as a multiple of that of independent terms, from 1, where terms
-        of a unit have nothing in common, to their mean number, where they are equal.
+        of a unit have nothing in common, to their mean number, where they are equal or nothing
+        varies.
     kept : float
         Squared ratio of the normal to the t quantile at .975 with units − 1 degrees of freedom;
         1 where every term is a unit of its own.
@@ -87,7 +92,7 @@ def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
     if len(terms) <= g or g < 2:
         return 1.0, 1.0
     kept = (normal_quantile(0.975) / t_quantile(0.975, g - 1)) ** 2
-    effect = _clustered(terms, units) / alone if alone > 0 else 1.0
+    effect = _clustered(terms, units) / alone if alone > _NOTHING else len(terms) / g
     return round(min(max(effect, 1.0), len(terms) / g), 12), kept
 
 

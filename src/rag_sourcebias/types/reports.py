@@ -102,8 +102,8 @@ class AuditConfig:
             raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
         if not 0 <= self.margin < math.inf:
             raise DataError(
-                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within which "
-                "sources count as treated alike)"
+                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within "
+                "which sources count as treated alike)"
             )
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
         if self.primary is not None and self.primary not in names:

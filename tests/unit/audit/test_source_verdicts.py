@@ -200,6 +200,21 @@ class TestRefusedVerdicts:
         assert (found.code, found.n_queries, found.centred_delta) == (SkewCode.REFUSED, 0, None)
         assert "judge documents of both for the same queries" in found.refusal
 
+    @pytest.mark.parametrize("same", [True, False])
+    def test_one_pair_judged_for_all_queries(self, same):
+        """However many queries there are, one pair of documents was seen."""
+        rng = np.random.default_rng(0)
+        run = {f"q{i}": {"h": 1.0, "l": float(rng.normal(1)) * (not same)} for i in range(50)}
+        qrels = Qrels.from_dict({q: {"h": 1, "l": 1} for q in run})
+        tags = TagTable.from_tags(
+            (d, DocTags(source=s, pair_id="p")) for d, s in (("h", "human"), ("l", LLM))
+        )
+        system = measure((Run.from_dict(run), qrels, tags), primary="NDCG@1").systems[0]
+        assert system.verdicts[0].code is SkewCode.REFUSED
+        assert "share documents" in system.verdicts[0].refusal
+        assert system.twins[0].win_rate is None
+        assert any("judge more documents" in note for note in system.twins[0].notes)
+
     def test_nothing_retrieved(self):
         _, qrels, tags = world(40)
         run = Run.from_dict({q: {"noise-0": 1.0} for q in qrels.query_ids})

@@ -15,6 +15,7 @@ from rag_sourcebias.inference import (
     multiway_variance,
     require_clusters,
 )
+from rag_sourcebias.inference.multiway import design_effect
 
 
 def literal(terms, factors, *, factor_of_groups=True, subtract=True):
@@ -132,9 +133,38 @@ class TestIndependentShare:
         for nested in (np.arange(60), np.full(60, -1), units.copy()):
             assert independent_share(terms, units, [nested], confidence_level=0.95) == 1.0
 
-    def test_nothing_varies(self):
+    def test_where_nothing_varies_units_are_as_many_as_the_documents(self):
         units, document = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
-        assert independent_share(np.zeros(60), units, [document], confidence_level=0.95) == 1.0
+        share = independent_share(np.zeros(60), units, [document], confidence_level=0.95)
+        assert share == pytest.approx(3 / 20)
+
+    def test_one_document_for_all_is_one_observation(self):
+        terms = np.random.default_rng(0).normal(size=20)
+        share = independent_share(
+            terms - terms.mean(), np.arange(20), [np.zeros(20, np.int64)], confidence_level=0.95
+        )
+        assert share == pytest.approx(1 / 20)
+
+
+class TestDesignEffect:
+    def test_is_the_variance_of_sums_over_that_of_independent_terms(self):
+        rng = np.random.default_rng(0)
+        units = np.repeat(np.arange(50), 4)
+        terms = rng.normal(size=50)[units] + rng.normal(size=200)
+        terms -= terms.mean()
+        effect, kept = design_effect(terms, units)
+        assert effect == pytest.approx(multiway_variance(terms, [units]) / (terms @ terms))
+        assert 2 < effect < 3  # 1 + 3 · ½
+        assert kept == pytest.approx((stats.norm.ppf(0.975) / stats.t.ppf(0.975, 49)) ** 2)
+
+    def test_equal_terms_count_once_and_so_do_terms_that_do_not_vary(self):
+        units = np.repeat(np.arange(50), 4)
+        equal = np.random.default_rng(0).normal(size=50)[units]
+        assert design_effect(equal - equal.mean(), units)[0] == 4.0
+        assert design_effect(np.zeros(200), units)[0] == 4.0
+
+    def test_single_terms_have_none(self):
+        assert design_effect(np.random.default_rng(0).normal(size=9), np.arange(9)) == (1.0, 1.0)
 
 
 def test_fewer_than_six_clusters_are_refused():

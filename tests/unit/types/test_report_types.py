@@ -68,7 +68,9 @@ def test_scores_of_the_wrong_shape_are_refused(report):
         ({"cutoffs": (0, 1)}, "cutoffs"),
         ({"confidence_level": 1.0}, "confidence_level"),
         ({"resamples": 99}, "at least 100"),
-        ({"target_half_width": 0.0}, "positive"),
+        ({"margin": -1.0}, "margin -1.0 must be a number of at least 0"),
+        ({"margin": float("nan")}, "margin nan"),
+        ({"primary": "NDCG@7"}, "primary measure 'NDCG@7' is none of those measured"),
     ],
 )
 def test_configuration_is_checked(changes, message):
