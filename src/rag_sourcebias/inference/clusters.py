@@ -36,6 +36,7 @@ def clustered_mean(
     confidence_level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     information: float = 1.0,
+    one_sided: bool = False,
 ) -> Interval:
     """Mean over observations with a cluster-robust interval.
 
@@ -52,6 +53,8 @@ def clustered_mean(
     information : float
         Share of its independent information that each cluster keeps where clusters depend on one
         another (:func:`~rag_sourcebias.inference.multiway.independent_share`); used with bounds.
+    one_sided : bool
+        Whether one end alone is used, and must hold on its own; matters with bounds.
 
     Raises
     ------
@@ -63,7 +66,9 @@ def clustered_mean(
     check_level(confidence_level)
     _require_finite(values)
     if all(map(math.isfinite, bounds)):
-        found = bounded_mean(values, clusters, bounds=bounds, information=information)
+        found = bounded_mean(
+            values, clusters, bounds=bounds, information=information, one_sided=one_sided
+        )
         estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
         g, method = len(found.numerator), "weighted clusters"
     else:
@@ -90,6 +95,7 @@ def bounded_mean(
     *,
     bounds: tuple[float, float],
     information: float = 1.0,
+    one_sided: bool = False,
 ) -> BoundedRatio:
     """Return the mean of bounded values over clusters, for its interval and its p-value.
 
@@ -119,6 +125,7 @@ def bounded_mean(
         lowest=(lowest * size, size),
         highest=(highest * size, size),
         information=information * certain,
+        one_sided=one_sided,
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.clusters import clustered_difference
+from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.noninferiority import MIN_CHANGED, MIN_QUERIES, CrossedMean
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
 from rag_sourcebias.types.intervals import Interval
@@ -94,7 +94,7 @@ def equivalence_test(
     Notes
     -----
     Where fewer than 15 queries differ, their variance is too uncertain for t. Gains and losses
-    are then bounded by Clopper–Pearson (:func:`clustered_difference`), so that two columns that
+    are then bounded by Clopper–Pearson (:func:`clustered_mean`), so that two columns that
     agree on every query pass only when there are enough of them.
 
     Simulated error rates at a difference of exactly the margin (nominal .05, 3,000 runs each; 25 to
@@ -142,7 +142,13 @@ def _of_few_changes(difference: FloatArray, margin: float, level: float) -> Equi
     clusters, n = np.arange(len(difference)), len(difference)
 
     def reached(tail: float) -> tuple[Interval, float]:
-        found = clustered_difference(difference, clusters, confidence_level=1 - 2 * tail)
+        found = clustered_mean(
+            difference,
+            clusters,
+            confidence_level=1 - 2 * tail,
+            bounds=(-1.0, 1.0),
+            one_sided=True,
+        )
         return found, max(abs(found.lower), abs(found.upper))
 
     interval, bound = reached(level)

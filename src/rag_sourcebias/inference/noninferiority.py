@@ -205,7 +205,9 @@ def _largest_loss(losses: FloatArray, tail: float) -> float:
     """Upper confidence bound for the mean of losses in [0, 1] that are nearly all 0."""
     clusters = np.arange(len(losses))
     level = 1 - 2 * tail
-    return clustered_mean(losses, clusters, confidence_level=level, bounds=(0.0, 1.0)).upper
+    return clustered_mean(
+        losses, clusters, confidence_level=level, bounds=(0.0, 1.0), one_sided=True
+    ).upper
 
 
 def _p_of_loss(losses: FloatArray, allowed: float) -> float:

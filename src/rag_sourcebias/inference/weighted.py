@@ -49,6 +49,10 @@ class BoundedRatio:
     information : float
         Share of a unit's independent information that each unit carries, in (0, 1]: below 1 where
         units depend on one another, such as queries that share documents.
+    one_sided : bool
+        Whether one end alone is used: it then has a full extra unit. Where a loss is too rare to
+        be seen all error lies at one end, and with the weight for two ends a one-sided test of
+        .05 would reject .09.
     """
 
     numerator: FloatArray
@@ -56,6 +60,7 @@ class BoundedRatio:
     lowest: tuple[float, float]
     highest: tuple[float, float]
     information: float = 1.0
+    one_sided: bool = False
 
     @property
     def estimate(self) -> float:
@@ -130,7 +135,7 @@ class BoundedRatio:
         return (
             np.append(rows[0], extra[0]),
             np.append(rows[1], extra[1]),
-            np.append(counts, _UNSEEN),
+            np.append(counts, 1.0 if self.one_sided else _UNSEEN),
         )
 
 
@@ -199,7 +204,7 @@ def _beta_probit(up: float, down: float, x: float) -> tuple[float, float]:
 
     below = float(betainc(up, down, x))
     # the smaller tail keeps its digits
-    probit = float(ndtri(below) if below < 0.5 else -ndtri(betainc(down, up, 1 - x)))  # noqa: PLR2004
+    probit = float(ndtri(below) if below < 0.5 else -ndtri(betainc(down, up, 1 - x)))
     log_density = (up - 1) * math.log(x) + (down - 1) * math.log1p(-x) - float(betaln(up, down))
     log_normal = -(probit**2 + math.log(2 * math.pi)) / 2
     return probit, math.exp(min(log_density - log_normal, _FAR))
