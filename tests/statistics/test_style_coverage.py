@@ -1,56 +1,90 @@
-"""Intervals for average ranks and unfairness on simulated retrievers with known preferences."""
+"""Worlds of known truth for style audits, read off the public verb; small, with fixed seeds.
+
+The full ones are in ``benchmarks/validity/style.py``.
+"""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.audit.style_intervals import style_matrix_intervals
-from rag_sourcebias.measures.style import unfairness, unfairness_score
-from rag_sourcebias.measures.style_matrix import StyleMatrix
+from rag_sourcebias.inference.bootstrap_intervals import bootstrap_intervals
+from rag_sourcebias.inference.resampling import bootstrap_means
+from rag_sourcebias.measures.style import max_unfairness, unfairness, unfairness_score
 from rag_sourcebias.measures.style_ranks import rank_versions
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
+import style as worlds
+
 pytestmark = pytest.mark.slow
-RUNS = 400
-K = 10
-NAMES = tuple("abcdefghij")
-STYLES = np.array([0.6, 0.5, 0.9, 0.3, -0.3, 0.5, -0.1, -0.6, -0.9, -1.4])
+RUNS = 200
 
 
-def draw(rng, n, effect):
-    return rng.normal(effect * STYLES, 1, (n, K))
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("world", ["alike", "one style", "gradient, ties", "nearly one order"])
+def test_intervals_hold(world, k):
+    found = worlds.counts(world, 20, k, False, RUNS, 900)["counts"]
+    least = acceptable(FLOOR, RUNS)
+    assert found["unfairness"] / RUNS >= least
+    assert found["means"] / RUNS >= least
+    assert found["refused"] == 0
 
 
-@pytest.mark.parametrize("effect", [0.0, 0.1, 0.25, 1.0])
-@pytest.mark.parametrize("n", [20, 80])
-def test_coverage(n, effect):
-    rng = np.random.default_rng(n)
-    truth = (
-        rank_versions(draw(rng, 300_000, effect)).mean(axis=0)
-        if effect
-        else np.full(K, (K + 1) / 2)
-    )
-    unfair = float(unfairness_score(truth))
-    cells = score = 0
+def test_the_former_interval_is_rejected():
+    """Basic ends of a percentile bootstrap, as version 0.1 had them."""
+    rng, hits = np.random.default_rng(3), 0
+    unfair = float(unfairness_score(worlds.truth("one style", 2)))
     for run in range(RUNS):
-        matrix = StyleMatrix.from_scores(
-            draw(rng, n, effect)[:, None], query_styles=["q"], doc_styles=NAMES
+        scores = worlds.draw("one style", 20, 2, rng, faded=False)
+        ranks = rank_versions(scores)
+        drawn = bootstrap_means(ranks, resamples=400, rng=run)
+        (interval,) = bootstrap_intervals(
+            unfairness_score(ranks.mean(axis=0))[None],
+            unfairness_score(drawn)[:, None],
+            n=20,
+            ends="basic",
+            bounds=(0, max_unfairness(2)),
         )
-        found = style_matrix_intervals(matrix, resamples=1000, rng=run)
-        cell = found.average_ranks[0][run % K]
-        cells += cell.lower <= truth[run % K] <= cell.upper
-        score += found.unfairness[0].lower - 1e-9 <= unfair <= found.unfairness[0].upper
-    assert cells / RUNS >= acceptable(FLOOR, RUNS)
-    assert score / RUNS >= acceptable(0.90, RUNS)
+        hits += interval is not None and not interval.excludes(unfair)
+    assert hits / RUNS < acceptable(FLOOR, RUNS)
+
+
+@pytest.mark.parametrize(("world", "k", "n"), [
+    ("alike", 2, 30), ("alike", 3, 30), ("alike", 10, 10), ("alike, two camps", 10, 30),
+    ("alike, unsteady", 4, 30),
+])  # fmt: skip
+def test_styles_alike_are_rarely_called_favoured(world, k, n):
+    found = worlds.counts(world, n, k, False, RUNS, 901)["counts"]
+    most = 1 - acceptable(0.95, RUNS)
+    assert found["favours"] / RUNS <= most
+    assert found["too_few"] == 0
+
+
+@pytest.mark.parametrize("k", [2, 10])
+def test_a_planted_preference_is_found_nearly_as_often_as_an_oracle_finds_it(k):
+    null = worlds.counts("alike", 30, k, False, 2 * RUNS, 902)
+    planted = worlds.counts("one style", 30, k, True, RUNS, 903)
+    critical = np.sort(null["sums"])[int(np.ceil(0.95 * 2 * RUNS)) - 1] + 1e-9
+    oracle = np.mean(np.array(planted["sums"]) > critical)
+    assert oracle > 0.6
+    assert planted["counts"]["favours"] / RUNS >= 0.9 * oracle - 0.05
 
 
 def test_corrected_score_is_unbiased_without_preferences_and_low_by_less_than_the_null_with():
     rng = np.random.default_rng(5)
+    styles = np.array([0.6, 0.5, 0.9, 0.3, -0.3, 0.5, -0.1, -0.6, -0.9, -1.4])
+
+    def draw(n, effect):
+        return rank_versions(rng.normal(effect * styles, 1, (n, 10)))
+
     for effect in (0.0, 0.25, 1.0):
-        truth = unfairness_score(rank_versions(draw(rng, 300_000, effect)).mean(axis=0))
-        found = [unfairness(rank_versions(draw(rng, 30, effect))) for _ in range(2000)]
-        bias = np.mean([f.corrected for f in found]) - (truth if effect else 0.0)
+        truth = unfairness_score(draw(300_000, effect).mean(axis=0)) if effect else 0.0
+        found = [unfairness(draw(30, effect)) for _ in range(2000)]
+        bias = np.mean([f.corrected for f in found]) - truth
         error = np.std([f.corrected for f in found]) / np.sqrt(len(found))
         assert abs(bias) < 4 * error if effect == 0 else bias > -found[0].null_expectation
         assert bias < 4 * error

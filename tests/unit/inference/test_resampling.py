@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference import bootstrap_means, bootstrap_relative_delta
+from rag_sourcebias.inference.resampling import dirichlet_sums
 
 
 class TestBootstrap:
@@ -62,3 +64,25 @@ class TestBootstrap:
         h[0] = 1
         with pytest.raises(InsufficientDataError, match="of 1000 resamples neither source scores"):
             bootstrap_relative_delta(h, np.zeros(100), resamples=1000)
+
+
+@pytest.mark.parametrize("hits", [0, 3, 10])
+def test_bounds_of_shares_are_those_of_clopper_and_pearson(hits):
+    values = np.repeat([1.0, 0.0], [hits, 10 - hits])[:, None]
+    sums, share = dirichlet_sums(values, resamples=100_000, rng=0)
+    low, high = stats.binomtest(hits, 10).proportion_ci(method="exact")
+    assert np.quantile(sums[:, 0], 0.025) == pytest.approx(low, abs=0.005)
+    assert np.quantile(sums[:, 0] + share, 0.975) == pytest.approx(high, abs=0.005)
+
+
+def test_equal_rows_are_drawn_together_without_a_difference():
+    rng = np.random.default_rng(1)
+    apart = rng.normal(size=(12, 2))
+    joined = np.repeat(apart[:3], 4, axis=0)
+    for columns in (apart, joined):
+        sums, share = dirichlet_sums(columns, resamples=60_000, rng=2)
+        assert sums.mean(axis=0) == pytest.approx(columns.sum(axis=0) / 13, abs=0.01)
+        spread = columns - columns.sum(axis=0) / 13
+        expected = ((spread**2).sum(axis=0) + (columns.sum(axis=0) / 13) ** 2) / (13 * 14)
+        assert sums.var(axis=0) == pytest.approx(expected, rel=0.05)
+        assert share.mean() == pytest.approx(1 / 13, rel=0.03)

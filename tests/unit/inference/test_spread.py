@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.spread import mean_differences, spread_interval
+from rag_sourcebias.inference.spread import crossing, mean_differences, spread_interval
 
 
 def draws(seed, means, n=200):
@@ -89,3 +89,9 @@ def test_bad_input_is_refused():
             call(np.zeros((30, 2)), confidence_level=95)
     with pytest.raises(DataError, match="ddof 2"):
         spread_interval(np.zeros((30, 2)), ddof=2)
+
+
+def test_a_crossing_is_found_wherever_the_search_starts():
+    for start in (1e-6, 1.0, 1e6):
+        assert crossing(lambda t: t**3, 8.0, start=start) == pytest.approx(2.0, rel=1e-6)
+    assert crossing(lambda t: 1 + t, 0.5) == 0

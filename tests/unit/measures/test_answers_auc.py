@@ -1,0 +1,74 @@
+"""AUC within systems against a literal count of pairs, and its influences against deletion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.measures.answer_auc import question_auc
+from rag_sourcebias.types.answers import AnswerScores
+
+
+def answers(n=60, *, seed=0, shift=0.0, share=(0.8, 0.5, 0.6)):
+    """Return answers of three systems; scores know the system and nothing else."""
+    rng = np.random.default_rng(seed)
+    k = len(share)
+    correct = rng.random((n, k)) < share
+    scores = np.round(rng.normal(size=(n, k)) + shift * np.asarray(share), 1)
+    return AnswerScores(
+        question_ids=tuple(str(i // k) for i in range(n * k)),
+        systems=("a", "b", "c") * n,
+        scores=scores.ravel(),
+        correct=correct.astype(float).ravel(),
+        words=[3] * (n * k),
+    )
+
+
+def literal(given, *, within):
+    wins = pairs = 0.0
+    for i in np.flatnonzero(given.correct == 1):
+        for j in np.flatnonzero(given.correct == 0):
+            if not within or given.systems[i] == given.systems[j]:
+                wins += np.sign(given.scores[i] - given.scores[j]) / 2 + 0.5
+                pairs += 1
+    return wins / pairs
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_against_a_literal_count(within):
+    given = answers(shift=3.0)
+    found = question_auc(given, within_systems=within)
+    assert found.auc == pytest.approx(literal(given, within=within))
+    assert found.influence.mean() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_influences_are_what_leaving_out_a_question_changes(within):
+    given = answers(120)
+    found = question_auc(given, within_systems=within)
+    codes = given.question_codes
+    left = np.array([
+        question_auc(given.take(codes != q), within_systems=within).auc for q in range(120)
+    ])  # fmt: skip
+    assert np.corrcoef(119 * (found.auc - left), found.influence)[0, 1] > 0.999
+    assert 119 * (found.auc - left) == pytest.approx(found.influence, abs=0.05)
+
+
+def test_a_score_that_only_knows_the_system_is_worth_nothing_within():
+    given = answers(2000, shift=20.0)
+    assert question_auc(given).auc > 0.6
+    assert question_auc(given, within_systems=True).auc == pytest.approx(0.5, abs=0.03)
+
+
+def test_without_a_pair_of_one_system_there_is_nothing_to_compare():
+    given = AnswerScores(
+        question_ids=("1", "1"),
+        systems=("a", "b"),
+        scores=[0.9, 0.1],
+        correct=[1.0, 0.0],
+        words=[3, 3],
+    )
+    assert question_auc(given).auc == 1
+    with pytest.raises(InsufficientDataError, match="both of the same system are needed"):
+        question_auc(given, within_systems=True)
