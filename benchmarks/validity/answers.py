@@ -37,7 +37,7 @@ WORLDS: dict[str, tuple[float, float, FloatArray]] = {
     "correctness, systems differ": (1.5, 0.0, _UNEVEN),
     "style": (0.0, 1.0, np.full(4, 0.7)),
     # The systems that are right more often also score higher: pooled, style looks like skill.
-    "style, systems differ": (0.0, 3.0, _UNEVEN),
+    "style, systems differ": (0.0, 8.0, _UNEVEN),
     "correctness and style": (1.5, 1.0, _UNEVEN),
     "barely useful": (0.17771, 0.0, np.full(4, 0.7)),  # an AUC of .55 exactly
 }
