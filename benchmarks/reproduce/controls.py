@@ -31,6 +31,15 @@ def exchanged(series: Series) -> Series:
     return replace(series, y=tuple(-v for v in series.y), lower=lower, upper=upper)
 
 
+def about_zero(series: Series) -> Series:
+    """Intervals as wide as they are, with nothing to find."""
+    lower, upper = (
+        None if ends is None else tuple(e - y for e, y in zip(ends, series.y, strict=True))
+        for ends in (series.lower, series.upper)
+    )
+    return replace(series, y=(0.0,) * len(series.y), lower=lower, upper=upper)
+
+
 def nothing_at_the_end(series: Series) -> Series:
     """0 at the last x, as from an encoder that finds nothing."""
     return replace(series, y=(*series.y[:-1], 0.0), lower=None, upper=None)
@@ -45,6 +54,7 @@ CHANGES: dict[str, Callable[[Series], Series]] = {
     "each value one cell further": next_cell,
     "sides exchanged": exchanged,
     "ranking upside down": exchanged,
+    "the same intervals about 0": about_zero,
     "0 at the last x": nothing_at_the_end,
 }
 """Changes that need no data and no model, by what the page calls them."""

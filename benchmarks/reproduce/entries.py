@@ -16,8 +16,8 @@ from something broken. ``checks`` are lists of ``check`` (a name in checks.py), 
 the test is, see :class:`Grade`), ``series`` (names of ours), ``control`` (a name of ``controls`` or
 of controls.py: what the check must reject), ``says`` (in words) and the parameters of that check;
 with ``skip``, why it cannot be done, or with ``needs``, what is missing for it, if it is; with
-``because``, why it is known to fail; with ``published``, the published series that have the shape
-(all by default).
+``because``, why it is known to fail; with ``own``, where no paper claims it; with ``published``,
+the published series that have the shape (all by default).
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class Check:
     skip: str = ""
     needs: tuple[Mapping[str, Any], ...] = ()
     because: str = ""
+    own: bool = False
     published: tuple[str, ...] | None = None
 
 
@@ -177,7 +178,8 @@ def _source(found: Mapping[str, Any]) -> Source:
 
 def _check(found: Mapping[str, Any]) -> Check:
     fixed = (
-        "check", "grade", "series", "control", "says", "skip", "needs", "because", "published",
+        "check", "grade", "series", "control", "says", "skip", "needs", "because", "own",
+        "published",
     )  # fmt: skip
     return Check(
         kind=found["check"],
@@ -189,6 +191,7 @@ def _check(found: Mapping[str, Any]) -> Check:
         skip=found.get("skip", ""),
         needs=tuple(found.get("needs", ())),
         because=found.get("because", ""),
+        own=found.get("own", False),
         published=tuple(found["published"]) if "published" in found else None,
     )
 

@@ -15,11 +15,10 @@ from ours_source import encoder
 from ours_texts import styled
 
 from rag_sourcebias.audit import audit_answers, audit_style
-from rag_sourcebias.io import read_answer_texts
 from rag_sourcebias.measures import score_run
-from rag_sourcebias.types import AnswerConfig, Qrels, Run
+from rag_sourcebias.types import AnswerConfig, AnswerTexts, Qrels, Run
 
-__all__ = ["answer_spread_of", "example", "recall", "unfairness"]
+__all__ = ["example", "level_answers", "recall", "unfairness"]
 
 Columns = dict[str, Any]
 REFERENCE = "Fifty Pills"
@@ -63,20 +62,29 @@ def example(model: str) -> Columns:
     return {"x": list(ANSWERS), "y": (vectors[1:] @ vectors[0]).tolist()}
 
 
-def answer_spread_of(model: str, answers: str) -> Columns:
-    """Standard deviation of the system means under one model, answers of EVOUNA ([W] Fig. 7)."""
-    root = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "evouna"
+def level_answers(questions: int = 40, systems: int = 5) -> Columns:
+    """Standard deviation of the system means where every answer scores alike ([W] Fig. 7).
+
+    Of a constant encoder, for which any texts do.
+    """
+    rows = [(q, s) for q in range(questions) for s in range(systems)]
     report = audit_answers(
-        read_answer_texts(root / f"{answers}.json.gz", name=answers),
-        [encoder(model)],
+        AnswerTexts(
+            question_ids=tuple(f"question {q}" for q, _ in rows),
+            systems=tuple(f"system {s}" for _, s in rows),
+            answers=tuple("word " * (s + 1) + str(q) for q, s in rows),
+            references=tuple((f"answer {q}",) for q, _ in rows),
+            correct=np.array([float(q > 0) for q, _ in rows]),
+        ),
+        [encoder("constant")],
         config=AnswerConfig(adjust=False, resamples=100),
         text_statistics=False,
     )
     found = report.scorers[0].raw.unfairness
     if found is None:
-        raise NotMadeError(f"{model}: no unfairness of {answers}")
+        raise NotMadeError("no unfairness of a constant encoder")
     values = {"y": found.estimate, "lower": found.lower, "upper": found.upper}
-    return {"x": [model], **{key: [float(value)] for key, value in values.items()}}
+    return {"x": ["constant"], **{key: [float(value)] for key, value in values.items()}}
 
 
 def recall(

@@ -124,6 +124,7 @@ def line(entry: Entry, check: Check, series: str, found: str, why: str) -> dict:
         "entry": entry.id,
         "check": check.kind,
         "grade": check.grade.value,
+        "own": check.own or entry.id.startswith("o-"),
         "says": check.says,
         "series": series,
         "verdict": found,

@@ -408,7 +408,7 @@ def test_the_exit_status_tells_of_a_broken_check(
 ) -> None:
     record = {"entries": {}, "environment": {}, "rows": [], "published": []}
     stored = tmp_path / "stored.json"
-    row = {"entry": "a", "grade": "identity", "verdict": "OK", "says": "", "series": "", "why": ""}
+    row = {"entry": "a", "verdict": "OK"}
     for verdict, status in (("FAIL", 0), ("CANNOT TELL", 0), ("OKish", 1), ("OK", 1)):
         record["rows"] = [row | {"control": {"is": "", "verdict": verdict, "why": ""}}]
         stored.write_text(json.dumps(record), encoding="utf-8")
@@ -499,7 +499,7 @@ def test_every_check_that_was_made_rejects_its_control() -> None:
 
 def test_the_page_counts_by_grade() -> None:
     rows = [
-        {"entry": entry, "grade": grade, "verdict": verdict, "says": "", "series": "", "why": ""}
+        {"entry": entry, "grade": grade, "verdict": verdict}
         for entry, grade, verdict in (
             ("k-a", "same data and model", "SKIPPED"),
             ("k-a", "sign only", "OK"),
