@@ -16,7 +16,7 @@ def family_size(report: SkewReport, variant: str = "mixed") -> int:
     if variant == "mixed":
         return report.n_tests
     cells = [c for s in report.systems if s.variant == variant for c in s.cells]
-    return sum(c.p_value is not None for c in cells)
+    return sum(c.p_adjusted is not None for c in cells)
 
 
 def family_text(report: SkewReport, variant: str = "mixed") -> str:

@@ -62,8 +62,10 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
     """Whether the adjusted p-value is below 1 − the confidence level of the audit.
 
     Unlike :attr:`SkewCell.significant` this knows the level even where an interval was refused.
+    Never in reports of version 0.1, whose test measured unequal numbers of documents as well.
     """
-    return cell.p_adjusted is not None and cell.p_adjusted < 1 - report.config.confidence_level
+    level = 1 - report.config.confidence_level
+    return cell.centred is not None and cell.p_adjusted is not None and cell.p_adjusted < level
 
 
 def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:

@@ -10,10 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rag_sourcebias.audit.cells import adjusted, verdicts_of
+from rag_sourcebias.inference import queries_for_verdict
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.reports import (
     SCHEMA_VERSION,
     AuditConfig,
+    CentredDelta,
     DataSummary,
     ExposureShare,
     SkewCell,
@@ -46,8 +49,11 @@ def make_interval(
     )
 
 
-def make_cell(measure: str = "NDCG@1", **changes: object) -> SkewCell:
-    """Return a cell that leans towards the other source; tests change what they are about."""
+def make_cell(measure: str = "NDCG@5", **changes: object) -> SkewCell:
+    """Return a cell that favours the other source but for the correction.
+
+    Tests change what they are about. The centred figure is the published one unless given.
+    """
     values: dict[str, object] = {
         "measure": measure,
         "baseline": "human",
@@ -62,7 +68,23 @@ def make_cell(measure: str = "NDCG@1", **changes: object) -> SkewCell:
         "n_queries": 80,
         "n_needed": 430,
     }
-    return SkewCell(**{**values, **changes})  # type: ignore[arg-type]
+    values |= changes
+    values.setdefault("centred", centred(values["relative_delta"], values["interval"]))
+    if values["centred"] is not None and values["refusal"]:
+        values["centred"] = dataclasses.replace(values["centred"], refusal=values["refusal"])
+    return SkewCell(**values)  # type: ignore[arg-type]
+
+
+def centred(value: float | None, interval: Interval | None, n: int = 80) -> CentredDelta:
+    """Return a centred figure that equals the published one."""
+    return CentredDelta(
+        value=value,
+        expected_baseline=0.4,
+        expected_other=0.4,
+        interval=interval,
+        refusal=None,
+        n_queries=n,
+    )
 
 
 def _ndcg(ranks: np.ndarray, k: int) -> float:
@@ -86,27 +108,29 @@ def _cell(
     diff = h - g
     null = np.abs(rng.choice([-1, 1], size=(20_000, n)) @ diff)
     p = (1 + int(np.sum(null >= abs(diff.sum()) - 1e-9))) / 20_001
+    interval = Interval(
+        estimate=200 * math.tanh(x / 2),
+        lower=low,
+        upper=high,
+        confidence_level=0.95,
+        method="delta",
+        n_labeled=n,
+        assumptions=(SAMPLED, NORMAL),
+    )
     return SkewCell(
         measure=measure,
         baseline="human",
         other=other,
         mean_baseline=float(a),
         mean_other=float(b),
-        relative_delta=200 * math.tanh(x / 2),
-        interval=Interval(
-            estimate=200 * math.tanh(x / 2),
-            lower=low,
-            upper=high,
-            confidence_level=0.95,
-            method="delta",
-            n_labeled=n,
-            assumptions=(SAMPLED, NORMAL),
-        ),
+        relative_delta=interval.estimate,
+        interval=interval,
         refusal=None,
         p_value=p,
         p_adjusted=None,
         n_queries=n,
-        n_needed=math.ceil(n * ((high - low) / 60) ** 2),
+        n_needed=None if interval.excludes(0.0) else queries_for_verdict(interval, margin=5.0),
+        centred=centred(interval.estimate, interval, n),
     )
 
 
@@ -235,25 +259,12 @@ def _sole(others: tuple[str, ...]) -> tuple[SoleCorpusCheck, ...]:
 
 
 def holm(systems: list[SystemSkew]) -> list[SystemSkew]:
-    """Adjust every p-value over the cells of its variant, as the audit does."""
-    adjusted: dict[int, float] = {}
-    for variant in {s.variant for s in systems}:
-        cells = [c for s in systems if s.variant == variant for c in s.cells]
-        worst = 0.0
-        for place, cell in enumerate(sorted(cells, key=lambda c: c.p_value or 0.0)):
-            worst = min(1.0, max(worst, (len(cells) - place) * (cell.p_value or 0.0)))
-            adjusted[id(cell)] = worst
-    return [
-        dataclasses.replace(
-            s,
-            cells=tuple(dataclasses.replace(c, p_adjusted=adjusted[id(c)]) for c in s.cells),
-        )
-        for s in systems
-    ]
+    """Adjust the primary p-values and decide, as the audit does."""
+    return list(adjusted(systems, CONFIG)[0])
 
 
 def make_report(systems: list[SystemSkew], **changes: object) -> SkewReport:
-    """Return a report over the systems; p-values are kept as they are."""
+    """Return a report over the systems; p-values are kept as they are, verdicts made of them."""
     others = tuple(dict.fromkeys(c.other for s in systems for c in s.cells))
     fields: dict[str, object] = {
         "schema_version": SCHEMA_VERSION,
@@ -271,17 +282,26 @@ def make_report(systems: list[SystemSkew], **changes: object) -> SkewReport:
         "config": CONFIG,
         "systems": tuple(systems),
         "family": (
-            "Holm correction over all retrievers × measures × cutoffs × sources of the mixed "
-            "corpus; length-matched and exact-search repeats are corrected among themselves"
+            "Holm correction over NDCG@5 of all retrievers × sources of the mixed corpus; "
+            "length-matched and exact-search repeats are corrected among themselves"
         ),
         "n_tests": sum(
-            c.p_value is not None for s in systems if s.variant == "mixed" for c in s.cells
+            c.p_adjusted is not None for s in systems if s.variant == "mixed" for c in s.cells
         ),
         "environment": {"rag-sourcebias": "0.1.0", "numpy": "2.4.6", "machine": "x86_64, 2 CPUs"},
         "created": "2025-11-21T05:00:00+00:00",
         "warnings": ("80 or 160 queries are few: no Relative Δ@1 here is known to ± 10 points.",),
     }
-    return SkewReport(**{**fields, **changes})  # type: ignore[arg-type]
+    report = SkewReport(**{**fields, **changes})  # type: ignore[arg-type]
+    decided = tuple(
+        system
+        if system.verdicts
+        else dataclasses.replace(
+            system, verdicts=verdicts_of(system.cells, report.config, report.n_tests)
+        )
+        for system in report.systems
+    )
+    return dataclasses.replace(report, systems=decided)
 
 
 def simple_system(*cells: SkewCell, name: str = "MiniLM", **changes: object) -> SystemSkew:
@@ -316,16 +336,19 @@ def build_full_report() -> SkewReport:
         n_empty=3,
         notes=("texts longer than 256 tokens were cut for 9% of the documents",),
     )
-    systems = holm([lexical, dense, exact, cut, odd])
-    last = list(systems[-1].cells)
+    systems = [lexical, dense, exact, cut, odd]
+    last = list(odd.cells)
+    refusal = (
+        "one source scores above 0 on 3 of 160 queries only; an interval needs at least 5 such "
+        "queries, about 267 queries in all"
+    )
     last[0] = dataclasses.replace(
         last[0],
         interval=None,
-        refusal=(
-            "one source scores above 0 on 3 of 160 queries only; an interval needs at least 5 "
-            "such queries, about 267 queries in all"
-        ),
+        refusal=refusal,
+        p_value=None,
         n_needed=267,
+        centred=dataclasses.replace(last[0].centred, interval=None, refusal=refusal),
     )
     last[3] = dataclasses.replace(
         last[3],
@@ -335,11 +358,11 @@ def build_full_report() -> SkewReport:
         interval=None,
         refusal="neither source scores on any of 160 queries, so Relative Δ is undefined",
         p_value=None,
-        p_adjusted=None,
         n_needed=None,
+        centred=dataclasses.replace(last[3].centred, value=None, interval=None),
     )
-    systems[-1] = dataclasses.replace(systems[-1], cells=tuple(last))
-    return make_report(systems)
+    systems[-1] = dataclasses.replace(odd, cells=tuple(last))
+    return make_report(holm(systems))
 
 
 @pytest.fixture(scope="session")
