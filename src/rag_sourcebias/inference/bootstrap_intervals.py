@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,9 @@ from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["BootstrapEnds", "bootstrap_intervals"]
+__all__ = ["bootstrap_intervals"]
 
 FloatArray = npt.NDArray[np.float64]
-BootstrapEnds = Literal["percentile", "basic"]
 _NO_SPREAD = 1e-12
 
 
@@ -25,11 +23,13 @@ def bootstrap_intervals(
     draws: FloatArray,
     *,
     n: int,
-    ends: BootstrapEnds = "percentile",
     bounds: tuple[float, float] = (-math.inf, math.inf),
     confidence_level: float = 0.95,
 ) -> tuple[Interval | None, ...]:
-    """One interval per statistic from its resampled values.
+    """One percentile interval per statistic from its resampled values.
+
+    Not for statistics that noise can only raise, such as a range or unfairness: resampled values
+    then lie above the truth.
 
     Tails are widened for small n (Hesterberg 2015), so that for a mean the interval is as wide as
     Student's t.
@@ -42,14 +42,6 @@ def bootstrap_intervals(
         From resampled queries (:func:`bootstrap_means` and a function of its rows).
     n : int
         Queries resampled.
-    ends : {"percentile", "basic"}
-        ``"percentile"`` for means. ``"basic"`` (estimate minus the quantiles of the error) for
-        statistics that noise can only raise, such as a range or unfairness: a resample adds as
-        much noise again, so that percentiles lie above the truth. For the unfairness of 10 styles
-        over 20 or 80 queries, nominal 95 % basic intervals covered .97–1.00 without or with
-        small differences between styles and .91–.97 with larger ones; percentile intervals
-        0–.02 and .18–.93. Basic ends hold the estimate as well: they are moved to it when it
-        lies outside.
     bounds : tuple of float
         Range of the statistic.
 
@@ -68,8 +60,6 @@ def bootstrap_intervals(
     check_level(confidence_level)
     if draws.ndim != 2 or draws.shape[1:] != estimates.shape or not len(draws):
         raise DataError(f"{estimates.shape} estimates but resampled values {draws.shape}")
-    if ends not in ("percentile", "basic"):
-        raise DataError(f"ends {ends!r} is not one of 'percentile', 'basic'")
     for values, what in ((estimates, "estimates"), (draws, "resampled values")):
         require_finite(values, what, remedy="leave out queries without a value")
     if n < 2:
@@ -78,8 +68,6 @@ def bootstrap_intervals(
         )
     tail = _widened_tail(n, confidence_level)
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    if ends == "basic":
-        lower, upper = 2 * estimates - upper, 2 * estimates - lower
     lower = np.minimum(np.clip(lower, *bounds), estimates)
     upper = np.maximum(np.clip(upper, *bounds), estimates)
     spread = np.ptp(draws, axis=0)
@@ -89,7 +77,7 @@ def bootstrap_intervals(
             lower=float(low),
             upper=float(high),
             confidence_level=confidence_level,
-            method="bootstrap" if ends == "percentile" else "basic bootstrap",
+            method="bootstrap",
             n_labeled=n,
             assumptions=("queries are a random sample of the queries of interest",),
         )

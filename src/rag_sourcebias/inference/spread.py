@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
@@ -11,7 +12,12 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.pairs import SAMPLED
-from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.inference.quantiles import (
+    as_generator,
+    check_level,
+    normal_quantile,
+    t_quantile,
+)
 from rag_sourcebias.inference.resampling import bootstrap_means
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
@@ -104,6 +110,10 @@ def spread_interval(
     seen = float(np.linalg.norm(deviations))
     errors = bootstrap_means(columns, resamples=resamples, rng=as_generator(rng)) - means
     errors -= errors.mean(axis=1, keepdims=True)
+    # To the variance and the quantile of a t interval: without it 20 rows of 2 columns cover .91.
+    probability = 0.5 + confidence_level / 2
+    errors *= t_quantile(probability, n - 1) / normal_quantile(probability)
+    errors *= math.sqrt(n / (n - 1))
     along = errors @ (deviations / seen) if seen > 0 else np.zeros(resamples)
     square = (errors**2).sum(axis=1)
     tail = (1 - confidence_level) / 2

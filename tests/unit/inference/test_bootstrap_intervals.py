@@ -21,26 +21,10 @@ def test_of_a_mean_it_is_about_student(n):
     assert (found.method, found.n_labeled) == ("bootstrap", n)
 
 
-def test_basic_ends_mirror_the_quantiles():
-    draws = np.linspace(0, 1, 1001)[:, None] ** 2
-    tail = stats.norm.cdf(-stats.t.ppf(0.95, 99) * np.sqrt(100 / 99))
-    low, high = np.quantile(draws, [tail, 1 - tail])
-    for ends, expected in (("percentile", (low, high)), ("basic", (0.8 - high, 0.8 - low))):
-        found = bootstrap_intervals(np.array([0.4]), draws, n=100, ends=ends, confidence_level=0.9)[
-            0
-        ]
-        assert (found.lower, found.upper) == pytest.approx(expected)
-
-
 def test_ends_hold_the_estimate_and_stay_within_bounds():
     draws = np.random.default_rng(0).normal(5, 1, (999, 1))
-    basic, percentile = (
-        bootstrap_intervals(np.array([1.0]), draws, n=50, ends=ends, bounds=(0, 6))[0]
-        for ends in ("basic", "percentile")
-    )
-    assert (basic.lower, basic.upper) == (0, 1)
-    assert percentile.lower == 1
-    assert percentile.upper == 6
+    (found,) = bootstrap_intervals(np.array([1.0]), draws, n=50, bounds=(0, 6))
+    assert (found.lower, found.upper) == (1, 6)
 
 
 def test_resamples_that_agree_give_no_interval():
@@ -51,17 +35,16 @@ def test_resamples_that_agree_give_no_interval():
 
 
 @pytest.mark.parametrize(
-    ("estimates", "draws", "options", "message"),
+    ("estimates", "draws", "message"),
     [
-        (np.zeros(2), np.zeros((9, 3)), {}, r"resampled values \(9, 3\)"),
-        (np.zeros(2), np.zeros((0, 2)), {}, r"resampled values \(0, 2\)"),
-        (np.zeros(1), np.full((9, 1), np.nan), {}, "hold NaN or infinity"),
-        (np.zeros(1), np.zeros((9, 1)), {"ends": "bca"}, "'bca' is not one of"),
+        (np.zeros(2), np.zeros((9, 3)), r"resampled values \(9, 3\)"),
+        (np.zeros(2), np.zeros((0, 2)), r"resampled values \(0, 2\)"),
+        (np.zeros(1), np.full((9, 1), np.nan), "hold NaN or infinity"),
     ],
 )
-def test_bad_input(estimates, draws, options, message):
+def test_bad_input(estimates, draws, message):
     with pytest.raises(DataError, match=message):
-        bootstrap_intervals(estimates, draws, n=9, **options)
+        bootstrap_intervals(estimates, draws, n=9)
 
 
 def test_one_query_is_too_few():
