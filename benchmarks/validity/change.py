@@ -26,7 +26,7 @@ from rag_sourcebias.types import (
     TagTable,
 )
 
-SIZES = (20, 80, 300)
+SIZES = (20, 80)
 RESULT = Path(__file__).parents[1] / "results" / "validity_change.json"
 _EXTRA = 8  # documents relevant to no query, per query
 
@@ -34,10 +34,8 @@ _EXTRA = 8  # documents relevant to no query, per query
 WORLDS = {
     "identical encoders": ("before and after rank alike", "nothing", 0.0),
     "new noise": ("other rankings, the same skew", "noise", 0.0),
-    "a few queries": ("one query in ten ranks otherwise, the same skew", "few", 0.0),
-    "85 % at zero, new noise": ("nothing relevant is found for 85 %", "sparse", 0.0),
+    "a few queries": ("about eight queries rank otherwise, the same skew", "few", 0.0),
     "new noise, planted": ("human text loses half a standard deviation", "noise", -0.5),
-    "a few queries, planted": ("one query in ten prefers LLM text", "few", -2.0),
 }
 
 
@@ -104,17 +102,14 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> tuple[GivenScores, Giv
     base = rng.normal(size=(n, 2 + _EXTRA))
     base[:, :2] += 0.6 + rng.normal(size=(n, 1))
     base[:, 0] += 0.2  # both favour human text a little
-    if what == "sparse":
-        base[rng.random(n) < 0.85, :2] -= 100.0
     after = base.copy()
-    if what in ("noise", "sparse"):
+    if what == "noise":
         after += 0.5 * rng.normal(size=base.shape)
         after[:, 0] += shift
         # the same distribution as before but for the shift, so that the skew is the same
         base += 0.5 * rng.normal(size=base.shape)
     elif what == "few":
-        moved = rng.random(n) < 0.1
-        # exchanged places keep the skew where both orders are as likely
+        moved = rng.random(n) < 8 / n
         fresh = rng.normal(size=base.shape)
         fresh[:, :2] += 0.6 + rng.normal(size=(n, 1))
         fresh[:, 0] += 0.2 + shift
@@ -145,7 +140,7 @@ def counts(name: str, n: int, runs: int, seed: int) -> dict[str, Any]:
     """Compare ``runs`` pairs of encoders and count."""
     true = truth(name)
     rng = np.random.default_rng((seed, n, *name.encode()))
-    config = DebiasConfig(cutoffs=(5, 10), resamples=399)
+    config = DebiasConfig(cutoffs=(5, 10), resamples=199)
     found = {"covered": 0, "refused": 0, "rejected": 0, "exactly_0": 0, "tested": 0}
     for _ in range(runs):
         before, after = drawn(name, n, rng)
@@ -178,7 +173,7 @@ def main() -> None:
         more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
         judged = runs - total["refused"]
         rows.append(row(name, n, "coverage", total["covered"], judged, 0.93, of="change", **more))
-        refusals = 0.02 if n >= 100 and "zero" not in name else None
+        refusals = None
         rows.append(row(name, n, "refusal", total["refused"], runs, refusals, **more))
         if not WORLDS[name][2]:
             rows.append(row(name, n, "rejection", total["rejected"], total["tested"], 0.05, **more))

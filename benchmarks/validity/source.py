@@ -20,6 +20,8 @@ from worlds import WORLDS, World
 
 from rag_sourcebias import AuditConfig
 from rag_sourcebias.audit import measure_source_bias
+from rag_sourcebias.audit.dependence import merge_llms
+from rag_sourcebias.measures import chance_scores, exposure, source_codes_for
 from rag_sourcebias.types import SkewReport
 from rag_sourcebias.types.verdicts import SkewCode
 
@@ -46,16 +48,17 @@ def audit(world: World, n: int, strength: float, rng: Any, margin: float = 5.0) 
 def truth(name: str, strength: float) -> tuple[float, float]:
     """Centred Relative Δ and human exposure beyond its share, over very many queries."""
     world, rng = _BY_NAME[name], np.random.default_rng(20)
-    if not strength and not world.browsing:
-        return 0.0, 0.0
     skew = base = seen = 0.0
-    for _ in range(8):
-        system = audit(world, 10_000, strength, rng).systems[0]
-        chance = system.chance[0]
-        skew, base = skew + chance.skew[0].sum(), base + chance.base[0].sum()
-        if system.exposure:
-            seen += (system.exposure[0].share - system.exposure[0].corpus_share) / 8
-    return float(100 * skew / base) if strength else 0.0, seen
+    for _ in range(8 if strength or world.browsing else 0):
+        fixed, run = world.draw(10_000, strength, rng)
+        tags = merge_llms(fixed.tags) if world.merge else fixed.tags
+        group = source_codes_for(fixed.qrels.doc_ids, tags)
+        chance = chance_scores(run, fixed.qrels, group, measures=(_MEASURE,), cutoffs=(5,))
+        skew, base = skew + chance.skew_terms.sum(), base + chance.base_terms.sum()
+        for browsing in world.browsing:
+            human = tags.counts()["human"] / len(tags)
+            seen += (exposure(run, tags, browsing=browsing).shares[0].mean() - human) / 8
+    return float(100 * skew / base) if strength else 0.0, float(seen)
 
 
 def counts(name: str, n: int, planted: bool, runs: int, seed: int) -> dict[str, Any]:

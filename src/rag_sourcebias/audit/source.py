@@ -228,6 +228,7 @@ def _coverage_warnings(qrels: Qrels, tags: TagTable) -> list[str]:
         if missing:
             result.append(
                 f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
-                f"{source}: they score 0 for it and count"
+                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
+                "leaves them out"
             )
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -39,6 +39,7 @@ from rag_sourcebias.types.reports import (
     ChanceSkew,
     ExposureShare,
     SettingSkew,
+    SkewCell,
     SoleCorpusCheck,
     SystemSkew,
     TwinSkew,
@@ -46,6 +47,7 @@ from rag_sourcebias.types.reports import (
 
 __all__ = ["Variant", "measure_system", "require_sources", "settings_row"]
 
+_SHARED = 0.83  # of its information a query keeps: a standard error 1.1 times as large
 Variant = Literal["mixed", "exact", "length-matched"]
 
 
@@ -87,6 +89,7 @@ def measure_system(
         other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
         for other in compared
     }
+    cells = skew_cells(scores, chance, dependence, config)
     per_query = tuple(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
@@ -97,7 +100,7 @@ def measure_system(
         settings=dict(settings or {}),
         variant=variant,
         scores=scores,
-        cells=skew_cells(scores, chance, dependence, config),
+        cells=cells,
         twins=tuple(
             twin
             for other in compared
@@ -116,10 +119,22 @@ def measure_system(
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
         n_empty=_empty(run, qrels),
-        notes=(*notes, *_run_notes(run, qrels, config)),
+        notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
         chance=per_query,
         across=across_sources(per_query, row, config) if len(per_query) > 1 else None,
     )
+
+
+def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[str]:
+    """Warn where documents judged for several queries widen the primary interval."""
+    for cell in cells:
+        found = cell.centred
+        if cell.measure == config.primary_measure and found and found.information < _SHARED:
+            yield (
+                "queries share judged documents: against "
+                f"{cell.other} that makes the standard error {found.information**-0.5:.2f} times "
+                "that of independent queries (the interval takes it into account)"
+            )
 
 
 def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from rag_sourcebias.audit import audit_source, measure_source_bias
+from rag_sourcebias.audit.combined import combine_reports
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.audit_answers import answers
 from rag_sourcebias.cli.audit_settings import Retrieval, Statistics
@@ -30,7 +32,7 @@ from rag_sourcebias.io import (
     read_tags,
 )
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.format import source_name
+from rag_sourcebias.report.format import delta, interval, source_name
 from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.report.text_tables import print_text_statistics, renamed
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
@@ -45,7 +47,7 @@ app = typer.Typer(
 @app.command()
 @spread
 def source(
-    folder: opt.Folder = None,
+    folders: opt.Folders = None,
     *,
     sample: opt.Sample = False,
     dataset: opt.DatasetName = None,
@@ -72,7 +74,82 @@ def source(
         rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags tags.tsv
 
         rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
+
+        rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
+    if folders and len(folders) > 1:
+        if statistics.clusters is not None:
+            raise DataError("--clusters names the queries of one data set; audit them one by one")
+        _audit_many(
+            folders,
+            partial(
+                _audit_one,
+                sample=sample,
+                dataset=dataset,
+                run=run,
+                qrels=qrels,
+                tags=tags,
+                split=split,
+                asked=asked,
+                statistics=statistics,
+                scale=scale,
+            ),
+            report,
+        )
+        return
+    _audit_one(
+        folders[0] if folders else None,
+        sample=sample,
+        dataset=dataset,
+        run=run,
+        qrels=qrels,
+        tags=tags,
+        split=split,
+        asked=asked,
+        statistics=statistics,
+        scale=scale,
+        report=report,
+    )
+
+
+def _audit_many(
+    folders: Sequence[Path], audit_one: Callable[..., SkewReport], report: Path | None
+) -> None:
+    """Audit folder by folder, then say what they have in common."""
+    names = [folder.resolve().name for folder in folders]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise DataError(
+            f"two folders are named {repeated[0]!r}; their reports need different names"
+        )
+    found = []
+    for folder, name in zip(folders, names, strict=True):
+        err.print(f"data set {name}", highlight=False)
+        found.append(audit_one(folder, report=None if report is None else report / name))
+    for one in combine_reports(found):
+        where = f"{one.system}, {one.measure} over {len(one.studies)} data sets"
+        figure = (
+            f"no common figure: {one.refusal}"
+            if one.interval is None
+            else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
+            "(random effects)"
+        )
+        out.print(f"{where}: {figure}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _audit_one(
+    folder: Path | None,
+    *,
+    sample: bool,
+    dataset: str | None,
+    run: Sequence[Path] | None,
+    qrels: Path | None,
+    tags: Path | None,
+    split: str,
+    asked: Retrieval,
+    statistics: Statistics,
+    scale: Scale,
+    report: Path | None,
+) -> SkewReport:
     config = statistics.config()
     clusters = None if statistics.clusters is None else read_clusters(statistics.clusters)
     require_writable(report)
@@ -89,6 +166,7 @@ def source(
             raise DataError("--clusters and --merge-llms need --engine memory")
         found = audit_shards(where, asked, scale, split=split, config=config)
     _deliver(found, report)
+    return found
 
 
 def _audit(

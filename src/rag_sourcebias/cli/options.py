@@ -16,6 +16,13 @@ Folder = Annotated[
         "(same _id = same document rewritten).",
     ),
 ]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="BEIR folder: queries.jsonl, qrels/<split>.tsv and corpus/<source>.jsonl per source "
+        "(same _id = same document rewritten). Several are audited one by one and combined.",
+    ),
+]
 Sample = Annotated[
     bool,
     typer.Option(
