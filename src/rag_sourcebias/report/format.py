@@ -21,6 +21,7 @@ __all__ = [
     "number",
     "p_clause",
     "p_value",
+    "roughly",
     "score",
     "share",
     "short_names",
@@ -62,6 +63,12 @@ def share(value: float) -> str:
 def delta(value: float | None) -> str:
     """Return a Relative Δ in percent points, signed, or the word "undefined"."""
     return "undefined" if value is None else number(value, signed=True)
+
+
+def roughly(value: int) -> str:
+    """Return an estimated number with two digits that count, such as ``1,700``."""
+    unit = 10 ** max(len(str(value)) - 2, 0)
+    return f"{-(-value // unit) * unit:,}"
 
 
 def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_sourcebias.report.format import count, join, number, shorten
+from rag_sourcebias.report.format import count, join, number, roughly, shorten
 from rag_sourcebias.report.meaning import family_size, family_text
 from rag_sourcebias.report.verdicts import Verdict, verdicts
 from rag_sourcebias.types.reports import SkewReport
@@ -48,7 +48,7 @@ def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
         case SkewCode.CANNOT_TELL:
             needed = [v.found.n_needed for v in group if v.found is not None]
             most = max((n for n in needed if n is not None), default=None)
-            tail = "" if most is None else f" (about {count(most)} queries are needed)"
+            tail = "" if most is None else f" (about {roughly(most)} queries are needed)"
             return f"for {who} the data cannot tell{tail}"
         case SkewCode.REFUSED:
             return f"for {who} there is no verdict"

@@ -11,6 +11,7 @@ from rag_sourcebias.report.format import (
     interval,
     number,
     p_clause,
+    roughly,
     score,
     split_measure,
 )
@@ -157,7 +158,7 @@ def _text(report: SkewReport, system: SystemSkew, found: SkewVerdict) -> str:
         needed = (
             ""
             if found.n_needed is None
-            else f", about {count(found.n_needed)} are needed for a verdict"
+            else f", about {roughly(found.n_needed)} are needed for a verdict"
         )
         return f"cannot tell: {numbers}, {tested}; {queries}{needed}"
     return f"favours {_winner(report, found)} text: {numbers}, {tested}; {queries}"
