@@ -206,8 +206,8 @@ class _Maker:
         low = float(np.quantile(difference - share, tail))
         high = float(np.quantile(difference + share, 1 - tail))
         nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-        ends = [v**2 * max_unfairness(2, ddof=ddof) for v in (nearest, max(abs(low), abs(high)))]
-        return self._interval(seen, *ends, "Gaffke")
+        most, farthest = max_unfairness(2, ddof=ddof), max(abs(low), abs(high))
+        return self._interval(seen, nearest**2 * most, farthest**2 * most, "Gaffke")
 
     def _enlarged(self, errors: FloatArray) -> FloatArray:
         n, probability = self.n, 0.5 + self.level / 2
