@@ -67,7 +67,10 @@ def test_every_code_has_its_words_and_claims_no_more(plain):
     assert f"about {told.n_needed:,} queries are needed to tell" in headline(plain)
     words = {
         StyleCode.ALIKE: ("ranks all styles alike within ±0.3 places", "alike within ±0.3 places"),
-        StyleCode.TOO_FEW: ("60 queries, at least 6", "too few queries to tell"),
+        StyleCode.TOO_FEW: (
+            "60 queries are too few to tell, at least 6 are needed",
+            "too few queries to tell",
+        ),
         StyleCode.TIED: ("the same similarity for every query", "ties all styles"),
         StyleCode.FAVOURS: ("ranks styles apart", "ranks styles apart"),
         StyleCode.CANNOT_TELL: ("may rank styles apart or alike", "cannot tell"),

@@ -68,7 +68,11 @@ def predicate(report: StyleReport, found: StyleFinding | None) -> str:
     if found.code is StyleCode.TIED:
         return "gives all styles the same similarity for every query"
     if found.code is StyleCode.TOO_FEW:
-        return f"cannot be told to rank styles apart or alike: {queries}, at least {found.n_needed}"
+        are = "is" if found.n_queries == 1 else "are"
+        return (
+            f"may rank styles apart or alike: {queries} {are} too few to tell, at least "
+            f"{found.n_needed} are needed"
+        )
     if found.code is StyleCode.ALIKE:
         return (
             f"ranks all styles alike within ±{number(found.margin)} places (average ranks lie "
