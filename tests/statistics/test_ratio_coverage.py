@@ -7,7 +7,7 @@ import pytest
 from simulation import FLOOR, POPULATIONS, RUNS, acceptable, at_one, with_ties
 
 from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference import queries_needed, relative_delta_interval
+from rag_sourcebias.inference import relative_delta_interval
 
 pytestmark = pytest.mark.slow
 SIZES = (50, 300, 2000)
@@ -103,21 +103,3 @@ def test_exact_always_covers(h_low, n):
     returned, covered = simulate(at_one(*h_low), n, method="exact")
     assert returned > 0.97
     assert covered >= acceptable(0.95, RUNS)
-
-
-@pytest.mark.parametrize(
-    ("name", "half_width"),
-    [("cutoff 1 (.28, .46)", 15), ("NDCG@5", 8), ("skewed", 10), ("twins tie half", 10)],
-)
-def test_queries_needed_gives_the_half_width_asked_for(name, half_width):
-    population, rng = POPULATIONS[name], np.random.default_rng(3)
-    needed = queries_needed(*population.draw(20_000, rng), half_width=half_width)
-    widths = [relative_delta_interval(*population.draw(needed, rng)).half_width for _ in range(200)]
-    assert np.mean(widths) == pytest.approx(half_width, rel=0.06)
-
-
-def test_queries_needed_from_a_pilot_is_right_on_average():
-    population, rng = POPULATIONS["NDCG@5"], np.random.default_rng(4)
-    from_pilots = [queries_needed(*population.draw(100, rng), half_width=8) for _ in range(300)]
-    from_all = queries_needed(*population.draw(50_000, rng), half_width=8)
-    assert np.median(from_pilots) == pytest.approx(from_all, rel=0.1)
