@@ -1,0 +1,58 @@
+"""Cluster files: every format, and what is wrong with a row."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import read_clusters
+
+WANTED = {"q1": "a", "q2": "b", "3": "a"}
+
+
+def write(path, rows, columns=("query_id", "cluster")):
+    separator = "," if path.suffix == ".csv" else "\t"
+    lines = [separator.join(columns), *(separator.join(row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.tsv"])
+def test_tables(tmp_path, name):
+    assert read_clusters(write(tmp_path / name, WANTED.items())) == WANTED
+
+
+def test_json_lines_with_other_fields(tmp_path):
+    path = tmp_path / "c.jsonl"
+    rows = [{"query_id": q, "note": 1, "cluster": c} for q, c in WANTED.items()]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert read_clusters(path) == WANTED
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        ([("q1", "a")], ("query", "cluster"), r"no column query_id; it has \['query', 'cluster'\]"),
+        ([("q1", "a"), ("q2", "")], ("query_id", "cluster"), "cluster is empty; give each query"),
+        ([("", "a")], ("query_id", "cluster"), "query_id is empty"),
+        (
+            [("q1", "a"), ("q2", "b"), ("q1", "b")],
+            ("query_id", "cluster"),
+            "query 'q1' is named twice",
+        ),
+        ([], ("query_id", "cluster"), "c.csv"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, rows, columns, message):
+    with pytest.raises(DataError, match=message):
+        read_clusters(write(tmp_path / "c.csv", rows, columns))
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "c.csv").write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match=r"c\.csv"):
+        read_clusters(tmp_path / "c.csv")
+    with pytest.raises(DataError, match=r"missing\.csv"):
+        read_clusters(tmp_path / "missing.csv")
