@@ -64,14 +64,7 @@ def style_system(
         query_ids=matrix.query_ids,
         ranks=matrix.ranks,
         rows=rows,
-        pairs=compare_ranks(
-            matrix.row(config.original_query).ranks,
-            matrix.doc_styles,
-            correction=config.correction,
-            confidence_level=config.confidence_level,
-            resamples=config.resamples,
-            rng=np.random.default_rng((config.seed, 1)),
-        ),
+        pairs=_compare(matrix.row(config.original_query).ranks, matrix, config, seed=1),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
         finding=_finding(matrix, rows, config),
         matching=_matching(matrix, config),
@@ -104,15 +97,7 @@ def _rows(
     rows = []
     for at, form in enumerate(matrix.query_styles):
         ranks = matrix.ranks[:, at]
-        against = compare_ranks(
-            ranks,
-            matrix.doc_styles,
-            baseline=config.original,
-            correction=config.correction,
-            confidence_level=config.confidence_level,
-            resamples=config.resamples,
-            rng=np.random.default_rng((config.seed, 2)),
-        )
+        against = _compare(ranks, matrix, config, seed=2, baseline=config.original)
         adjusted = intervals is not None and bool(intervals.adjusted_ranks)
         rows.append(
             StyleRow(
@@ -129,6 +114,25 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _compare(
+    ranks: FloatArray,
+    matrix: StyleMatrix,
+    config: StyleConfig,
+    *,
+    seed: int,
+    baseline: str | None = None,
+) -> tuple[RankPair, ...]:
+    return compare_ranks(
+        ranks,
+        matrix.doc_styles,
+        baseline=baseline,
+        correction=config.correction,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        rng=np.random.default_rng((config.seed, seed)),
+    )
 
 
 def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig) -> StyleFinding:
