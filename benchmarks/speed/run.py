@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytrec_eval
+from centred_rows import centred_rows
 from interval_rows import interval_rows
 from workload import Workload
 
@@ -242,6 +243,7 @@ def main() -> int:
         *bootstrap(n=n_queries, resamples=n_queries),
         *imports(rounds=rounds),
         *memory(n_queries=n_queries),
+        *centred_rows(row, quick=quick),
         *interval_rows(row, quick=quick),
     ]
     output = options.output
