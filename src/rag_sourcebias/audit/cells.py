@@ -167,86 +167,88 @@ def centred_delta(
     """Return chance-centred Relative Δ of one measure, and the p-value of no skew."""
     both = chance.both
     n = int(both.sum())
+    skew, base = chance.skew_terms[row], chance.base_terms[row]
+    total = float(base.sum())
     e = [float(part[both].mean()) if n else 0.0 for part in chance.expected[row]]
     found = CentredDelta(
-        value=None,
+        value=100 * float(skew.sum()) / total if total > 0 else None,
         expected_baseline=e[0],
         expected_other=e[1],
         interval=None,
         refusal=None,
         n_queries=n,
     )
-    skew, base = chance.skew_terms[row], chance.base_terms[row]
-    unit = dependence.units()
-    kept, unit_of = np.unique(unit[both], return_inverse=True)
+    kept, unit_of = np.unique(dependence.units()[both], return_inverse=True)
+    unit = np.zeros(len(both), dtype=np.int64)
+    unit[both] = unit_of
+    factors, assumptions = _factors(chance, dependence)
     try:
-        _require_common(n)
-        if base.sum() > 0:
-            found = replace(found, value=100 * float(skew.sum() / base.sum()))
-        require_clusters(
-            len(kept),
-            f"{dependence.what} with relevant documents of both sources",
-            "judge documents of both sources for more of them",
-        )
-        if not base.sum() > 0:
-            raise InsufficientDataError(
-                "no relevant document of either source was retrieved within the cutoff, so "
-                "Relative Δ is undefined (0 / 0)",
-                n=n,
-            )
-        place = np.zeros(len(both), dtype=np.int64)
-        place[both] = unit_of
-        units = place[chance.query]
-        influence = skew - skew.sum() / base.sum() * base
-        document = np.unique(dependence.documents[chance.doc], return_inverse=True)[1]
-        factors, assumptions = [document], [_random(dependence)]
-        if dependence.rewriters is not None:
-            rewriters = dependence.rewriters[chance.doc]
-            count = len(np.unique(rewriters[rewriters >= 0]))
-            if count >= MIN_CLUSTERS:
-                factors.append(rewriters)
-                assumptions.append(f"the {count} rewriters are a random sample of rewriters")
-            else:
-                assumptions.append(f"the {count} rewriters are the only ones meant")
+        _require_comparable(n, len(kept), total, dependence.what)
+        units = unit[chance.query]
         information = independent_share(
-            influence, units, factors, confidence_level=config.confidence_level
+            skew - skew.sum() / total * base,
+            units,
+            factors,
+            confidence_level=config.confidence_level,
         )
         scoring = np.bincount(units, weights=base, minlength=len(kept)) > 0
         _require_informative(float(information * scoring.sum()), len(kept), dependence.what)
     except InsufficientDataError as error:
         return replace(found, refusal=str(error)), None
-    top = float(chance.largest[row])
-    per_query, of_chance = (
-        np.bincount(chance.query, weights=terms, minlength=len(both))[both]
-        for terms in (skew, base)
-    )
-    # a cluster that was not seen is as extreme as its queries depend on one another
-    size, certain = design_effect(per_query - skew.sum() / base.sum() * of_chance, unit_of)
-    sums = [
-        np.bincount(units, weights=terms, minlength=len(kept)).astype(np.float64, copy=False)
-        for terms in (skew, base)
-    ]
-    most = max(top, float(np.abs(per_query).max()))
-    ratio = BoundedRatio(
-        numerator=100 * sums[0],
-        denominator=sums[1],
-        lowest=(-100 * most * size, top / 2 * size),
-        highest=(100 * most * size, top / 2 * size),
-        information=information * certain,
-    )
-    estimate, (lower, upper) = ratio.estimate, ratio.ends(config.confidence_level)
+    ratio = _weighted(chance, row, unit_of, information)
+    lower, upper = ratio.ends(config.confidence_level)
     interval = Interval(
-        estimate=estimate,
+        estimate=ratio.estimate,
         lower=lower,
         upper=upper,
         confidence_level=config.confidence_level,
         method="weighted " + dependence.what,
         n_labeled=len(kept),
-        assumptions=tuple(assumptions),
+        assumptions=assumptions,
     )
     return (
-        replace(found, value=estimate, interval=interval, information=information),
+        replace(found, value=ratio.estimate, interval=interval, information=information),
         ratio.p_value(0.0),
+    )
+
+
+def _factors(
+    chance: ChanceScores, dependence: Dependence
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Return what hits share besides their query, and what is assumed of it."""
+    document = np.unique(dependence.documents[chance.doc], return_inverse=True)[1]
+    random = f"{dependence.what} and documents are random samples"
+    if dependence.rewriters is None:
+        return [document], (random,)
+    rewriters = dependence.rewriters[chance.doc]
+    count = len(np.unique(rewriters[rewriters >= 0]))
+    if count < MIN_CLUSTERS:
+        return [document], (random, f"the {count} rewriters are the only ones meant")
+    return (
+        [document, rewriters],
+        (random, f"the {count} rewriters are a random sample of rewriters"),
+    )
+
+
+def _weighted(
+    chance: ChanceScores, row: int, unit_of: IntArray, information: float
+) -> BoundedRatio:
+    """Return skew in percent of what is expected, over units; ``unit_of`` has queries with both."""
+    skew, base = (
+        np.bincount(chance.query, weights=terms[row], minlength=len(chance.both))[chance.both]
+        for terms in (chance.skew_terms, chance.base_terms)
+    )
+    # a cluster that was not seen is as extreme as its queries depend on one another
+    size, certain = design_effect(skew - skew.sum() / base.sum() * base, unit_of)
+    top = float(chance.largest[row])
+    most = max(top, float(np.abs(skew).max()))
+    sums = [np.bincount(unit_of, weights=terms).astype(np.float64) for terms in (skew, base)]
+    return BoundedRatio(
+        numerator=100 * sums[0],
+        denominator=sums[1],
+        lowest=(-100 * most * size, top / 2 * size),
+        highest=(100 * most * size, top / 2 * size),
+        information=information * certain,
     )
 
 
@@ -299,7 +301,8 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
     )
 
 
-def _require_common(n: int) -> None:
+def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
+    """Refuse data in which the two sources meet too rarely, or never."""
     if not n:
         raise InsufficientDataError(
             "no query has relevant documents of both sources, so their ranks cannot be compared; "
@@ -307,6 +310,17 @@ def _require_common(n: int) -> None:
             "original)",
             n=0,
             n_needed=MIN_CLUSTERS,
+        )
+    require_clusters(
+        n_units,
+        f"{what} with relevant documents of both sources",
+        "judge documents of both sources for more of them",
+    )
+    if not total > 0:
+        raise InsufficientDataError(
+            "no relevant document of either source was retrieved within the cutoff, so "
+            "Relative Δ is undefined (0 / 0)",
+            n=n,
         )
 
 
@@ -321,10 +335,6 @@ def _require_informative(independent: float, n: int, what: str) -> None:
             n=n,
             n_needed=needed,
         )
-
-
-def _random(dependence: Dependence) -> str:
-    return f"{dependence.what} and documents are random samples"
 
 
 def verdicts_of(

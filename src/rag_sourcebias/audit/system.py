@@ -94,6 +94,12 @@ def measure_system(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
     )
+    # rewrites by several models share a pair, which then has no one twin
+    paired = () if config.merge_llms else compared
+    twins = [
+        _twins(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
+        for other in paired
+    ]
     row = scores.measures.index(config.primary_measure)
     return SystemSkew(
         name=run.name,
@@ -101,18 +107,7 @@ def measure_system(
         variant=variant,
         scores=scores,
         cells=cells,
-        twins=tuple(
-            twin
-            for other in compared
-            # rewrites by several models share a pair, which then has no one twin
-            if not config.merge_llms
-            and (
-                twin := _twins(
-                    run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other
-                )
-            )
-            is not None
-        ),
+        twins=tuple(twin for twin in twins if twin is not None),
         exposure=_exposure(run, tags, config, dependence),
         sole_corpus=sole_corpus,
         awrf=_awrf(run, tags),
