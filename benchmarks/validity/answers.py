@@ -41,6 +41,12 @@ WORLDS: dict[str, tuple[float, float, FloatArray]] = {
     "correctness and style": (1.5, 1.0, _UNEVEN),
     "barely useful": (0.17771, 0.0, np.full(4, 0.7)),  # an AUC of .55 exactly
 }
+# Where nothing but the weight of the system is missing.
+NULL = {
+    "style": "noise",
+    "style, systems differ": "noise, systems differ",
+    "correctness and style": "correctness, systems differ",
+}
 
 
 def draw(world: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnswerTexts]:
@@ -84,6 +90,7 @@ def counts(world: str, n: int, runs: int, seed: int) -> dict[str, Any]:
     auc, unfair = truth(world)
     found = {f"style {code}": 0 for code in AnswerStyle} | {f"use {code}": 0 for code in AnswerUse}
     found |= {"auc": 0, "auc_tested": 0, "unfairness": 0, "unfairness_tested": 0, "pooled": 0}
+    spreads = []
     for _ in range(runs):
         scorer = audit(world, n, rng)
         found[f"style {scorer.finding.style}"] += 1
@@ -95,9 +102,12 @@ def counts(world: str, n: int, runs: int, seed: int) -> dict[str, Any]:
             if interval is not None:
                 found[f"{key}_tested"] += 1
                 found[key] += interval.lower - 1e-9 <= value <= interval.upper + 1e-9
+        if scorer.raw.unfairness is not None:
+            spreads.append(round(scorer.raw.unfairness.estimate, 9))
         # What the pooled AUC would have said, for comparison.
         found["pooled"] += scorer.raw.auc is not None and scorer.raw.auc.lower > 0.55
-    return {"counts": {key: int(value) for key, value in found.items()}, "runs": runs}
+    figures = {key: int(value) for key, value in found.items()}
+    return {"counts": figures, "runs": runs, "spreads": spreads}
 
 
 def cells(quick: bool = False) -> list[tuple[str, int]]:
@@ -107,11 +117,18 @@ def cells(quick: bool = False) -> list[tuple[str, int]]:
 
 def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Turn counts into figures with their bars."""
-    return [figure for cell, chunks in found.items() if chunks for figure in _figures(cell, chunks)]
+    return [figure for cell, chunks in found.items() if chunks for figure in _figures(cell, found)]
 
 
-def _figures(cell: tuple[Any, ...], chunks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _spreads(chunks: list[dict[str, Any]]) -> FloatArray:
+    return np.concatenate([chunk["spreads"] for chunk in chunks])
+
+
+def _figures(
+    cell: tuple[Any, ...], found: dict[tuple[Any, ...], list[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
     world, n = cell
+    chunks = found[cell]
     total = {key: sum(c["counts"][key] for c in chunks) for key in chunks[0]["counts"]}
     runs = sum(chunk["runs"] for chunk in chunks)
     auc, unfair = truth(world)
@@ -121,8 +138,15 @@ def _figures(cell: tuple[Any, ...], chunks: list[dict[str, Any]]) -> Iterator[di
         yield row(world, n, "coverage", total[key], tested, 0.93, of=key, **about)
         yield row(world, n, "refusal", runs - tested, runs, None, of=key, **about)
     styled = total[f"style {AnswerStyle.REWARDS}"] + total[f"style {AnswerStyle.SLIGHT}"]
+    tested = total["unfairness_tested"]
     if unfair:
-        yield row(world, n, "power", styled, runs, 0.9, of="rewards style", **about)
+        # The oracle knows what spread the null world exceeds in at most .025 of runs, as the lower
+        # end of a 95 % interval does; where most runs have too few questions there is no figure.
+        null = _spreads(found[NULL[world], n])
+        if min(len(null), tested) > runs / 2:
+            oracle = float(np.mean(_spreads(chunks) > np.quantile(null, 0.975)))
+            of = {"of": "rewards style", "oracle": oracle}
+            yield row(world, n, "power", styled, tested, 0.9 * oracle, **of, **about)
     else:
         yield row(world, n, "size", styled, runs, 0.05, of="rewards style", **about)
     useless, useful = total[f"use {AnswerUse.USELESS}"], total[f"use {AnswerUse.SEPARATES}"]
