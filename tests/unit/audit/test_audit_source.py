@@ -7,6 +7,7 @@ import pytest
 
 from rag_sourcebias.audit import audit_source
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.retrieval import BM25Spec
 from rag_sourcebias.types import AuditConfig, Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 
 TOPICS = ["apple", "birch", "cedar", "daisy", "elder", "fig"]
@@ -136,6 +137,33 @@ def test_unpaired_documents_are_not_length_matched(dataset):
     report = audit_source(loose, [Spec("overlap")], config=CONFIG)
     assert [s.variant for s in report.systems] == ["mixed"]
     assert report.system("overlap").twins == ()
+
+
+def test_bm25_is_repeated_with_other_usual_settings(dataset):
+    report = audit_source(dataset, [BM25Spec(k1=0.9, b=0.4)], config=CONFIG, length_matched=False)
+    (system,) = report.systems
+    assert [row.setting for row in system.strip] == [
+        *("k1=1.2, b=0.75", "k1=1.5, b=0", "k1=1.5, b=0.75", "k1=1.5, b=1", "k1=2, b=0.75")
+    ]
+    by_hand = audit_source(
+        dataset, [BM25Spec(k1=1.5, b=1.0)], config=CONFIG, settings_strip=False, sole_corpus=False
+    ).systems[0]
+    assert by_hand.strip == ()
+    verdict = by_hand.verdicts[0]
+    row = next(r for r in system.strip if r.setting == "k1=1.5, b=1")
+    assert (row.value, row.interval) == (verdict.centred_delta, verdict.interval)
+    # the control: short texts win only where b counts length
+    assert row.value != next(r for r in system.strip if r.setting == "k1=1.5, b=0").value
+    assert audit_source(dataset, [Spec("overlap")], config=CONFIG).systems[0].strip == ()
+
+
+def test_clusters_reach_every_interval(dataset):
+    clusters = {q.query_id: str(i // 3) for i, q in enumerate(dataset.queries)}
+    report = audit_source(dataset, [Spec("overlap")], config=CONFIG, clusters=clusters)
+    for system in report.systems:
+        assert system.verdicts[0].interval.n_labeled == 6
+    with pytest.raises(DataError, match="the clusters lack 17 of 18"):
+        audit_source(dataset, [Spec("overlap")], config=CONFIG, clusters={"q0": "a"})
 
 
 @pytest.mark.parametrize(
