@@ -78,7 +78,7 @@ def cell_row(report: SkewReport, cell: SkewCell) -> tuple[str, ...]:
         score(cell.mean_other),
         delta(cell.relative_delta),
         interval(cell.interval),
-        MISSING if cell.centred is None else _valued(*shown(cell)),
+        _centred(cell),
         p_value(cell.p_value),
         p_value(cell.p_adjusted) + mark,
         count(cell.n_queries),
@@ -112,6 +112,14 @@ def cells_table(report: SkewReport) -> Table:
         n_heads=3,
     )
     return _compact(report, table)
+
+
+def _centred(cell: SkewCell) -> str:
+    """Return centred Δ, or that it is the figure beside it: so it is with one copy per document."""
+    if cell.centred is None:
+        return MISSING
+    text = _valued(*shown(cell))
+    return "same" if text == _valued(cell.relative_delta, cell.interval) else text
 
 
 def _valued(value: float | None, found: Interval | None) -> str:
@@ -208,7 +216,7 @@ def sign_table(report: SkewReport) -> Table:
             rows += [
                 (
                     *start,
-                    f"exposure of {source_name(e.source)} ({e.browsing}), points",
+                    f"exposure of {source_name(e.source)} ({e.browsing})",
                     f"{number(100 * e.difference.estimate, signed=True)} "
                     f"{interval(e.difference, scale=100)}",
                 )
@@ -220,7 +228,7 @@ def sign_table(report: SkewReport) -> Table:
             shown_as = f"{across.n_sources} other sources as a sample of rewriters"
             text = _valued(across.value, across.interval)
             rows.append((system.name, "all", shown_as, text))
-    columns = ("system", "against", "setting", f"centred Δ of {primary}")
+    columns = ("system", "against", "setting", f"centred Δ of {primary} (exposure: points)")
     return _compact(report, Table(columns=columns, rows=tuple(rows), n_heads=3))
 
 
