@@ -266,7 +266,7 @@ WORLDS = (
         about="queries in clusters of five with a shared taste (latent correlation .6)",
         build=lambda n: setting(n, lambda i: [(0, 1, i), (1, 1, i)], cluster_size=5),
         scores=_tastes("cluster"),
-        favour=0.85,
+        favour=1.2,
         together=5,
     ),
     World(
