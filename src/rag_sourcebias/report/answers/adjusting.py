@@ -24,13 +24,15 @@ def auc_clause(scorer: AnswerScorer) -> str:
     if change is None:
         text = f"the AUC within systems stays at {auc_ends(after)}"
     else:
-        way = "rises" if change.estimate > 0 else "falls"
+        way = "goes"
+        if change.excludes(0):
+            way = "rises" if change.estimate > 0 else "falls"
         text = (
             f"the AUC within systems {way} from {auc(before)} to {auc(after)} (change "
             f"{change_ends(change)}, paired by question)"
         )
     pooled = auc(scorer.raw.auc), auc(None if adjusted is None else adjusted.auc)
-    return f"{text}; over all systems it goes from {pooled[0]} to {pooled[1]}"
+    return f"{text}, and over all systems, put side by side, from {pooled[0]} to {pooled[1]}"
 
 
 def adjustment_sentence(verdict: AnswerVerdict, *, brief: bool = False) -> str:
