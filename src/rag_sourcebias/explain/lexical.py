@@ -179,6 +179,13 @@ def lexical_shift(
         except InsufficientDataError:
             return None
 
+    def gap(difference: FloatArray) -> Interval:
+        # nearly every pair differs a little: far from the bounds of shares, where t holds
+        try:
+            return clustered_mean(difference, queries, confidence_level=confidence_level)
+        except InsufficientDataError:
+            return clustered_difference(difference, queries, confidence_level=confidence_level)
+
     more_human, more_other = shifted_terms(
         judged.human, judged.other, vocabulary=vocabulary, terms=terms
     )
@@ -187,14 +194,10 @@ def lexical_shift(
         n_pairs=len(queries),
         coverage_human=share(found.human),
         coverage_other=share(found.other),
-        coverage_gap=clustered_difference(
-            found.other - found.human, queries, confidence_level=confidence_level
-        ),
+        coverage_gap=gap(found.other - found.human),
         idf_change_human_only=change(found.human_only),
         idf_change_other_only=change(found.other_only),
-        gap_own_idf=clustered_difference(
-            found.other_own - found.human_own, queries, confidence_level=confidence_level
-        ),
+        gap_own_idf=gap(found.other_own - found.human_own),
         more_human=more_human,
         more_other=more_other,
     )

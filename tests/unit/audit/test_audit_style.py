@@ -384,4 +384,4 @@ def test_bm25_on_nq_utd_styles():
     assert int(system.average_ranks[0].argmin()) == 0  # human
     assert int(system.average_ranks[0].argmax()) == 9  # style 8
     assert system.matching[-1].gain.lower > 1.5
-    assert min(row.friedman.p_value for row in system.rows) < 1e-20
+    assert min(row.friedman.p_value for row in system.rows) < 1e-15

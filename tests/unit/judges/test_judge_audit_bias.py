@@ -18,7 +18,7 @@ def test_mean_error_is_the_t_interval_for_independent_items():
 def test_full_agreement_is_not_certainty():
     found = mean_error(np.zeros(30), np.arange(30), span=2)
     assert found.estimate == 0
-    assert found.upper == pytest.approx(2 * (1 - 0.0125 ** (1 / 30)), rel=1e-6)
+    assert found.upper == pytest.approx(2 * stats.beta.ppf(0.975, 0.65, 30), rel=1e-4)
     assert found.lower == pytest.approx(-found.upper)
 
 
