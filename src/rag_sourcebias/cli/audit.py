@@ -77,28 +77,8 @@ def source(
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
-    if folders and len(folders) > 1:
-        if statistics.clusters is not None:
-            raise DataError("--clusters names the queries of one data set; audit them one by one")
-        _audit_many(
-            folders,
-            partial(
-                _audit_one,
-                sample=sample,
-                dataset=dataset,
-                run=run,
-                qrels=qrels,
-                tags=tags,
-                split=split,
-                asked=asked,
-                statistics=statistics,
-                scale=scale,
-            ),
-            report,
-        )
-        return
-    _audit_one(
-        folders[0] if folders else None,
+    audit_one = partial(
+        _audit_one,
         sample=sample,
         dataset=dataset,
         run=run,
@@ -108,8 +88,13 @@ def source(
         asked=asked,
         statistics=statistics,
         scale=scale,
-        report=report,
     )
+    if not folders or len(folders) == 1:
+        audit_one(folders[0] if folders else None, report=report)
+        return
+    if statistics.clusters is not None:
+        raise DataError("--clusters names the queries of one data set; audit them one by one")
+    _audit_many(folders, audit_one, report)
 
 
 def _audit_many(

@@ -73,7 +73,8 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
             "What do the intervals cover?",
             f"With {confidence} confidence each interval covers the value for all queries like "
             "these, one interval at a time: they are not widened for the number of comparisons. "
-            "“Needed” estimates how many queries give a verdict four times in five.",
+            "“Needed” estimates how many queries give a verdict four times in five, if any skew in "
+            "the interval is as likely as it says; without any skew more are needed.",
         ),
         ("What does the adjusted p-value cover?", _adjusted(report)),
         ("What follows from a skew here?", _design(report)),
