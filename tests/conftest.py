@@ -1,7 +1,8 @@
-"""Which tests run first."""
+"""Which tests run first, and a terminal that is the same everywhere."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 # Files that take long. Tests are shared out by file: one that starts last leaves a worker idle.
 _FIRST = ("data_checks", "e2e", "statistics")
 _HERE = Path(__file__).parent
+# rich reads these once, when the command line is imported: a width set here would stay.
+for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+    os.environ.pop(_name, None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

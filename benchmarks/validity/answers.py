@@ -23,7 +23,7 @@ from rag_sourcebias.types import AnswerConfig, AnswerScorer, AnswerTexts
 from rag_sourcebias.types.answer_parts import AnswerStyle, AnswerUse
 
 FloatArray = npt.NDArray[np.float64]
-SIZES = (60, 120, 400)
+SIZES = (60, 400)
 RESULT = Path(__file__).parents[1] / "results" / "validity_answers.json"
 SYSTEMS = ("a", "b", "c", "d")
 _OWN = np.array([0.5, 0.0, -0.3, 0.1])  # of each system, in standard deviations of the noise

@@ -68,13 +68,14 @@ WORLDS: dict[str, tuple[float, Callable[[int], FloatArray], Callable[..., FloatA
     "alike, unsteady": (0.0, _one, _unsteady),
     "one style, a little": (0.3, _one, _plain),
     "one style": (1.0, _one, _plain),
-    "one style, far": (3.0, _one, _plain),
     "gradient": (1.5, _gradient, _plain),
     "gradient, ties": (1.5, _gradient, _ties),
     "nearly one order": (5.0, _gradient, _plain),
 }
 NULL = tuple(name for name, world in WORLDS.items() if not world[0])
-COVERAGE = ("alike", "one style, a little", "one style", "one style, far", *list(WORLDS)[-3:])
+COVERAGE = ("alike", "one style", "nearly one order")
+FOUR_COVERAGE = ("one style, a little", "gradient, ties")  # with four styles only
+FEW = (10, 100)
 PLANTED = ("one style", "gradient")  # with shifts that fall with √n
 
 
@@ -146,10 +147,11 @@ def cells(quick: bool = False) -> list[tuple[str, int, int, bool]]:
     styles = _QUICK if quick else STYLES
     sizes = SIZES[:2] if quick else SIZES
     found = [(w, n, k, False) for w in COVERAGE for n in COVERED for k in styles]
-    found += [
-        (w, n, k, False) for w in NULL for n in sizes for k in styles if k > 2 or w == NULL[0]
-    ]
-    return found + [(w, n, k, True) for w in PLANTED for n in sizes for k in styles]
+    found += [(w, n, 4, False) for w in FOUR_COVERAGE for n in COVERED]
+    found += [(NULL[0], n, k, False) for n in sizes for k in styles]
+    found += [(w, n, 4, False) for w in NULL[1:] for n in FEW]
+    found += [(PLANTED[0], n, k, True) for n in sizes for k in styles]
+    return found + [(PLANTED[1], n, 4, True) for n in FEW]
 
 
 def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:

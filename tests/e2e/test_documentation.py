@@ -21,6 +21,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from rag_sourcebias.audit import LocalEngine
+from rag_sourcebias.cli import console
 from rag_sourcebias.cli.app import app
 from rag_sourcebias.io import load_sample, write_beir
 from rag_sourcebias.types.completions import Completion, LabelScores
@@ -145,7 +146,8 @@ def test_pages_show_what_the_commands_print(
 ) -> None:
     """The pages are held to results/readme.json elsewhere; that is held to the commands here."""
     monkeypatch.chdir(tmp_path)
-    runner = CliRunner(env={"XDG_CACHE_HOME": str(tmp_path), "COLUMNS": "1000"})
+    monkeypatch.setattr(console.out, "_width", 1000)  # COLUMNS is read at the first import only
+    runner = CliRunner(env={"XDG_CACHE_HOME": str(tmp_path)})
     judged = runner.invoke(app, ["interval", "--sample"])
     assert judged.exit_code == 0
     lines = [
