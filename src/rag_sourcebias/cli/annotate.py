@@ -138,10 +138,10 @@ def read(
     if json == "-":
         print_json(found.to_dict())
         return
-    print_figures(found)
     if json is not None:
         write_atomic(json, json_text(found.to_dict()))
         _tell(f"json: {json}")
+    print_figures(found)
 
 
 def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -105,6 +106,9 @@ def main() -> None:
     """Run the command line; the entry point of the console script."""
     # Model libraries draw bars of their own while loading, across ours.
     os.environ.setdefault("TQDM_DISABLE", "1")
+    # A result is not lost to a terminal, or a file, that cannot hold a minus sign.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # Outside standalone mode typer returns the exit code of an Exit instead of raising it,
         # and turns Ctrl-C into one with code 130.
@@ -123,8 +127,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     if code == _INTERRUPTED:
         err.print(
-            "\ninterrupted: no result was written; what was encoded, scored or answered is cached, "
-            "so the same command goes on where it stopped",
+            "\ninterrupted: no further result was written; what was encoded, scored or answered is "
+            "cached, so the same command goes on where it stopped",
             soft_wrap=True,
         )
     sys.exit(code if isinstance(code, int) else 0)

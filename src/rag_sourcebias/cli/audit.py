@@ -17,6 +17,7 @@ from rag_sourcebias.cli.audit_sharded import audit_shards
 from rag_sourcebias.cli.audit_style import style
 from rag_sourcebias.cli.checks import require_writable
 from rag_sourcebias.cli.console import err, out, stages
+from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.cli.engine_options import Scale
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.cli.spread import spread
@@ -31,7 +32,6 @@ from rag_sourcebias.io import (
     read_run,
     read_tags,
 )
-from rag_sourcebias.report import write_report
 from rag_sourcebias.report.format import delta, interval, source_name
 from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.report.text_tables import print_text_statistics, renamed
@@ -150,7 +150,7 @@ def _audit_one(
         if clusters is not None or config.merge_llms:
             raise DataError("--clusters and --merge-llms need --engine memory")
         found = audit_shards(where, asked, scale, split=split, config=config)
-    _deliver(found, report)
+    deliver(found, report, show=partial(_show, found))
     return found
 
 
@@ -186,16 +186,11 @@ def _require_runs_alone(*others: object, texts: bool) -> None:
         raise DataError("--text-statistics needs texts, and finished runs hold none")
 
 
-def _deliver(report: SkewReport, folder: Path | None) -> None:
+def _show(report: SkewReport) -> None:
     print_report(report, out)
     base = report.config.baseline_source
     names = {s.group: source_name(s.group) for s in report.text_statistics}
     print_text_statistics(renamed(report.text_statistics, names), out, original=source_name(base))
-    if folder is None:
-        err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
-        return
-    for kind, path in write_report(report, folder).items():
-        err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
 
 
 def _audit_runs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.check_pairs_data import has_judgments, load_paired
 from rag_sourcebias.cli.checks import require_writable, whole_numbers
 from rag_sourcebias.cli.console import err, stages
-from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.delivery import deliver, say_written
 from rag_sourcebias.cli.specs import SpecBuilder
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import cache_dir
@@ -96,9 +97,7 @@ def check_pairs(
             on_stage=progress.begin,
             on_checks=every.__setitem__,
         )
-    deliver(found, report)
-    if report is not None:
-        _write_values(every, report)
+    deliver(found, report, figures=partial(_write_values, every))
     if sound is not None and isinstance(data, Dataset):
         _write_sound(data, every, sound, baseline=baseline_source)
     _judge(found, fail_above)
@@ -106,8 +105,12 @@ def check_pairs(
 
 def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
     for source, name in pair_files(list(every)).items():
-        write_pair_checks(every[source], folder / name)
-        err.print(f"csv: {folder / name}", highlight=False, soft_wrap=True)
+        try:
+            write_pair_checks(every[source], folder / name)
+        except DataError as error:  # costs this file, not the report
+            _say(str(error))
+        else:
+            say_written("csv", folder / name)
 
 
 def _check_sound(folder: Path | None, data: Dataset | Corpus) -> None:
@@ -128,12 +131,7 @@ def _write_sound(
     kept = sound_pairs(data, every, baseline_source=baseline)
     write_beir(kept, folder)
     n = kept.corpus.tags.counts()[baseline]
-    err.print(
-        f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    _say(f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)")
 
 
 def _judge(found: PairReport, fail_above: float | None) -> None:
@@ -142,15 +140,16 @@ def _judge(found: PairReport, fail_above: float | None) -> None:
         return
     failed = [part for part in found.sources if part.broken_share > fail_above]
     for part in failed:
-        err.print(
+        _say(
             f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with {part.source} "
-            f"are broken, more than --fail-above {fail_above:g}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"are broken, more than --fail-above {fail_above:g}"
         )
     empty = [part.source for part in found.sources if not part.summary.n_pairs]
     if empty:
-        err.print(f"failed: no pairs with {', '.join(empty)}", markup=False, soft_wrap=True)
+        _say(f"failed: no pairs with {', '.join(empty)}")
     if failed or empty:
         raise typer.Exit(_BROKEN)
+
+
+def _say(text: str) -> None:
+    err.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -18,14 +18,30 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.names import visible
 
 __all__ = ["Stages", "err", "json_text", "out", "print_json", "stages"]
 
+
+class _VisibleConsole(Console):
+    """Write control characters out: names, ids and messages come from files and servers."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control is None and not segment.text.isprintable():
+                yield Segment(visible(segment.text, lines=True), segment.style)
+            else:
+                yield segment
+
+
 # Names such as "llm:x:" are no emoji.
-out = Console(emoji=False)
-err = Console(stderr=True, emoji=False)
+out = _VisibleConsole(emoji=False)
+err = _VisibleConsole(stderr=True, emoji=False)
 
 
 class Stages:
@@ -55,7 +71,7 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def json_text(data: dict[str, Any]) -> str:
-    """Return one line of strict JSON.
+    """Return one line of strict JSON that a terminal shows and does not obey.
 
     Raises
     ------
@@ -63,7 +79,7 @@ def json_text(data: dict[str, Any]) -> str:
         If it holds an infinite number.
     """
     try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+        return visible(json.dumps(data, ensure_ascii=False, allow_nan=False)) + "\n"
     except ValueError as error:
         raise DataError(f"the result cannot be written as JSON: {error}") from error
 

@@ -1,22 +1,86 @@
-"""What becomes of a finished report: a table, and a folder if one was asked for."""
+"""What becomes of a finished report: its figures, a table, and the pages that were asked for."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rag_sourcebias.cli.console import err, out
+from rag_sourcebias.errors import SourceBiasError
 from rag_sourcebias.io.reports import Report
-from rag_sourcebias.report import write_report
+from rag_sourcebias.report.page import failure_text
 from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.write import write_figures, write_pages
 
-__all__ = ["deliver"]
+__all__ = ["deliver", "say_written"]
+
+_INTERRUPTED = 130
 
 
-def deliver(report: Report, folder: Path | None) -> None:
-    """Print a report and write it, or say how it can be written."""
-    print_report(report, out)
+def deliver(
+    report: Report,
+    folder: Path | None,
+    *,
+    show: Callable[[], object] | None = None,
+    figures: Callable[[Path], object] = lambda _: None,
+) -> None:
+    """Write the figures of a report, print it, and draw its pages, or say how they can be had.
+
+    What was computed is on disk before anything is drawn: a table or page that fails, or an
+    interruption, costs no more than itself.
+
+    Parameters
+    ----------
+    report : report
+    folder : Path or None
+        Nothing is written where None.
+    show : callable, optional
+        What prints it; :func:`print_report` by default.
+    figures : callable, optional
+        Writes what else belongs to the figures into the folder.
+    """
+    print_it = show or partial(print_report, report, out)
     if folder is None:
+        print_it()
         err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
         return
-    for kind, path in write_report(report, folder).items():
-        err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
+    try:
+        file = write_figures(report, folder)
+    except SourceBiasError:
+        print_it()  # then the table is all there is
+        raise
+    try:
+        figures(folder)
+        left = _print(print_it)
+        written = {"json": file, **write_pages(report, folder)}
+    except KeyboardInterrupt:
+        err.print(
+            f"\ninterrupted: {file} is complete; 'rag-sourcebias report show {file} --to {folder}' "
+            "draws its pages",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        sys.exit(_INTERRUPTED)
+    for kind, path in written.items():
+        say_written(kind, path)
+    if left is not None:
+        raise left
+
+
+def say_written(kind: str, path: Path | str) -> None:
+    """Say which file was written."""
+    err.print(f"{kind}: {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(print_it: Callable[[], object]) -> SystemExit | None:
+    """Print the table; return the exit where nobody reads it to the end."""
+    try:
+        print_it()
+    except SystemExit as end:  # rich ends the process where the pipe is closed
+        return end
+    except Exception as error:  # noqa: BLE001 - the terminal's trouble costs no page
+        err.print(f"the table was not printed ({failure_text(error)})", markup=False)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rag_sourcebias.cli import interval_options as opt
@@ -11,7 +12,8 @@ from rag_sourcebias.cli.checks import (
     require_writable,
     require_writable_file,
 )
-from rag_sourcebias.cli.console import err, out, print_json, stages
+from rag_sourcebias.cli.console import out, print_json, stages
+from rag_sourcebias.cli.delivery import deliver, say_written
 from rag_sourcebias.cli.interval_inputs import (
     Asked,
     Columns,
@@ -20,7 +22,6 @@ from rag_sourcebias.cli.interval_inputs import (
     chosen_input,
 )
 from rag_sourcebias.io import write_report_json
-from rag_sourcebias.report import write_report
 from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
 
@@ -107,15 +108,13 @@ def interval(
 
 
 def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> None:
-    if json == "-":
-        print_json(report.to_dict())
-    else:
-        print_report(report, out)
     if json not in (None, "-"):
         write_report_json(report, json)
-        err.print(f"json: {json}", highlight=False, soft_wrap=True)
-    if folder is not None:
-        for kind, path in write_report(report, folder).items():
-            err.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
-    elif json is None:
-        err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
+        say_written("json", json)
+    show = (
+        partial(print_json, report.to_dict()) if json == "-" else partial(print_report, report, out)
+    )
+    if folder is None and json is not None:
+        show()
+    else:
+        deliver(report, folder, show=show)

@@ -46,15 +46,15 @@ def audit(
         file, id=id_column, human=human, judge=judge, group=group, cluster=cluster
     )
     found = audit_judge(items, confidence_level=confidence_level, rng=seed)
-    if json == "-":
-        print_json(found.to_dict())
-    else:
-        out.print("\n".join(found.lines()), markup=False, highlight=False, soft_wrap=True)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
     if anchors is not None:
         write_anchor_set(build_anchor_set(items, settings={"file": file.name}), anchors)
         err.print(f"anchors: {anchors}", highlight=False, soft_wrap=True)
+    if json == "-":
+        print_json(found.to_dict())
+    else:
+        out.print("\n".join(found.lines()), markup=False, highlight=False, soft_wrap=True)
 
 
 def drift(

@@ -250,6 +250,6 @@ def _deliver(line: str, found: Interval, json: str | None) -> None:
     if json == "-":
         print_json(found.to_dict())
         return
-    _say(line, found.assumptions)
     if json is not None:
         write_atomic(json, json_text(found.to_dict()))
+    _say(line, found.assumptions)

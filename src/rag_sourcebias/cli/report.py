@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rag_sourcebias.cli.console import err, out
+from rag_sourcebias.cli.console import out
+from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report import write_report
 from rag_sourcebias.report.terminal import print_report
 
 __all__ = ["app"]
@@ -26,7 +26,7 @@ def show(
 ) -> None:
     """Print a report.json as a table; with --to, render its pages again."""
     report = read_report_json(path)
-    print_report(report, out)
-    if to is not None:
-        for kind, written in write_report(report, to).items():
-            err.print(f"{kind}: {written}", highlight=False, soft_wrap=True)
+    if to is None:
+        print_report(report, out)
+    else:
+        deliver(report, to)

@@ -117,6 +117,9 @@ def report(
         total = len(opened)
         progress.begin(f"reading the tags of {opened.name}")
         found = summarise(opened.tags(), lambda done: progress.advance(done, total))
+    if json is not None:
+        write_atomic(json, json_text({"store": opened.name, **found.to_dict()}))
+        err.print(f"json: {json}", highlight=False, soft_wrap=True)
     show_summary(opened.name, found)
     if isinstance(opened, SidecarStore) and (left := opened.left_over()):
         err.print(
@@ -126,9 +129,6 @@ def report(
             highlight=False,
             soft_wrap=True,
         )
-    if json is not None:
-        write_atomic(json, json_text({"store": opened.name, **found.to_dict()}))
-        err.print(f"json: {json}", highlight=False, soft_wrap=True)
 
 
 app.command("fit")(tag_fit.fit)

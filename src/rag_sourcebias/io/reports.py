@@ -16,6 +16,7 @@ from rag_sourcebias.types import (
     SkewReport,
     StyleReport,
 )
+from rag_sourcebias.types.names import visible
 
 __all__ = ["Report", "read_report_json", "write_report_json"]
 
@@ -37,7 +38,10 @@ _KINDS: dict[str | None, tuple[str, type[Report]]] = {
 
 
 def write_report_json(report: Report, path: PathLike) -> None:
-    """Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
+    r"""Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
+
+    Control characters, lone surrogates and direction overrides are written as ``\uXXXX``: any
+    report can be encoded, and the file can be looked at in a terminal.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def write_report_json(report: Report, path: PathLike) -> None:
         )
     except ValueError as error:
         raise DataError(f"the report cannot be written as JSON to {path}: {error}") from error
-    write_atomic(path, text + "\n")
+    write_atomic(path, visible(text) + "\n")
 
 
 def read_report_json(path: PathLike) -> Report:

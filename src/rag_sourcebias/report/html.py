@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
@@ -11,7 +12,7 @@ from rag_sourcebias.report.bars import Bar
 from rag_sourcebias.report.format import VARIANTS, delta, interval, level, number, split_measure
 from rag_sourcebias.report.headline import headline
 from rag_sourcebias.report.meaning import how_to_read
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
 from rag_sourcebias.report.texts import SECTIONS, star_note
 from rag_sourcebias.report.verdicts import Verdict, leading_cells, verdicts
 from rag_sourcebias.report.view import (
@@ -25,6 +26,7 @@ from rag_sourcebias.report.view import (
     shown,
     significant,
 )
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 __all__ = ["to_html"]
@@ -38,7 +40,7 @@ def to_html(report: SkewReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("report.html.jinja", _context(report))
+    return render_page("report.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: SkewReport) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def _texts(report: SkewReport) -> dict[str, Any] | None:
     found = text_tables.renamed(report.text_statistics, names)
     original = names[baseline_of(report)]
     title, text = text_tables.SOURCE_SECTION
-    picture = text_plots.text_plot(found, original=original, uid="texts", title=title)
+    picture = partial(text_plots.text_plot, found, original=original, uid="texts", title=title)
     return {
         "title": title,
         "text": text,
@@ -171,10 +173,10 @@ def _texts(report: SkewReport) -> dict[str, Any] | None:
     }
 
 
-def _plots(report: SkewReport) -> dict[str, list[tuple[str, str]]]:
-    """Return (caption, SVG) pairs by section."""
+def _plots(report: SkewReport) -> dict[str, Figures]:
+    """Return pictures by section."""
     uid = (f"plot{n}" for n in counter(1))
-    found: dict[str, list[tuple[str, str]]] = {"delta": [], "paired": [], "ranks": [], "length": []}
+    found: dict[str, Figures] = {"delta": [], "paired": [], "ranks": [], "length": []}
     several = len(others_of(report)) > 1
     for other in others_of(report):
         tail = f" against {names_of(report)[other]}" if several else ""
@@ -185,8 +187,8 @@ def _plots(report: SkewReport) -> dict[str, list[tuple[str, str]]]:
             for c in s.cells
             if c.other == other
         ):
-            svg = plots.relative_delta_plot(report, other, measure=measure, uid=next(uid))
-            found["delta"].append((f"Relative Δ of {measure}{tail}", svg))
+            draw = partial(plots.relative_delta_plot, report, other, measure=measure, uid=next(uid))
+            found["delta"].append((f"Relative Δ of {measure}{tail}", draw))
         for system in report.systems:
             _system_plots(report, system, other, label(system) + tail, uid, found)
     return found
@@ -198,19 +200,21 @@ def _system_plots(  # noqa: PLR0917 - one picture book, one caller
     other: str,
     caption: str,
     uid: Iterator[str],
-    found: dict[str, list[tuple[str, str]]],
+    found: dict[str, Figures],
 ) -> None:
     cells = leading_cells(report, system, other)
     if cells and system.variant == "mixed":
         measure = cells[-1].measure
         if measure in system.scores.measures and other in system.scores.sources:
-            svg = plots.paired_scores_plot(report, system, other, measure=measure, uid=next(uid))
-            found["paired"].append((caption, svg))
+            draw = partial(
+                plots.paired_scores_plot, report, system, other, measure=measure, uid=next(uid)
+            )
+            found["paired"].append((caption, draw))
     for twin in system.twins:
         if twin.other == other and twin.n_pairs:
             if system.variant == "mixed":
-                svg = twin_plots.twin_ranks_plot(report, system, twin, uid=next(uid))
-                found["ranks"].append((caption, svg))
+                draw = partial(twin_plots.twin_ranks_plot, report, system, twin, uid=next(uid))
+                found["ranks"].append((caption, draw))
             if len(twin.log_length_ratio) and system.variant == "mixed":
-                svg = twin_plots.length_plot(report, system, twin, uid=next(uid))
-                found["length"].append((caption, svg))
+                draw = partial(twin_plots.length_plot, report, system, twin, uid=next(uid))
+                found["length"].append((caption, draw))

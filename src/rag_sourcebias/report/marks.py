@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rag_sourcebias.report.format import MISSING
 from rag_sourcebias.report.tables import Table
+from rag_sourcebias.types.names import visible
 
 __all__ = ["bullets", "document", "escape", "how_to_take_it", "table"]
 
@@ -15,8 +16,8 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 def escape(text: str) -> str:
-    """Return ``text`` on one line, with nothing that Markdown would interpret."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    """Return ``text`` on one line, with nothing that Markdown or a terminal would interpret."""
+    return _SPECIAL.sub(r"\\\1", " ".join(visible(text, lines=True).split()))
 
 
 def bullets(items: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from rag_sourcebias.report.kinds import renderer
 from rag_sourcebias.report.texts import star_note
 from rag_sourcebias.report.verdicts import verdicts
 from rag_sourcebias.report.view import baseline_of, label, others_of, significant
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.reports import SkewCell, SkewReport, SystemSkew
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def print_report(report: Report, console: Console) -> None:
     if not isinstance(report, SkewReport):
         renderer(report, "terminal").print_report(report, console)
         return
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     console.print()
     measures = tuple(dict.fromkeys(c.measure for s in report.systems for c in s.cells))

@@ -1,20 +1,25 @@
-"""A finished report in a folder, all of it or nothing."""
+"""A finished report in a folder: its figures first, then the pages that show them."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.errors import DataError, SourceBiasError
+from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.reports import Report, write_report_json
 from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.page import failure_text
 
-__all__ = ["write_report"]
+__all__ = ["write_figures", "write_pages", "write_report"]
 
-_FORMATS = ("json", "md", "html")
+_logger = logging.getLogger("rag_sourcebias.report")
+_PAGES = ("md", "html")
+_FORMATS = ("json", *_PAGES)
 
 
 def write_report(
@@ -25,9 +30,10 @@ def write_report(
 ) -> dict[str, Path]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
 
-    Everything is rendered before the first byte is written, and written beside the folder before
-    it is moved there: an interrupted call leaves no half-written file. Files of the folder that
-    do not belong to a report stay.
+    ``report.json``, which holds every figure, is written before anything is drawn; each file is
+    there complete or not at all. A page that cannot be written costs that page: a warning is
+    logged, and the page is not among the files returned. Files of the folder that do not belong
+    to a report stay.
 
     Parameters
     ----------
@@ -42,43 +48,102 @@ def write_report(
     Returns
     -------
     dict of str to Path
-        The file of each format.
+        The file of each format that was written.
 
     Raises
     ------
     MissingExtraError
-        If HTML is asked for and jinja2 or matplotlib is not installed.
+        If jinja2 or matplotlib is not installed and HTML is all that was asked for.
     DataError
-        If a format is unknown, or ``folder`` is a file or cannot be written.
+        If a format is unknown, ``folder`` is a file or cannot be written, or none of the pages
+        asked for could be and ``report.json`` was not.
     """
     unknown = [f for f in formats if f not in _FORMATS]
     if unknown or not formats:
         raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
-    texts = {kind: _render(report, kind) for kind in formats if kind != "json"}
+    pages = [kind for kind in formats if kind != "json"]
+    written = {"json": write_figures(report, folder, pages)} if "json" in formats else {}
+    written |= write_pages(report, folder, pages, required=not written)
+    return {kind: written[kind] for kind in formats if kind in written}
+
+
+def write_figures(
+    report: Report, folder: str | os.PathLike[str], pages: Sequence[str] = _PAGES
+) -> Path:
+    """Write ``report.json``, and take away the pages that are about to be drawn anew.
+
+    So no page of an earlier report ever lies beside the figures of a later one.
+
+    Raises
+    ------
+    DataError
+        If the folder is a file or cannot be written.
+    """
+    target = _made(folder)
+    file, staged = target / "report.json", target / f".report.{secrets.token_hex(4)}.json"
+    try:
+        write_report_json(report, staged)
+        for kind in pages:
+            with contextlib.suppress(OSError):  # a folder of that name is no page of ours
+                (target / f"report.{kind}").unlink()
+        staged.replace(file)
+    except OSError as error:
+        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        staged.unlink(missing_ok=True)
+    return file
+
+
+def write_pages(
+    report: Report,
+    folder: str | os.PathLike[str],
+    pages: Sequence[str] = _PAGES,
+    *,
+    required: bool = False,
+) -> dict[str, Path]:
+    """Write the pages that can be drawn; log each that cannot.
+
+    Parameters
+    ----------
+    required : bool
+        Raise the first error where no page could be written.
+    """
+    target = _made(folder)
+    written: dict[str, Path] = {}
+    failures: list[Exception] = []
+    for kind in pages:
+        file = target / f"report.{kind}"
+        try:
+            write_atomic(file, _render(report, kind))
+            written[kind] = file
+        except Exception as error:  # noqa: BLE001 - drawing costs no result, whatever happens
+            failures.append(error)
+            _logger.warning("%s was not written (%s)%s", file, failure_text(error), _remedy(target))
+    if failures and required and not written:
+        first = failures[0]
+        if isinstance(first, SourceBiasError):
+            raise first
+        raise DataError(f"no page was written: {failure_text(first)}") from first
+    return written
+
+
+def _remedy(target: Path) -> str:
+    figures = target / "report.json"
+    if not figures.is_file():
+        return ""
+    command = f"rag-sourcebias report show {figures} --to {target}"
+    return f"; {figures} is complete, and '{command}' draws it"
+
+
+def _made(folder: str | os.PathLike[str]) -> Path:
     target = Path(folder)
-    names = {kind: f"report.{kind}" for kind in formats}
     if target.exists() and not target.is_dir():
         raise DataError(f"{target} is a file; a report needs a folder")
     try:
-        target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        # A sibling lies on the same file system, where moving a file is one step.
-        work = target.absolute().with_name(f".{target.absolute().name}.{secrets.token_hex(4)}")
-        work.mkdir()
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
-    try:
-        if "json" in names:
-            write_report_json(report, work / names["json"])
-        for kind, text in texts.items():
-            (work / names[kind]).write_text(text, encoding="utf-8", newline="\n")
-        target.mkdir(exist_ok=True)
-        for name in names.values():
-            (work / name).replace(target / name)
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return {kind: target / name for kind, name in names.items()}
+    return target
 
 
 def _render(report: Report, kind: str) -> str:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
+import re
+import signal
+import subprocess
 import sys
 
 import pytest
 
 from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.io.reports import read_report_json
+from rag_sourcebias.io.reports import read_report_json, write_report_json
 from rag_sourcebias.report import to_html, to_markdown, write_report
 from rag_sourcebias.report import write as module
 
@@ -38,14 +42,45 @@ def test_only_the_reports_own_files_are_overwritten(report, tmp_path):
     assert (tmp_path / "report.md").read_text(encoding="utf-8") != "old"
 
 
-def test_an_interrupt_while_rendering_leaves_nothing(report, tmp_path, monkeypatch):
+def test_an_interrupt_while_drawing_leaves_the_figures_and_no_old_page(
+    report, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
+    write_report(dataclasses.replace(report, n_tests=77), out)
+
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rag_sourcebias.report.html.to_html", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_report(report, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+        write_report(report, out)
+    assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
+    again = read_report_json(out / "report.json")
+    assert again.n_tests == report.n_tests != 77
+    assert (out / "report.md").read_text(encoding="utf-8") == to_markdown(report)
+
+
+@pytest.mark.parametrize("while_", ["jinja2", "matplotlib.figure"])
+def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
+    source, out = tmp_path / "report.json", tmp_path / "out"
+    write_report_json(report, source)
+    code = (
+        "import builtins, os, signal, sys\n"
+        "real = builtins.__import__\n"
+        "def dying(name, *args, **kwargs):\n"
+        f"    if name == {while_!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return real(name, *args, **kwargs)\n"
+        "from rag_sourcebias.report import write_report\n"
+        "from rag_sourcebias.io import read_report_json\n"
+        "report = read_report_json(sys.argv[1])\n"
+        "builtins.__import__ = dying\n"
+        "write_report(report, sys.argv[2])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, str(source), str(out)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
+    assert (out / "report.json").read_bytes() == source.read_bytes()
 
 
 def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monkeypatch):
@@ -77,7 +112,9 @@ def test_a_file_in_place_of_the_folder(report, tmp_path):
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
-def test_a_missing_extra_is_named_and_nothing_is_written(report, tmp_path, monkeypatch, package):
+def test_a_missing_extra_costs_the_page_that_needs_it(
+    report, tmp_path, monkeypatch, caplog, package
+):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -87,6 +124,31 @@ def test_a_missing_extra_is_named_and_nothing_is_written(report, tmp_path, monke
 
     monkeypatch.delitem(sys.modules, package, raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
+    written = write_report(report, tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["report.json", "report.md"]
+    assert list(written) == ["json", "md"]
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert re.search(rf"report\.html was not written \(.*{package}; install .*\[report\]", message)
+    assert "report show" in message
     with pytest.raises(MissingExtraError, match=rf"{package}; install .*\[report\]"):
-        write_report(report, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+        write_report(report, tmp_path / "alone", formats=["html"])
+
+
+@pytest.mark.parametrize(("kind", "left"), [("html", ["json", "md"]), ("md", ["json", "html"])])
+def test_a_page_that_cannot_be_written_costs_itself(report, tmp_path, caplog, kind, left):
+    (tmp_path / f"report.{kind}" / "in the way").mkdir(parents=True)
+    assert list(write_report(report, tmp_path)) == left
+    assert read_report_json(tmp_path / "report.json").n_tests == report.n_tests
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert f"report.{kind} was not written (" in message
+    assert "Is a directory" in message or "directory" in message.lower()
+    with pytest.raises(DataError, match=f"report.{kind} cannot be written"):
+        write_report(report, tmp_path, formats=[kind])
+
+
+def test_figures_that_cannot_be_written_are_an_error_and_leave_the_pages(report, tmp_path):
+    write_report(report, tmp_path, formats=["md"])
+    (tmp_path / "report.json" / "in the way").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"report\.json cannot be written"):
+        write_report(report, tmp_path, formats=["json"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.json", "report.md"]

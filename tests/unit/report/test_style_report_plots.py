@@ -167,9 +167,9 @@ def test_pictures_share_a_scale():
 
     drawn = draw_pictures([picture(0, 1), picture(0, 10)], uids())
     assert [caption for caption, _ in drawn] == ["0", "0"]
-    assert ticks(drawn[0][1]) == ticks(drawn[1][1])
+    assert ticks(drawn[0][1]()) == ticks(drawn[1][1]())
     alone = draw_pictures([picture(0, 1)], uids())
-    assert ticks(alone[0][1]) != ticks(drawn[0][1])
+    assert ticks(alone[0][1]()) != ticks(drawn[0][1]())
     assert draw_pictures([], uids()) == []
 
 
@@ -179,7 +179,7 @@ def test_names_are_text_not_markup(full):
     system = report.systems[0]
     for svg in (
         heat_map(report, system, uid="h"),
-        draw_pictures([ranks_picture(report, system, system.rows[0])], uids())[0][1],
+        draw_pictures([ranks_picture(report, system, system.rows[0])], uids())[0][1](),
     ):
         found = [t.text for t in texts(svg)]
         assert "$x^2$" in found
@@ -191,8 +191,8 @@ def test_shortened_names_stay_distinct():
     styles = ("human", *(f"a very long name of style {i} that goes on and on" for i in range(14)))
     report = style_report(similarities(20, (0,) * 15, styles=styles), styles=styles)
     system = report.systems[0]
-    ((_, svg),) = draw_pictures([ranks_picture(report, system, system.rows[0])], uids())
-    names = [t.text for t in texts(svg) if re.match(r"\d+\. ", t.text or "")]
+    ((_, draw),) = draw_pictures([ranks_picture(report, system, system.rows[0])], uids())
+    names = [t.text for t in texts(draw()) if re.match(r"\d+\. ", t.text or "")]
     assert len(names) == len(set(names)) == 15
     columns = [t.text for t in texts(heat_map(report, system, uid="h"))]
     assert "1. human" in columns

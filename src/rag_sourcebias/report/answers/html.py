@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
@@ -29,16 +30,15 @@ from rag_sourcebias.report.answers.wording import (
     threshold_sentence,
 )
 from rag_sourcebias.report.format import level, number
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
 from rag_sourcebias.report.text_plots import text_plot
 from rag_sourcebias.report.text_tables import text_key, text_table
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.answer_report import AnswerBiasReport, AnswerScorer
 
 __all__ = ["to_html"]
 
 _SHOWN = 6  # pictures of one kind; more are folded away
-
-Figures = list[tuple[str, str]]
 
 
 def to_html(report: AnswerBiasReport) -> str:
@@ -49,7 +49,7 @@ def to_html(report: AnswerBiasReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("answer_report.html.jinja", _context(report))
+    return render_page("answer_report.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: AnswerBiasReport) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _notes(
 
 
 def _plots(report: AnswerBiasReport) -> dict[str, Figures]:
-    """Return (caption, SVG) pairs by section."""
+    """Return pictures by section."""
     uid: Iterator[str] = (f"plot{n}" for n in counter(1))
     limit, ends = means_limit(report), length_range(report)
     found: dict[str, Figures] = {
@@ -111,15 +111,16 @@ def _plots(report: AnswerBiasReport) -> dict[str, Figures]:
     for verdict in verdicts(report):
         s = verdict.scorer
         if s.raw.spread.within_sd is not None:
-            found["means"].append((s.name, means_plot(s, limit=limit, uid=next(uid))))
+            found["means"].append((s.name, partial(means_plot, s, limit=limit, uid=next(uid))))
         if len(length_points(report, s)) > 1:
-            found["length"].append((s.name, length_plot(report, s, ends=ends, uid=next(uid))))
-        found["thresholds"].append((s.name, verdicts_plot(s, uid=next(uid))))
+            draw = partial(length_plot, report, s, ends=ends, uid=next(uid))
+            found["length"].append((s.name, draw))
+        found["thresholds"].append((s.name, partial(verdicts_plot, s, uid=next(uid))))
         if s.raw.inversions is not None and s.raw.inversions.n_pairs:
-            found["order"].append((s.name, order_plot(s, uid=next(uid))))
+            found["order"].append((s.name, partial(order_plot, s, uid=next(uid))))
         useful = uses_scores(report) or s is report.scorers[0]
         if useful and any(c.labels_alone is not None for c in s.correctness):
-            found["correctness"].append((s.name, correctness_plot(s, uid=next(uid))))
+            found["correctness"].append((s.name, partial(correctness_plot, s, uid=next(uid))))
     return found
 
 
@@ -138,9 +139,10 @@ def _text(report: AnswerBiasReport) -> dict[str, Any] | None:
     found = report.text_statistics
     if not found:
         return None
-    svg = text_plot(found, original=None, uid="texts", title="The texts of the correct answers")
+    title = "The texts of the correct answers"
+    draw = partial(text_plot, found, original=None, uid="texts", title=title)
     return {
-        "figures": [("Correct answers by system", svg)],
+        "figures": [("Correct answers by system", draw)],
         "key": text_key(found),
         "table": text_table(found),
     }

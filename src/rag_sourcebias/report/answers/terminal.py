@@ -8,6 +8,7 @@ from rag_sourcebias.report.answers.headline import headline
 from rag_sourcebias.report.answers.verdicts import verdicts
 from rag_sourcebias.report.answers.wording import effect_of, sentence
 from rag_sourcebias.report.format import MISSING, number, shorten
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerBiasReport
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def print_report(report: AnswerBiasReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     console.print()
     systems = tuple(s.name for s in report.systems)

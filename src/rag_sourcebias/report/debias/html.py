@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
@@ -19,18 +20,17 @@ from rag_sourcebias.report.debias.names import (
 from rag_sourcebias.report.debias.quality_plot import quality_pictures
 from rag_sourcebias.report.debias.search_plots import search_quality_plot, search_skew_plot
 from rag_sourcebias.report.debias.skew_plot import skew_limits, skew_plot
-from rag_sourcebias.report.debias.training_plot import run_groups, training_plot
+from rag_sourcebias.report.debias.training_plot import has_curves, run_groups, training_plot
 from rag_sourcebias.report.debias.verdicts import verdicts
 from rag_sourcebias.report.debias.view import assumptions, caveats, warnings_of
 from rag_sourcebias.report.debias.wording import criteria, short, verdict_text
 from rag_sourcebias.report.format import level
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
 from rag_sourcebias.report.style.rows_plot import draw_pictures
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.debias_report import DebiasReport
 
 __all__ = ["to_html"]
-
-Figures = list[tuple[str, str]]
 
 
 def to_html(report: DebiasReport) -> str:
@@ -41,7 +41,7 @@ def to_html(report: DebiasReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("debias_report.html.jinja", _context(report))
+    return render_page("debias_report.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: DebiasReport) -> dict[str, Any]:
@@ -98,12 +98,12 @@ def _found(report: DebiasReport) -> list[tuple[str, list[tuple[str, str, str]]]]
 
 
 def _plots(report: DebiasReport) -> dict[str, Figures]:
-    """Return (caption, SVG) pairs by section."""
+    """Return pictures by section."""
     uid: Iterator[str] = (f"plot{n}" for n in counter(1))
     limits = skew_limits(report)
     found: dict[str, Figures] = {
         "skew": [
-            (data_name(report, d), skew_plot(report, d, limits=limits, uid=next(uid)))
+            (data_name(report, d), partial(skew_plot, report, d, limits=limits, uid=next(uid)))
             for d in report.datasets
             if d.outcomes
         ],
@@ -113,11 +113,11 @@ def _plots(report: DebiasReport) -> dict[str, Figures]:
     }
     if report.search is not None:
         found["search"] = [
-            ("Relative Δ", search_skew_plot(report, report.search, uid=next(uid))),
-            ("Quality", search_quality_plot(report, report.search, uid=next(uid))),
+            ("Relative Δ", partial(search_skew_plot, report, report.search, uid=next(uid))),
+            ("Quality", partial(search_quality_plot, report, report.search, uid=next(uid))),
         ]
     for name, weight, runs in run_groups(report.training):
-        svg = training_plot(report, runs, uid=next(uid))
-        if svg is not None:
-            found["training"].append((f"{name}: debias weight {weight_text(weight)}", svg))
+        if has_curves(runs):
+            draw = partial(training_plot, report, runs, uid=next(uid))
+            found["training"].append((f"{name}: debias weight {weight_text(weight)}", draw))
     return found

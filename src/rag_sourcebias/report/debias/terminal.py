@@ -12,6 +12,7 @@ from rag_sourcebias.report.debias.verdicts import alpha, significant, verdicts
 from rag_sourcebias.report.debias.view import warnings_of
 from rag_sourcebias.report.debias.wording import verdict_sentence
 from rag_sourcebias.report.format import MISSING, delta, shorten
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.debias_report import (
     DebiasDataset,
     DebiasOutcome,
@@ -42,6 +43,7 @@ def print_report(report: DebiasReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     console.print()
     columns = [f"Δ@{k}" for k in report.config.cutoffs]

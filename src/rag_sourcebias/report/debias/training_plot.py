@@ -16,7 +16,7 @@ from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["run_groups", "training_plot"]
+__all__ = ["has_curves", "run_groups", "training_plot"]
 
 _SEEDS = (("baseline", "o"), ("even", "s"), ("other", "^"))
 _PANEL = 1.75
@@ -55,15 +55,24 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def training_plot(report: DebiasReport, runs: Sequence[TrainingHistory], *, uid: str) -> str | None:
-    """One panel per quantity that was recorded, one line per seed; None where nothing was."""
-    panels = [
+def _recorded(
+    runs: Sequence[TrainingHistory],
+) -> list[tuple[str, tuple[tuple[Value, str], ...]]]:
+    return [
         (label, curves)
         for label, curves in _panels()
         if any(value(p) is not None for value, _ in curves for r in runs for p in r.points)
     ]
-    if not panels:
-        return None
+
+
+def has_curves(runs: Sequence[TrainingHistory]) -> bool:
+    """Whether anything was recorded that could be drawn."""
+    return bool(_recorded(runs))
+
+
+def training_plot(report: DebiasReport, runs: Sequence[TrainingHistory], *, uid: str) -> str:
+    """Draw one panel per quantity that was recorded, one line per seed."""
+    panels = _recorded(runs)
     with style():
         from matplotlib.figure import Figure
 

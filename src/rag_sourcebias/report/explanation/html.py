@@ -15,6 +15,7 @@ from rag_sourcebias.report.explanation.pictures import pictures
 from rag_sourcebias.report.explanation.view import assumptions, caveats
 from rag_sourcebias.report.format import count, level, source_name
 from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 
 __all__ = ["to_html"]
@@ -28,7 +29,7 @@ def to_html(report: ExplainReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("explanation.html.jinja", _context(report))
+    return render_page("explanation.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: ExplainReport) -> dict[str, Any]:

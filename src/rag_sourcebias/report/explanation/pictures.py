@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rag_sourcebias.report.explanation.gap_plot import gap_plot
 from rag_sourcebias.report.explanation.histogram_plot import Drawn, histogram_plot
 from rag_sourcebias.report.explanation.map_plot import map_caption, map_plot
 from rag_sourcebias.report.explanation.names import base_of, model_name, names_of
 from rag_sourcebias.report.explanation.spectrum_plot import spectrum_caption, spectrum_plot
+from rag_sourcebias.report.page import Figures
 from rag_sourcebias.types.explain_report import (
     ExplainReport,
     Histogram,
@@ -18,13 +20,11 @@ from rag_sourcebias.types.explain_report import (
 
 __all__ = ["pictures"]
 
-Figures = list[tuple[str, str]]
-
 
 def pictures(
     report: ExplainReport, explained: SourceExplanation, uid: Iterator[str]
 ) -> dict[str, Figures]:
-    """Return (caption, SVG) pairs by section; ``uid`` yields a new prefix of ids each time."""
+    """Return pictures by section; ``uid`` yields a new prefix of ids each time."""
     base = base_of(report)
     found: dict[str, Figures] = {"texts": [], "vectors": [], "perplexity": [], "gap": []}
     for title, label, histogram in (
@@ -32,23 +32,25 @@ def pictures(
         (f"Overlap with the {base} text", f"words in both / words of {base}",
          explained.texts.overlap),
     ):  # fmt: skip
-        found["texts"].append((title, _single(histogram, label, title, next(uid))))
+        found["texts"].append((title, partial(_single, histogram, label, title, next(uid))))
     if explained.spectrum is not None:
-        picture = spectrum_plot(report, explained, uid=next(uid))
+        picture = partial(spectrum_plot, report, explained, uid=next(uid))
         found["vectors"].append((spectrum_caption(explained.spectrum), picture))
     if explained.map is not None:
-        picture = map_plot(report, explained, uid=next(uid))
+        picture = partial(map_plot, report, explained, uid=next(uid))
         found["vectors"].append((f"Map: {map_caption(explained.map)}", picture))
     if explained.cosine is not None:
         title = "Cosine of the two versions of a document"
-        picture = _single(explained.cosine, "cosine", title, next(uid), digits=3)
+        picture = partial(_single, explained.cosine, "cosine", title, next(uid), digits=3)
         found["vectors"].append((title, picture))
     for model in explained.perplexity:
         title = f"{model_name(model)}, {model.kind}"
-        found["perplexity"].append((title, _perplexity(report, explained, model, title, next(uid))))
+        found["perplexity"].append(
+            (title, partial(_perplexity, report, explained, model, title, next(uid)))
+        )
     if explained.decomposition is not None:
         title = "The score gap and its parts"
-        found["gap"].append((title, gap_plot(report, explained, uid=next(uid))))
+        found["gap"].append((title, partial(gap_plot, report, explained, uid=next(uid))))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rag_sourcebias.report.explanation.findings import findings, unmeasured
 from rag_sourcebias.report.explanation.headline import headline
 from rag_sourcebias.report.format import count, level, source_name
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def print_report(report: ExplainReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     for explained in report.sources:
         console.print()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
@@ -35,7 +36,8 @@ from rag_sourcebias.report.judged.sentences import comparison_sentence, query_se
 from rag_sourcebias.report.judged.study_tables import curves_table, queries_table
 from rag_sourcebias.report.judged.tables import comparisons_table, means_table
 from rag_sourcebias.report.judged.view import assumptions, caveats, measures_of, top_warnings
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import QueryIntervals
@@ -53,7 +55,7 @@ def to_html(report: JudgedReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("judged.html.jinja", _context(report))
+    return render_page("judged.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: JudgedReport) -> dict[str, Any]:
@@ -68,7 +70,8 @@ def _context(report: JudgedReport) -> dict[str, Any]:
         "warnings": top_warnings(report),
         "cards": cards(report),
         "means_plots": [
-            (f"Mean {m}", means_plot(report, m, uid=next(uid))) for m in measures_of(report)
+            (f"Mean {m}", partial(means_plot, report, m, uid=next(uid)))
+            for m in measures_of(report)
         ],
         "means": means_table(report),
         "comparisons": comparisons_table(report),
@@ -94,13 +97,13 @@ def _context(report: JudgedReport) -> dict[str, Any]:
     }
 
 
-def _curves(report: JudgedReport, uid: Iterator[str]) -> list[tuple[str, str]]:
-    """Return (caption, SVG) of every mean that was simulated."""
+def _curves(report: JudgedReport, uid: Iterator[str]) -> Figures:
+    """Return a picture of every mean that was simulated."""
     keys = dict.fromkeys(
         (p.measure, p.system) for p in report.curves if p.mean_width > 0 or p.coverage > 0
     )
     return [
-        (label(measure, system), curves_plot(report, measure, system, uid=next(uid)))
+        (label(measure, system), partial(curves_plot, report, measure, system, uid=next(uid)))
         for measure, system in keys
     ]
 
@@ -108,28 +111,28 @@ def _curves(report: JudgedReport, uid: Iterator[str]) -> list[tuple[str, str]]:
 def _queries(report: JudgedReport, query: QueryIntervals, uid: Iterator[str]) -> dict[str, Any]:
     name = label(query.measure, query.system)
     known = ~np.isnan(query.human)
-    figures = []
+    figures: Figures = []
     if known.any():
-        svg = labeled_queries_plot(query, uid=next(uid))
-        figures.append((f"{name}: labelled", svg))
+        draw = partial(labeled_queries_plot, query, uid=next(uid))
+        figures.append((f"{name}: labelled", draw))
     if not known.all():
-        svg = other_queries_plot(query, uid=next(uid))
-        figures.append((f"{name}: others", svg))
+        draw = partial(other_queries_plot, query, uid=next(uid))
+        figures.append((f"{name}: others", draw))
     return {"text": query_sentence(report, query), "figures": figures}
 
 
 def _audit(
     report: JudgedReport, name: str, audit: JudgeAudit, uid: Iterator[str]
 ) -> dict[str, Any]:
-    figures = []
+    figures: Figures = []
     if any(g.bias is not None for g in audit.groups):
-        figures.append(("Bias by group", bias_plot(audit, name, uid=next(uid))))
+        figures.append(("Bias by group", partial(bias_plot, audit, name, uid=next(uid))))
     if audit.calibration is not None:
         caption = "How often each grade is given"
-        figures.append((caption, shares_plot(audit, name, uid=next(uid))))
+        figures.append((caption, partial(shares_plot, audit, name, uid=next(uid))))
         if audit.calibration.gain_bins:
-            svg = calibration_plot(audit, name, uid=next(uid))
-            figures.append(("Expected and given gain", svg))
+            draw = partial(calibration_plot, audit, name, uid=next(uid))
+            figures.append(("Expected and given gain", draw))
     return {
         "name": name,
         "figures": figures,

@@ -9,6 +9,7 @@ from rag_sourcebias.report.judged.numbers import ends, label, value
 from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
 from rag_sourcebias.report.judged.view import other_scale, top_warnings
 from rag_sourcebias.report.judged.wording import role, saved_short
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean
 
@@ -30,6 +31,7 @@ def print_report(report: JudgedReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     for mean in report.means:
         subject, numbers, worth = mean_line(report, mean)
         console.print(

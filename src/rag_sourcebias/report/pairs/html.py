@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
 from rag_sourcebias.report.format import number, source_name
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
 from rag_sourcebias.report.pairs import facts, tables
 from rag_sourcebias.report.pairs.cards import pair_cards
 from rag_sourcebias.report.pairs.headline import headline
@@ -16,6 +17,7 @@ from rag_sourcebias.report.pairs.meaning import how_to_read, section_texts
 from rag_sourcebias.report.pairs.names import VALUES, names_of
 from rag_sourcebias.report.pairs.texts import ShownPair, shown_pair
 from rag_sourcebias.report.pairs.wording import Criterion, criteria_of, sole_groups, sole_sentence
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.pair_report import PairReport
 
 __all__ = ["to_html"]
@@ -31,7 +33,7 @@ def to_html(report: PairReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("pair_report.html.jinja", _context(report))
+    return render_page("pair_report.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: PairReport) -> dict[str, Any]:
@@ -60,8 +62,8 @@ def _context(report: PairReport) -> dict[str, Any]:
     }
 
 
-def _plots(report: PairReport) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return (source, (caption, SVG) pairs) of every source that has pairs."""
+def _plots(report: PairReport) -> list[tuple[str, Figures]]:
+    """Return (source, pictures) of every source that has pairs."""
     uid: Iterator[str] = (f"plot{n}" for n in counter(1))
     return [
         (
@@ -70,7 +72,7 @@ def _plots(report: PairReport) -> list[tuple[str, list[tuple[str, str]]]]:
                 (
                     f"{VALUES[name][:1].upper()}{VALUES[name][1:]}, median "
                     f"{number(found.median, digits=2)}",
-                    histogram_plot(report, part, name, uid=next(uid)),
+                    partial(histogram_plot, report, part, name, uid=next(uid)),
                 )
                 for name, found in part.histograms.items()
             ],

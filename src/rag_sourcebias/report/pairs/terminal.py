@@ -9,6 +9,7 @@ from rag_sourcebias.report.pairs.headline import headline
 from rag_sourcebias.report.pairs.names import names_of
 from rag_sourcebias.report.pairs.tables import flags_table
 from rag_sourcebias.report.pairs.wording import criteria_of, sole_groups, sole_sentence
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.pair_report import PairReport
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def print_report(report: PairReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     console.print()
     several = len(report.sources) > 1

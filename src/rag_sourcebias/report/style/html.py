@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count as counter
 from typing import Any
 
 from rag_sourcebias.report.format import level, number
-from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.page import Figures, render_page
 from rag_sourcebias.report.style import effect_tables, facts, tables
 from rag_sourcebias.report.style.cards import style_cards
 from rag_sourcebias.report.style.effect_plots import (
@@ -30,6 +31,7 @@ from rag_sourcebias.report.style.sentences import pairs_sentence, sentences_of
 from rag_sourcebias.report.style.view import assumptions, caveats, original_row
 from rag_sourcebias.report.text_plots import text_plot
 from rag_sourcebias.report.text_tables import renamed, text_key, text_notes
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.style_report import StyleReport
 
 __all__ = ["to_html"]
@@ -46,7 +48,7 @@ def to_html(report: StyleReport) -> str:
     MissingExtraError
         If jinja2 or matplotlib is not installed.
     """
-    return render_page("style_report.html.jinja", _context(report))
+    return render_page("style_report.html.jinja", _context(visible_report(report)))
 
 
 def _context(report: StyleReport) -> dict[str, Any]:
@@ -98,8 +100,8 @@ def _statistics(report: StyleReport, uid: Iterator[str]) -> list[dict[str, Any]]
             found.append(
                 {
                     "caption": f"{kind.capitalize()} by style",
-                    "svg": text_plot(
-                        named, original=style_name(original), uid=next(uid), title=title
+                    "svg": partial(
+                        text_plot, named, original=style_name(original), uid=next(uid), title=title
                     ),
                     "key": text_key(statistics),
                     "table": tables.style_texts_table(named, style_name(original)),
@@ -109,8 +111,8 @@ def _statistics(report: StyleReport, uid: Iterator[str]) -> list[dict[str, Any]]
     return found
 
 
-def _plots(report: StyleReport, uid: Iterator[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return (caption, SVG) pairs by section."""
+def _plots(report: StyleReport, uid: Iterator[str]) -> dict[str, Figures]:
+    """Return pictures by section."""
     known = [(s, row) for s in report.systems if (row := original_row(report, s)) is not None]
     several = [s for s, row in known if len(s.rows) > 1]
     pictures: dict[str, list[Picture]] = {
@@ -131,5 +133,5 @@ def _plots(report: StyleReport, uid: Iterator[str]) -> dict[str, list[tuple[str,
         ],
     }
     found = {name: draw_pictures(some, uid) for name, some in pictures.items()}
-    found["matrix"] = [(s.name, heat_map(report, s, uid=next(uid))) for s in several]
+    found["matrix"] = [(s.name, partial(heat_map, report, s, uid=next(uid))) for s in several]
     return found

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from rag_sourcebias.report.page import Figures
 from rag_sourcebias.report.plots import draw_heading
 from rag_sourcebias.report.style.names import distinct
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
@@ -88,8 +90,8 @@ class Picture:
     from_zero: bool = False
 
 
-def draw_pictures(pictures: Sequence[Picture], uid: Iterator[str]) -> list[tuple[str, str]]:
-    """Return (caption, SVG) of each, all on one scale so that they can be compared.
+def draw_pictures(pictures: Sequence[Picture], uid: Iterator[str]) -> Figures:
+    """Return caption and picture of each, all on one scale so that they can be compared.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def draw_pictures(pictures: Sequence[Picture], uid: Iterator[str]) -> list[tuple
     low, high = min(values), max(values)
     margin = 0.04 * (high - low) or 0.5
     limits = (0.0 if pictures[0].from_zero else low - margin, high + margin)
-    return [(p.caption, _rows_plot(p, limits, next(uid))) for p in pictures]
+    return [(p.caption, partial(_rows_plot, p, limits, next(uid))) for p in pictures]
 
 
 def _values(picture: Picture) -> Iterator[float]:

@@ -18,6 +18,7 @@ from rag_sourcebias.report.style.view import (
     original_row,
 )
 from rag_sourcebias.report.style.wording import verdict_sentence
+from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.style_report import StyleReport, StyleRow, StyleSystem
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def print_report(report: StyleReport, console: Console) -> None:
     """
     from rich.text import Text
 
+    report = visible_report(report, lines=False)
     console.print(Text(headline(report), style="bold"))
     console.print()
     measured = [(s, row) for s in report.systems if (row := original_row(report, s)) is not None]
