@@ -42,6 +42,8 @@ def snapshot(n: int = 100, *, labels: Mapping[str, str] = DOCS, **changes: Any) 
             ),
         ),
         corrected={"human": 0.3125, "llm:gpt": 0.6875},
+        overflowed={"session": 4},
+        bad_tags=5,
     )
     return replace(made, **changes)
 

@@ -137,7 +137,7 @@ class _StoredTags:
             missing = [doc_id for doc_id in doc_ids if doc_id not in known]
             if missing:
                 page = collection.get(ids=missing, include=["metadatas"])
-                known.update(zip(page["ids"], self._tags.read(page["metadatas"]), strict=True))
+                known.update(zip(page["ids"], self._tags.read(page["metadatas"])[0], strict=True))
         return [known.get(doc_id, DocTags()) for doc_id in doc_ids]
 
 

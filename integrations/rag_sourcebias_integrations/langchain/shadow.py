@@ -178,7 +178,7 @@ class _Reader:
         self._tags = MetadataTags()
 
     def __call__(self, documents: Sequence[Any]) -> tuple[tuple[str, ...], tuple[DocTags, ...]]:
-        return tuple(ids_of(documents, self._doc_id)), self._tags.read(metadata_of(documents))
+        return tuple(ids_of(documents, self._doc_id)), self._tags.read(metadata_of(documents))[0]
 
 
 @contextmanager

@@ -152,7 +152,7 @@ class _Reader:
     def __call__(self, nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[DocTags, ...]]:
         name = self._doc_id
         ids = [found.node.node_id if name is None else str(name(found)) for found in nodes]
-        return tuple(ids), self._tags.read([found.node.metadata for found in nodes])
+        return tuple(ids), self._tags.read([found.node.metadata for found in nodes])[0]
 
 
 def _copied(query: Any) -> Any:  # noqa: ANN401

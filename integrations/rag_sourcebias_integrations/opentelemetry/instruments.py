@@ -11,6 +11,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 from rag_sourcebias._version import __version__
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.process import renews_after_fork
+from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import METRICS, Metric
 from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
 from rag_sourcebias.monitor.readings import Readings
@@ -37,7 +38,7 @@ class SkewInstruments:
     ----------
     snapshots : callable
         ``monitor.snapshot``; or a function that joins those of several monitors.
-    canary, lost : callable or None
+    canary, lost, log : callable or None
         As of ``SkewCollector``.
     meter : opentelemetry.metrics.Meter or None
         One of the global provider by default. Instruments of one name belong to one meter once.
@@ -55,6 +56,7 @@ class SkewInstruments:
         *,
         canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
         meter: Meter | None = None,
         prefix: str = "rag_sourcebias",
     ) -> None:
@@ -63,7 +65,7 @@ class SkewInstruments:
                 f"prefix of metrics must be letters, digits, _, . and -, from a letter on, "
                 f"100 at most: {prefix!r}"
             )
-        self._reader = MonitorReader(snapshots, canary=canary, lost=lost)
+        self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
         self.dropped = self._reader.dropped
         self._pass = _Pass(self._reader.read)
         self._closed = False

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor import metrics
+from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
 from rag_sourcebias.monitor.readings import Values
 from rag_sourcebias.types.canary import CanaryPoint
@@ -49,6 +50,10 @@ class SkewCollector(Collector):
     - ``…_group_alarm_active``: 0 or 1, by ``by``, ``group`` and ``measure``
     - ``…_alarms_total``: by ``rule``, see below
     - ``…_dropped_events_total``: by ``part`` and ``reason``
+    - ``…_label_overflow_total``: retrievals whose value of a ``label`` is counted as "other", by
+      ``part`` ("monitor", "log")
+    - ``…_bad_tags_total``: tags that could not be read, and ``…_odd_source_documents_total``:
+      documents whose source is neither "human" nor "llm:<model>", by ``part``
 
     Sums over ``group`` make sense, sums over ``by`` do not: a document has a source and a style.
     No label holds a query or a document. How many values labels and groups have is limited by the
@@ -67,6 +72,8 @@ class SkewCollector(Collector):
     lost : callable or None
         Returns events lost elsewhere, such as
         ``lambda: {"langchain": handler.dropped.by_reason, "log": log.dropped.by_reason}``.
+    log : callable or None
+        Returns the summary of an event log, such as ``lambda: log_summary("retrievals.db")``.
     registry : prometheus_client.CollectorRegistry or None
         Where to register; prometheus_client's own by default.
     prefix : str
@@ -84,6 +91,7 @@ class SkewCollector(Collector):
         *,
         canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
         registry: CollectorRegistry | None = None,
         prefix: str = "rag_sourcebias",
     ) -> None:
@@ -92,7 +100,7 @@ class SkewCollector(Collector):
                 f"prefix of metrics must be letters, digits and _, from a letter on: {prefix!r}"
             )
         self._prefix = prefix
-        self._reader = MonitorReader(snapshots, canary=canary, lost=lost)
+        self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
         self.dropped = self._reader.dropped
         self._registry = REGISTRY if registry is None else registry
         try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.reader import LostEvents
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
@@ -19,7 +20,7 @@ class SkewExposition:
 
     Parameters
     ----------
-    snapshots, canary, lost
+    snapshots, canary, lost, log
         As of :class:`SkewCollector`.
     """
 
@@ -29,10 +30,11 @@ class SkewExposition:
         *,
         canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._collector = SkewCollector(
-            snapshots, canary=canary, lost=lost, registry=self._registry
+            snapshots, canary=canary, lost=lost, log=log, registry=self._registry
         )
 
     def alarm(self, alarm: Alarm) -> None:

@@ -39,13 +39,43 @@ def summary(log: opt.Log, *, json: opt.Json = False) -> None:
     lines = [
         f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
         f"from {_time(found.since)} to {_time(found.until)}",
-        f"labels: {', '.join(str(dict(labels)) for labels in found.labels) or 'none'}",
+        f"labels: {_sets(found)}",
         f"sources: {_names(source for source, _ in found.tags)}",
         f"styles: {_names(style for _, style in found.tags)}",
+        *_beside(found),
         f"lost: {dict(found.dropped) or 'nothing'}",
     ]
     for line in lines:
         out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+_MOST_SETS = 50
+
+
+def _sets(found: LogSummary) -> str:
+    shown = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
+    more = len(found.labels) - _MOST_SETS
+    return f"{shown} and {more:,} more" if more > 0 else shown or "none"
+
+
+def _beside(found: LogSummary) -> list[str]:
+    """Return lines on what is not as it should be, and on labels that are kept apart."""
+    lines = []
+    if found.event_labels:
+        names = ", ".join(f"{name} of {n:,}" for name, n in found.event_labels.items())
+        lines.append(f"kept with each retrieval, not counted by: {names}")
+    if found.overflowed:
+        names = ", ".join(
+            f"{name or 'labels with ever new names'} in {n:,} retrievals"
+            for name, n in found.overflowed.items()
+        )
+        lines.append(f"too many values, counted as 'other': {names}")
+    if found.odd_sources:
+        names = ", ".join(f"{name} ({n:,} documents)" for name, n in found.odd_sources.items())
+        lines.append(f"sources that are neither human nor llm:<model>: {names}")
+    if found.bad_tags:
+        lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
+    return lines
 
 
 def _names(found: object) -> str:
@@ -68,6 +98,10 @@ def _plain(found: LogSummary) -> dict[str, object]:
         "dropped": dict(found.dropped),
         "labels": [dict(labels) for labels in found.labels],
         "tags": [{"source": source, "style": style} for source, style in found.tags],
+        "event_labels": dict(found.event_labels),
+        "overflowed": dict(found.overflowed),
+        "odd_sources": dict(found.odd_sources),
+        "bad_tags": found.bad_tags,
     }
 
 

@@ -46,6 +46,8 @@ class RetrievalEvent:
         Where the retrieval happened ("collection", "route", "tenant", …); at most 16. Copied.
     monotonic : float
         ``time.monotonic()`` of the end of the retrieval, in seconds.
+    bad_tags : int
+        Tags that could not be read; their documents are in ``tags`` without them.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class RetrievalEvent:
     tags: tuple[DocTags, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     monotonic: float = field(default_factory=time.monotonic)
+    bad_tags: int = 0
 
     def __post_init__(self) -> None:
         # A copy: the event outlives the call, and the caller may reuse its mapping.
@@ -132,13 +135,19 @@ class _Recorded(RetrievalEvent):
             return self.ranked.query_id or None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _plain, (self.ranked, self.tags, self.labels, self.monotonic)
+        return _plain, (self.ranked, self.tags, self.labels, self.monotonic, self.bad_tags)
 
 
 def _plain(
-    ranked: RankedList, tags: tuple[DocTags, ...], labels: Mapping[str, str], monotonic: float
+    ranked: RankedList,
+    tags: tuple[DocTags, ...],
+    labels: Mapping[str, str],
+    monotonic: float,
+    bad_tags: int,
 ) -> RetrievalEvent:
-    return RetrievalEvent(ranked=ranked, tags=tags, labels=labels, monotonic=monotonic)
+    return RetrievalEvent(
+        ranked=ranked, tags=tags, labels=labels, monotonic=monotonic, bad_tags=bad_tags
+    )
 
 
 _Recorded.__qualname__ = RetrievalEvent.__qualname__
@@ -147,7 +156,9 @@ _get_ranked, _set_ranked = _RANKED.__get__, _RANKED.__set__
 # The members of a frozen class, set directly: half the cost of a constructor, on the path that
 # every retrieval takes.
 _SETTERS = [getattr(_Recorded, n).__set__ for n in ("_query_id", "_doc_ids", "_scores")]
-_SETTERS += [getattr(RetrievalEvent, n).__set__ for n in ("tags", "labels", "monotonic")]
+_SETTERS += [
+    getattr(RetrievalEvent, n).__set__ for n in ("tags", "labels", "monotonic", "bad_tags")
+]
 
 
 def event_of(
@@ -158,6 +169,7 @@ def event_of(
     scores: array[float] | None,
     labels: dict[str, str],
     monotonic: float,
+    bad_tags: int = 0,
 ) -> RetrievalEvent:
     """Build an event from labels that were checked before and belong to it alone.
 
@@ -169,13 +181,14 @@ def event_of(
     if len(tags) != len(doc_ids):
         tags = _tags_for(len(doc_ids), tags)
     event = object.__new__(_Recorded)
-    set_query_id, set_doc_ids, set_scores, set_tags, set_labels, set_monotonic = _SETTERS
+    set_query_id, set_doc_ids, set_scores, set_tags, set_labels, set_monotonic, set_bad = _SETTERS
     set_query_id(event, query_id)
     set_doc_ids(event, doc_ids)
     set_scores(event, scores)
     set_tags(event, tags)
     set_labels(event, labels)
     set_monotonic(event, monotonic)
+    set_bad(event, bad_tags)
     return event
 
 

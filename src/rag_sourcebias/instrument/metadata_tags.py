@@ -23,34 +23,35 @@ class MetadataTags:
     def __init__(self) -> None:
         self._seen: dict[tuple[object, ...], DocTags] = {}
 
-    def read(self, metadata: Iterable[Mapping[str, object] | None]) -> tuple[DocTags, ...]:
-        """Return the tags of each document, "all unknown" without a source and a style.
+    def read(
+        self, metadata: Iterable[Mapping[str, object] | None]
+    ) -> tuple[tuple[DocTags, ...], int]:
+        """Return the tags of each document, and how many values are none a tag may have.
 
-        Raises
-        ------
-        DataError
-            If a value is not one a tag may have.
-        TypeError
-            If one is not even hashable.
+        A document without a source and a style is "all unknown"; a bad value is unknown, and the
+        document keeps its others.
         """
-        seen, found = self._seen, []
+        seen, n_bad = self._seen, 0
+        found: list[DocTags] = []
         for values in metadata:  # in one loop: calls would cost more than what they do
-            tags: DocTags | None = _UNTAGGED
-            if values:
-                source, style = values.get(_SOURCE), values.get(_STYLE)
-                if source is not None or style is not None:
-                    raw = (
-                        source,
-                        style,
-                        values.get(_PAIR_ID),
-                        values.get(_ORIGIN),
-                        values.get(_CONFIDENCE),
-                    )
-                    tags = seen.get(raw)
-                    if tags is None:
-                        tags = self._make(raw)
+            tags = _UNTAGGED
+            try:
+                if values:
+                    source, style = values.get(_SOURCE), values.get(_STYLE)
+                    if source is not None or style is not None:
+                        raw = (
+                            source,
+                            style,
+                            values.get(_PAIR_ID),
+                            values.get(_ORIGIN),
+                            values.get(_CONFIDENCE),
+                        )
+                        tags = seen.get(raw) or self._make(raw)
+            except Exception:  # noqa: BLE001 - values are the application's own objects
+                tags, n = _salvaged(values)
+                n_bad += n
             found.append(tags)
-        return tuple(found)  # type: ignore[arg-type]
+        return tuple(found), n_bad
 
     def _make(self, raw: tuple[object, ...]) -> DocTags:
         tags = make_tags(*raw)
@@ -58,3 +59,18 @@ class MetadataTags:
             self._seen.clear()
         self._seen[raw] = tags
         return tags
+
+
+def _salvaged(values: Mapping[str, object] | None) -> tuple[DocTags, int]:
+    """Return tags of the values that are good, and how many are not."""
+    good: list[object] = [None] * len(METADATA_KEYS)
+    n_bad = 0
+    for i, key in enumerate(METADATA_KEYS):
+        alone: list[object] = [None] * len(METADATA_KEYS)
+        try:
+            alone[i] = values.get(key)  # type: ignore[union-attr]
+            make_tags(*alone)
+            good[i] = alone[i]
+        except Exception:  # noqa: BLE001 - as above
+            n_bad += 1
+    return make_tags(*good), n_bad

@@ -162,15 +162,18 @@ class Recorder:
             key = self._query_key
             if labels is None:
                 labels = self._labels
+            ids = tuple(doc_ids)
+            tags, n_bad = self._tags.read(metadata)
             event = event_of(
-                tuple(doc_ids),
-                self._tags.read(metadata),
+                ids,
+                tags,
                 query_id="" if key is None or query is None else hash_query(query, key=key),
                 scores=None if scores is None else array("f", scores),
                 labels=dict(labels)
                 if labels.__class__ is CheckedLabels
                 else check_labels({**labels, **self._labels}),
                 monotonic=monotonic(),
+                bad_tags=n_bad,
             )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import read_json, write_atomic
 
 __all__ = ["Position", "read_position", "write_position"]
 
 _KIND, _VERSION = "log-follower", 1
+_WHAT = "the state file of a monitor"
+_REMEDY = "start anew, or name another state file"
 
 
 @dataclass(kw_only=True)
@@ -75,20 +79,17 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
     with contextlib.suppress(OSError):
         for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
             part.unlink(missing_ok=True)
-    try:
-        data = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unusable(path, f"cannot be read ({error})") from error
+    data = read_json(path, _WHAT, remedy=_REMEDY)
     if not isinstance(data, dict) or data.get("kind") != _KIND:
-        raise _unusable(path, "is something else")
+        raise DataError(f"{path} is not {_WHAT}; {_REMEDY}")
     if data.get("version") != _VERSION:
         raise UnsupportedVersionError(
             f"state file {path} has version {data.get('version')!r}, this release reads "
-            f"{_VERSION}; start anew, or name another state file"
+            f"{_VERSION}; {_REMEDY}"
         )
-    try:
+    with sound(path, _WHAT, remedy=_REMEDY):
         position = Position(
             log=_whole(data["log"]),
             number=_whole(data["number"]),
@@ -96,13 +97,7 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
             dropped={str(k): int(v) for k, v in data["dropped"].items()},
         )
         return position, dict(data["monitor"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unusable(path, f"is damaged ({error!r:.80})") from error
 
 
 def _whole(value: Any) -> int | None:  # noqa: ANN401 - of a JSON file
     return None if value is None else int(value)
-
-
-def _unusable(path: Path, what: str) -> DataError:
-    return DataError(f"state file {path} {what}; start anew, or name another state file")

@@ -58,6 +58,19 @@ METRICS = (
     Metric("alarm.active", "gauge", "{alarm}", "1 where anything left its baseline, by rule."),
     Metric("alarms", "counter", "{alarm}", "Alarms raised, by rule."),
     Metric("dropped_events", "counter", "{event}", "Events lost, by part and reason."),
+    Metric(
+        "label_overflow",
+        "counter",
+        "{retrieval}",
+        "Retrievals whose value of the label is counted as other, by part.",
+    ),
+    Metric("bad_tags", "counter", "{tag}", "Tags that could not be read, by part."),
+    Metric(
+        "odd_source_documents",
+        "counter",
+        "{document}",
+        "Documents whose source is neither human nor llm:<model>, by part.",
+    ),
 )
 """Every metric; ``alarms`` is counted as alarms are told, all others are read.
 

@@ -24,6 +24,7 @@ _NAME = re.compile(r"events-(\w+)-(\d+)-\d+\.parquet")
 _READING = "reading archives of event logs"
 _AT_ONCE = 4_096  # retrievals
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
+_MAY_BE = ("doc_ids", "event_labels")
 _Timed = tuple[RetrievalEvent, float]
 
 
@@ -119,7 +120,7 @@ def _of_file(path: Path) -> Iterator[_Timed]:
             missing = [name for name in _NEEDED if name not in names]
             if missing:
                 raise DataError(f"{path}: no columns {missing}; expected those of an event log")
-            columns = [*_NEEDED, *(["doc_ids"] if "doc_ids" in names else [])]
+            columns = [*_NEEDED, *(name for name in _MAY_BE if name in names)]
             for batch in file.iter_batches(_AT_ONCE, columns=columns):
                 times = batch.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
                 rest = {name: batch.column(name).to_pylist() for name in columns[1:]}
@@ -134,13 +135,15 @@ def _of_file(path: Path) -> Iterator[_Timed]:
 
 def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Timed]:
     tag, labels_of = cache(_tag), cache(json.loads)
-    ids = columns.get("doc_ids", [None] * len(times))
+    ids, own = (columns.get(name, [None] * len(times)) for name in _MAY_BE)
     for i, at in enumerate(times):
         pairs = zip(columns["sources"][i], columns["styles"][i], strict=True)
         tags = tuple(tag(source, style) for source, style in pairs)
         doc_ids = tuple(ids[i] or ("",) * len(tags))
         ranked = RankedList(query_id=columns["query_id"][i] or "", doc_ids=doc_ids)
         labels = labels_of(columns["labels"][i])
+        if own[i]:
+            labels = {**labels, **json.loads(own[i])}
         yield RetrievalEvent(ranked=ranked, tags=tags, labels=labels), at / 1e6
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.process import renews_after_fork
+from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.readings import Labels, Readings, label_values, read_snapshots
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
@@ -30,6 +31,9 @@ class MonitorReader:
         Returns canary points, of which the latest of each comparison count.
     lost : callable or None
         Returns what other parts of the application lost.
+    log : callable or None
+        Returns the summary of an event log: what it lost, and what is not as it should be in its
+        labels and tags.
 
     Attributes
     ----------
@@ -43,8 +47,9 @@ class MonitorReader:
         *,
         canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
-        self._snapshots, self._canary, self._lost = snapshots, canary, lost
+        self._snapshots, self._canary, self._lost, self._log = snapshots, canary, lost, log
         self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
         self._lock = threading.Lock()
         self.dropped = DroppedEvents()
@@ -76,6 +81,10 @@ class MonitorReader:
         with self._reading_lost:
             for part, reasons in ({} if self._lost is None else self._lost()).items():
                 found["dropped_events"] |= {_lost(part, r): float(n) for r, n in reasons.items()}
+        with self._reading_lost:
+            summary = None if self._log is None else self._log()
+            for name, values in ({} if summary is None else _of_log(summary)).items():
+                found[name] |= values
         for reason, n in self.dropped.by_reason.items():
             found["dropped_events"][_lost("monitor", reason)] = float(n)
         found["alarms"] = self._counted(found["retrievals"])
@@ -101,6 +110,18 @@ class MonitorReader:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+
+
+def _of_log(summary: LogSummary) -> dict[str, dict[Labels, float]]:
+    part = ("part", "log")
+    return {
+        "dropped_events": {_lost("log", reason): float(n) for reason, n in summary.dropped.items()},
+        "label_overflow": {
+            (("label", name), part): float(n) for name, n in summary.overflowed.items()
+        },
+        "bad_tags": {(part,): float(summary.bad_tags)},
+        "odd_source_documents": {(part,): float(sum(summary.odd_sources.values()))},
+    }
 
 
 def _lost(part: str, reason: str) -> Labels:

@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.metrics import METRICS
+from rag_sourcebias.tagging.taggers import is_source
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import RANK_LIMITS, GroupCount, GroupShare, MonitorSnapshot
 
@@ -15,7 +17,8 @@ __all__ = ["UNTAGGED", "Labels", "Readings", "Values", "label_values", "read_sna
 UNTAGGED = "untagged"
 """The group of documents without a tag: an empty label is none at all in Prometheus."""
 _OWN_LABELS = frozenset(
-    {"by", "group", "measure", "rule", "reason", "part", "metric", "human", "llm", "le", "quantile"}
+    {"by", "group", "label", "measure", "rule", "reason", "part", "metric", "human", "llm", "le"}
+    | {"quantile"}
 )
 
 Labels = tuple[tuple[str, str], ...]
@@ -37,8 +40,9 @@ def read_snapshots(
     Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
     ``by`` ("source" or "style") and ``group`` for shares and counts of a group, these and ``le``
     for its ranks, these and ``measure`` for its alarms, ``rule`` for other alarms, ``metric``,
-    ``human`` and ``llm`` for a Relative Δ, ``part`` and ``reason`` for lost events. All values of
-    a metric have the same label names.
+    ``human`` and ``llm`` for a Relative Δ, ``part`` and ``reason`` for lost events, ``part`` and
+    ``label`` for labels with too many values, ``part`` for tags that are none. All values of a
+    metric have the same label names.
 
     A retrieval that is watched by source and by style counts once: where several snapshots have
     the same labels the highest count is taken. Lost events are counted by the monitor and not by
@@ -64,7 +68,15 @@ def read_snapshots(
     for point in points:
         for one in _canary_values(point, empty | label_values(point.labels)):
             note(*one)
+    found["odd_source_documents"] |= _odd_sources(given)
     return found
+
+
+def _odd_sources(snapshots: Iterable[MonitorSnapshot]) -> dict[Labels, float]:
+    """Return documents of sources that are none; those of several sets of labels add up."""
+    counts = [count for one in snapshots if one.by == "source" for count in one.counts]
+    odd = [c.documents for c in counts if c.group not in ("", OTHER) and not is_source(c.group)]
+    return {(("part", "monitor"),): float(sum(odd))} if counts else {}
 
 
 _Value = tuple[str, Mapping[str, str], float]
@@ -87,6 +99,9 @@ def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Va
         yield "alarm.active", {**where, "rule": "baseline"}, float(alarm)
     for reason, lost in snapshot.dropped.items():
         yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
+    for label, n in snapshot.overflowed.items():
+        yield "label_overflow", {"part": "monitor", "label": label}, float(n)
+    yield "bad_tags", {"part": "monitor"}, float(snapshot.bad_tags)
 
 
 def _shares(group: GroupShare, labels: Mapping[str, str]) -> Iterator[_Value]:

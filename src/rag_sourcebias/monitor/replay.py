@@ -87,12 +87,13 @@ def events_of(part: EventColumns) -> Iterator[Timed]:
     """Yield the retrievals of a log, with their Unix times."""
     tags = [DocTags(source=source, style=style) for source, style in part.tags]
     codes = part.tag_codes.tolist()
+    alone = bool(part.event_labels)
     for i, (start, stop) in enumerate(zip(part.offsets, part.offsets[1:], strict=False)):
         found = tuple(tags[code] for code in codes[start:stop])
         ids = ("",) * len(found) if part.doc_ids is None else part.doc_ids[start:stop].tolist()
         event = RetrievalEvent(
             ranked=RankedList(query_id=str(part.query_ids[i]), doc_ids=tuple(ids)),
             tags=found,
-            labels=part.labels[part.label_codes[i]],
+            labels=part.labels_at(i) if alone else part.labels[part.label_codes[i]],
         )
         yield event, float(part.times[i])

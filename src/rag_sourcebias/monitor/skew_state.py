@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -40,6 +41,7 @@ class SkewState:
         self._watches: dict[Key, LabelWatch] = {}
         self._name_of = attrgetter(settings.by)
         self._key = None if settings.aggregate is None else settings.aggregate.key
+        self._bad_tags = 0
 
     def add(
         self, batch: Sequence[tuple[RetrievalEvent, float | None]], *, offset: float
@@ -49,6 +51,7 @@ class SkewState:
         for event, at in batch:
             try:
                 key = self._sets.key(event.labels)
+                self._bad_tags += event.bad_tags
                 item = self._read(key, event, offset + event.monotonic if at is None else at)
                 parts.setdefault(key, []).append(item)
             except Exception as error:  # noqa: BLE001 - a broken event costs itself only
@@ -69,11 +72,21 @@ class SkewState:
         if watch is None:
             watch = self._watches[key] = LabelWatch(self.settings)
         tags = event.tags[: self.settings.max_documents]
-        codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
+        try:
+            codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
+        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+            codes = tuple(self._code(watch, tag) for tag in tags)
         together: str | None = None
         if self._key is not None:
             together = event.query_hash if self._key == "query" else event.labels.get(self._key)
         return Retrieval(codes, at, None if together is None else short_text(together))
+
+    def _code(self, watch: LabelWatch, tag: object) -> int:
+        try:
+            return watch.groups[self._name_of(tag)]
+        except Exception:  # noqa: BLE001 - as above
+            self._bad_tags += 1
+            return watch.groups[None]
 
     def close(self, now: float | None = None) -> list[Alarm]:
         """Test what is being aggregated if its time is over; all of it without a time."""
@@ -87,7 +100,11 @@ class SkewState:
         """Return one snapshot for each set of labels, in alphabetical order."""
         lost = self._losses.by_reason
         return tuple(
-            snapshot_of(w, dict(key), lost)
+            replace(
+                snapshot_of(w, dict(key), lost),
+                overflowed=dict(self._sets.overflowed),
+                bad_tags=self._bad_tags,
+            )
             for key, w in sorted(self._watches.items(), key=itemgetter(0))
         )
 
@@ -117,6 +134,8 @@ class SkewState:
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values."""
         data = write_state(_KIND, self.settings.to_plain(), {}, version=_VERSION)
+        data["state"]["overflowed"] = dict(self._sets.overflowed)
+        data["state"]["bad_tags"] = self._bad_tags
         data["state"]["watches"] = [[dict(k), w.to_dict()] for k, w in self._watches.items()]
         return data
 
@@ -126,6 +145,9 @@ class SkewState:
         settings, stored = read_state(data, _KIND, version=_VERSION)
         state = cls(SkewSettings.from_plain(settings), losses)
         try:
+            for name, n in stored.get("overflowed", {}).items():  # 0.1 did not count them
+                state._sets.count([str(name)], int(n))
+            state._bad_tags = int(stored.get("bad_tags", 0))
             for labels, kept in stored["watches"]:
                 key = tuple(labels.items())
                 state._sets.add(key)

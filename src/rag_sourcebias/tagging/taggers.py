@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.types.documents import DocTags
 
-__all__ = ["Tagger", "check_source", "tag_documents"]
+__all__ = ["Tagger", "check_source", "is_source", "tag_documents"]
 
 #: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
 Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
@@ -18,6 +18,11 @@ Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
 Row: TypeAlias = tuple[str, str, Mapping[str, object]]
 
 _CHUNK = 256  # documents given at once to taggers that are faster with many
+
+
+def is_source(name: str) -> bool:
+    """Whether a name is "human" or "llm:<model>"."""
+    return name == "human" or (name.startswith("llm:") and bool(name[4:].strip()))
 
 
 def check_source(source: str) -> str:
@@ -38,7 +43,7 @@ def check_source(source: str) -> str:
     >>> check_source("llm:gpt-4o")
     'llm:gpt-4o'
     """
-    if source == "human" or (source.startswith("llm:") and source[4:].strip()):
+    if is_source(source):
         return source
     raise DataError(
         f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "

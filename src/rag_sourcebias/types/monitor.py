@@ -88,6 +88,10 @@ class MonitorSnapshot:
     corrected : mapping of str to float
         Shares of exposure corrected for errors of the tags, by group; empty where sensitivity and
         specificity of the tagger are not known.
+    overflowed : mapping of str to int
+        Retrievals of the monitor whose value of a label became ``"other"``, by label.
+    bad_tags : int
+        Tags that the monitor's retrievals came with and that could not be read.
     """
 
     labels: Mapping[str, str]
@@ -101,6 +105,8 @@ class MonitorSnapshot:
     dropped: Mapping[str, int] = field(default_factory=dict)
     counts: tuple[GroupCount, ...] = ()
     corrected: Mapping[str, float] = field(default_factory=dict)
+    overflowed: Mapping[str, int] = field(default_factory=dict)
+    bad_tags: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

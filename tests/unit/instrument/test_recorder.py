@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -74,8 +75,6 @@ def test_without_a_key_the_query_is_not_kept(observer) -> None:
         {"doc_ids": ["a"], "scores": failing},
         {"doc_ids": None},
         {"doc_ids": ["a"], "metadata": [{}, {}]},
-        {"doc_ids": ["a"], "metadata": [{"rsb_source": 7}]},
-        {"doc_ids": ["a"], "metadata": [{"rsb_source": ["unhashable"]}]},
         {"doc_ids": ["a"], "scores": ["best"]},
         {"doc_ids": ["a"], "labels": {"n": 1}},
         {"doc_ids": ["a"], "labels": {str(n): "x" for n in range(17)}},
@@ -89,6 +88,36 @@ def test_what_cannot_be_read_is_counted(observer, arguments, queue) -> None:
     assert rec.flush(10)
     assert dict(rec.dropped.by_reason) == {"result could not be read": 1}
     assert [event.ranked.doc_ids for event in observer.events] == [("next",)]
+
+
+class Odd:
+    def __eq__(self, _: object) -> bool:
+        raise RuntimeError("no")
+
+    __hash__ = object.__hash__
+
+
+def test_a_bad_tag_costs_that_tag(observer) -> None:
+    rec = Recorder(observer)
+    good = {"rsb_source": "human", "rsb_style": "plain"}
+    bad = [
+        {"rsb_source": 7, "rsb_style": "plain"},
+        {**good, "rsb_confidence": "high", "rsb_origin": "rumour"},
+        {"rsb_source": ["unhashable"]},
+        {"rsb_source": Odd(), "rsb_style": "  "},
+        ["no mapping"],
+    ]
+    for _ in range(2):  # what is remembered of good tags is not remembered of bad ones
+        rec.record(map(str, range(6)), metadata=[good, *bad])
+    assert rec.flush(10)
+    assert not rec.dropped.total
+    for event in observer.events:
+        assert [(tag.source, tag.style) for tag in event.tags] == [
+            *[("human", "plain"), (None, "plain"), ("human", "plain")],
+            *[(None, None)] * 3,
+        ]
+        assert event.bad_tags == 1 + 2 + 1 + 2 + 5
+        assert pickle.loads(pickle.dumps(event)).bad_tags == event.bad_tags
 
 
 def test_where_metadata_is_read(observer) -> None:

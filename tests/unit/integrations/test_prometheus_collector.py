@@ -131,7 +131,7 @@ def test_names_and_values_keep_the_rules_of_prometheus(
         assert len({tuple(sorted(s.labels)) for s in family.samples}) == 1
     assert {name for _, labels in series(text) for name, _ in labels} == {
         *("collection", "by", "group", "measure", "rule", "part", "reason"),
-        *("le", "metric", "human", "llm"),
+        *("label", "le", "metric", "human", "llm"),
     }
 
 

@@ -72,6 +72,8 @@ def test_overview(ask: Asker, log: Path, follower: LogFollower) -> None:
         "until": START + 30 * (N - 1),
         "size_bytes": found["log"]["size_bytes"],
         "dropped": {},
+        "bad_tags": 0,
+        **{key: {} for key in ("overflowed", "event_labels", "odd_sources")},
     }
     assert found["log"]["size_bytes"] >= log.stat().st_size
     assert found["follower"] == {"n_read": N, "behind": 0, "error": None, "dropped": {}}

@@ -277,12 +277,10 @@ def test_times_never_fall_when_the_clock_does(
 
 def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    poisoned = [
-        plain(tags=("human", "llm:a")),
-        plain(tags=(DocTags(style=["list"]), DocTags())),
-        plain(monotonic="noon"),
-    ]
+    poisoned = [plain(monotonic="noon")]
     strange = [
+        plain(tags=("human", DocTags(source="llm:a"))),
+        plain(tags=(DocTags(style=["list"]), DocTags())),
         plain(monotonic=float("nan")),
         plain(monotonic=float("inf")),
         RetrievalEvent(
@@ -302,11 +300,16 @@ def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
             log.observe(odd)
         log.observe(None)
         log.observe(plain(tags=(DocTags(source="\ud800"), DocTags()), labels={"a": "\ud800"}))
-    assert log.dropped.by_reason == {"event could not be encoded": 4}
+    assert log.dropped.by_reason == {"event could not be encoded": 2}
     read = read_events(path)
     assert np.diff(read.offsets).tolist() == [2, 2, 2, 2, 2, 3, 1_000, 2]
+    assert [read.tags[code] for code in read.tag_codes[2:6]] == [
+        *[(None, None), ("llm:a", None)],
+        *[(None, None), (None, None)],
+    ]
     assert read.doc_ids[10:13].tolist() == ["", "7", "?"]
-    assert log_summary(path).dropped == {"event could not be encoded": 4}
+    assert log_summary(path).dropped == {"event could not be encoded": 2}
+    assert log_summary(path).bad_tags == 2
     is_sound(path)
 
 
@@ -314,7 +317,7 @@ def test_codes_of_a_broken_event_are_not_taken_for_stored(tmp_path: Path) -> Non
     with EventLog(tmp_path / "log.db") as log:
         log.observe(plain())
         assert log.flush(30)
-        log.observe(plain(tags=(DocTags(source="new"), "human")))
+        log.observe(plain(tags=(DocTags(source="new"), DocTags()), monotonic="noon"))
         assert log.flush(30)
         log.observe(plain(tags=(DocTags(source="new"), DocTags(source="newer"))))
     read = read_events(log.path)
@@ -327,7 +330,7 @@ def test_poison_counts_once_however_often_the_batch_is_tried(tmp_path: Path) -> 
         other.execute(
             "CREATE TRIGGER no BEFORE INSERT ON segments BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
-        for told in (plain(), plain(tags=("human", "llm:a")), plain()):
+        for told in (plain(), plain(monotonic="noon", tags=("human", DocTags())), plain()):
             log.observe(told)
         assert not log.flush(1.2)  # two attempts
         other.execute("DROP TRIGGER no")
@@ -337,21 +340,20 @@ def test_poison_counts_once_however_often_the_batch_is_tried(tmp_path: Path) -> 
     assert log_summary(log.path).n_written == 2
 
 
-def test_tags_and_labels_beyond_the_cap_are_other(tmp_path: Path) -> None:
+def test_tags_beyond_the_cap_are_other(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with EventLog(path, max_tags=3, max_label_sets=2) as log:
+    with EventLog(path, max_tags=3) as log:
         for i in range(500):
             tags = (DocTags(source="human", style=f"s{i}"), DocTags(source=f"m{i}"))
-            log.observe(plain(tags=tags, labels={"user": f"u{i}"}))
+            log.observe(plain(tags=tags))
     found = log_summary(path)
-    assert found.labels == ({"other": "other"}, {"user": "u0"}, {"user": "u1"})
     rollups = read_rollups(path)
     totals = dict(zip(rollups.groups, rollups.documents.sum(axis=0), strict=True))
     assert totals["human"] == 500  # its source is known still
     assert sum(totals.values()) == 1_000
     assert len(found.tags) == 256
     assert totals["other"] == 248  # beyond 256 codes
-    assert read_rollups(path, labels={"other": "other"}).retrievals.sum() == 498
+    assert found.odd_sources == {f"m{i}": 1 for i in range(252)}
 
 
 def test_a_newer_log_is_refused(tmp_path: Path) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
+from pathlib import Path
 
 import pytest
 from monitor_states import alarm, canary, share, snapshot
 
+from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.reading import log_summary
 from rag_sourcebias.monitor.metrics import METRICS
 from rag_sourcebias.monitor.reader import MonitorReader
 from rag_sourcebias.monitor.readings import label_values, read_snapshots
+from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.types.monitor import GroupCount
 
 DOCS = (("collection", "docs"),)
 MONITOR = ("part", "monitor")
@@ -74,13 +80,18 @@ def test_what_is_not_known_yet_is_left_out() -> None:
     nan = math.nan
     young = share("human", nan, lower=nan, upper=nan)
     read = read_snapshots(
-        [snapshot(0, groups=(young,), dropped={}, counts=(), corrected={"human": nan})]
+        [
+            snapshot(
+                0, groups=(young,), dropped={}, counts=(), corrected={"human": nan}, overflowed={}
+            )
+        ]
     )
     assert read["retrievals"] == {DOCS: 0.0}
     assert {name for name, values in read.items() if values} == {
         "retrievals",
         "empty_retrievals",
         "retrieved_documents",
+        "bad_tags",
     }
 
 
@@ -195,6 +206,37 @@ def test_a_monitor_that_fails_is_counted() -> None:
     read = reader.read()
     assert read["dropped_events"] == {(MONITOR, ("reason", "monitor could not be read")): 2.0}
     assert not read["retrievals"]
+
+
+def test_labels_and_tags_that_are_not_as_they_should_be() -> None:
+    odd = GroupCount(group="GPT-4", documents=30, ranks=(30,) * 8)
+    beyond = GroupCount(group="other", documents=9, ranks=(9,) * 8)
+    here = snapshot(counts=(*snapshot().counts, odd, beyond))
+    elsewhere = snapshot(labels={"collection": "faq"}, counts=(odd,))
+    by_style = snapshot(by="style", counts=(odd,))
+    read = read_snapshots([here, elsewhere, by_style])
+    assert read["label_overflow"] == {(("label", "session"), MONITOR): 4.0}  # told by both, once
+    assert read["bad_tags"] == {(MONITOR,): 5.0}
+    assert read["odd_source_documents"] == {(MONITOR,): 60.0}
+
+
+def test_the_summary_of_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    tags = (DocTags(source="GPT-4"), DocTags(source="llm:x"), DocTags())
+    with EventLog(path, max_label_values=2) as log:
+        for i in range(10):
+            ranked = RankedList(query_id="", doc_ids=("a", "b", "c"))
+            log.observe(
+                RetrievalEvent(ranked=ranked, tags=tags, labels={"user": f"u{i}"}, bad_tags=i % 2)
+            )
+        log.observe(None)  # type: ignore[arg-type]
+    part = ("part", "log")
+    read = MonitorReader(tuple, log=lambda: log_summary(path)).read()
+    assert read["label_overflow"] == {(("label", "user"), part): 8.0}
+    assert read["bad_tags"] == {(part,): 5.0}
+    assert read["odd_source_documents"] == {(part,): 10.0}
+    assert read["dropped_events"] == {(part, ("reason", "event could not be encoded")): 1.0}
+    assert not MonitorReader(tuple, log=lambda: None).read()["bad_tags"]
 
 
 def test_what_other_parts_lost() -> None:

@@ -113,7 +113,7 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
     monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
     handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.instrument")
     poisoned = event("human")
-    object.__setattr__(poisoned, "tags", (7,))
+    object.__setattr__(poisoned, "labels", None)
 
     def work() -> None:
         if way == "alarm":

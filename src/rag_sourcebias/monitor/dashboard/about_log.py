@@ -12,6 +12,7 @@ from rag_sourcebias.monitor.log.schema import reading
 __all__ = ["about_log"]
 
 _MOST_LABEL_SETS = 1_000
+_COUNTS = ("dropped", "overflowed", "event_labels", "odd_sources")
 _LOOKED_AT = 20  # segments
 
 
@@ -29,8 +30,9 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
     """
     size = _size(path)
     if not size:
-        nothing: dict[str, Any] = {"since": None, "until": None, "size_bytes": 0, "dropped": {}}
-        return {"name": path.name, "n_written": 0, "n_kept": 0, **nothing}, [], None
+        nothing: dict[str, Any] = {"since": None, "until": None, "size_bytes": 0, "bad_tags": 0}
+        counts: dict[str, Any] = {name: {} for name in _COUNTS}
+        return {"name": path.name, "n_written": 0, "n_kept": 0, **nothing, **counts}, [], None
     found = log_summary(path)
     with reading(path) as database:
         latest = database.execute(
@@ -45,7 +47,8 @@ def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | N
         "since": found.since,
         "until": found.until,
         "size_bytes": size,
-        "dropped": dict(found.dropped),
+        "bad_tags": found.bad_tags,
+        **{name: dict(getattr(found, name)) for name in _COUNTS},
     }
     label_sets = sorted(map(dict, found.labels), key=json.dumps)[:_MOST_LABEL_SETS]
     return about, label_sets, _document_ids(latest)

@@ -87,8 +87,7 @@ def _matching(part: EventColumns, query: RetrievalQuery) -> npt.NDArray[np.bool_
     if query.until is not None:
         keep &= part.times < query.until
     if query.labels is not None:
-        wanted = query.labels.items()
-        keep &= np.array([wanted <= known.items() for known in part.labels])[part.label_codes]
+        keep &= part.having(query.labels)
     if query.group is not None and keep.any():
         of_group = np.array([(tag[query.by == "style"] or "") == query.group for tag in part.tags])
         hits = of_group[part.tag_codes]
@@ -109,6 +108,6 @@ def _plain(part: EventColumns, row: int) -> dict[str, Any]:
         "number": int(part.numbers[row]),
         "at": float(part.times[row]),
         "query_id": str(part.query_ids[row]),
-        "labels": dict(part.labels[part.label_codes[row]]),
+        "labels": part.labels_at(row),
         "documents": documents,
     }

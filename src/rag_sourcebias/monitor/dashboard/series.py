@@ -10,9 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.monitor.dashboard.parameters import ParameterError
 from rag_sourcebias.monitor.dashboard.plain import finite_list
 from rag_sourcebias.monitor.dashboard.steps import chosen_step
-from rag_sourcebias.monitor.log.read_rollups import Rollups, read_rollups, rollup_extent
+from rag_sourcebias.monitor.log.read_rollups import (
+    NotCountedError,
+    Rollups,
+    read_rollups,
+    rollup_extent,
+)
 from rag_sourcebias.monitor.sequential.beta_mixture import beta_interval
 from rag_sourcebias.types.monitor import Measure
 
@@ -46,7 +52,7 @@ def read_series(path: Path, query: SeriesQuery, *, confidence_level: float) -> d
     Raises
     ------
     ParameterError
-        If the step is too short for the time.
+        If the step is too short for the time, or the labels have no counts.
     DataError
         If the log cannot be read.
     UnsupportedVersionError
@@ -55,9 +61,12 @@ def read_series(path: Path, query: SeriesQuery, *, confidence_level: float) -> d
     extent, step = rollup_extent(path), 60
     if extent:
         step = chosen_step(query.step, extent, since=query.since, until=query.until)
-    rollups = read_rollups(
-        path, since=query.since, until=query.until, labels=query.labels, by=query.by, step=step
-    )
+    try:
+        rollups = read_rollups(
+            path, since=query.since, until=query.until, labels=query.labels, by=query.by, step=step
+        )
+    except NotCountedError as error:
+        raise ParameterError(str(error)) from None
     groups, documents, weights = _largest(
         rollups, rollups.first if query.measure == "first" else rollups.exposure
     )

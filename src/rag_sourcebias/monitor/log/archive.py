@@ -56,8 +56,9 @@ def write_parquet(columns: EventColumns, folder: Path, *, log: str) -> Path:
     """Write the retrievals of one UTC day to ``date=YYYY-MM-DD/events-….parquet``.
 
     The name tells log, first and last number, and is given when the file is complete.
-    Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, and the lists
-    ``sources``, ``styles`` and ``doc_ids``, best document first. In DuckDB::
+    Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, the lists
+    ``sources``, ``styles`` and ``doc_ids``, best document first, and ``event_labels`` (JSON):
+    labels such as the session, which go before ``labels``. In DuckDB::
 
         SELECT source, count(*) FROM (SELECT unnest(sources) AS source
         FROM read_parquet('folder/*/*.parquet', hive_partitioning = true)) GROUP BY source
@@ -87,6 +88,10 @@ def write_parquet(columns: EventColumns, folder: Path, *, log: str) -> Path:
         "sources": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), sources),
         "styles": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), styles),
     }
+    if columns.event_labels:
+        rows = range(len(columns))
+        own = [{k: str(v[i]) for k, v in columns.event_labels.items() if v[i]} for i in rows]
+        table["event_labels"] = pa.array([json.dumps(one) if one else None for one in own])
     if columns.doc_ids is not None:
         ids = pa.array(columns.doc_ids, pa.string())
         table["doc_ids"] = pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), ids)

@@ -1,17 +1,18 @@
-"""Small integers for (source, style) and for label sets, with a cap on how many there are."""
+"""Small integers for (source, style) and for label sets, with caps on how many there are."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.monitor.label_sets import OTHER, Key, LabelCaps, short_text
 
-__all__ = ["MOST_TAGS", "OTHER", "LabelCodes", "TagCodes"]
+__all__ = ["MOST_TAGS", "LabelCodes", "TagCodes"]
 
-OTHER = "other"
 MOST_TAGS = 256  # a code is one byte
-_MOST_TEXT = 200  # characters of a name
+_MOST_NAMES = 64  # labels told apart, whatever their values
 _MOST_REMEMBERED = 20_000  # keys, so that ever new names cannot fill the memory
 
 Tag = tuple[str | None, str | None]
@@ -49,7 +50,7 @@ class TagCodes(dict[Tag, int]):
     def __missing__(self, key: Tag) -> int:
         if len(self) > _MOST_REMEMBERED:
             self._remember()
-        source, style = (None if not part else _storable(str(part)) for part in key)
+        source, style = (None if not part else short_text(str(part)) for part in key)
         code = self._coded((source, style), self._most)
         if code is None:
             code = self._coded((source, OTHER), MOST_TAGS - 1)
@@ -64,42 +65,61 @@ class TagCodes(dict[Tag, int]):
         return found
 
 
-class LabelCodes(dict[Items, int]):
-    """Code of each set of labels; code 0 is the set of those beyond the cap.
+class LabelCodes(dict[Items, tuple[int, tuple[str, ...]]]):
+    """Code of each set of labels, and the labels in it whose value became "other".
+
+    Code 0 is the set of those beyond every cap, see :class:`LabelCaps`.
 
     Parameters
     ----------
     names : iterable of str
         JSON objects, in the order of their codes.
-    most : int
-        Sets told apart, 1 to 60,000.
+    most_values, most_sets : int
+        Values of a label, 1 to 10,000, and sets, 1 to 30,000, that are told apart.
 
     Attributes
     ----------
     names : list of str
     """
 
-    def __init__(self, names: Iterable[str] = (), *, most: int = 1_000) -> None:
-        if not 1 <= most <= 60_000:
-            raise DataError(f"max_label_sets must be 1 to 60000, got {most}")
+    def __init__(
+        self, names: Iterable[str] = (), *, most_values: int = 1_000, most_sets: int = 10_000
+    ) -> None:
+        if not 1 <= most_values <= 10_000:
+            raise DataError(f"max_label_values must be 1 to 10000, got {most_values}")
+        if not 1 <= most_sets <= 30_000:  # merged ones may be as many again, and a code is 16 bits
+            raise DataError(f"max_label_sets must be 1 to 30000, got {most_sets}")
         super().__init__()
-        self.names = list(names) or [json.dumps({OTHER: OTHER})]
-        self._most = most
-        self._code_of = {name: code for code, name in enumerate(self.names)}
+        self.names: list[str] = []
+        self._code_of: dict[Key, int] = {}
+        self._caps = LabelCaps(values=most_values, sets=most_sets, last=((OTHER, OTHER),))
+        self.extend(list(names) or [json.dumps({OTHER: OTHER})])
 
-    def __missing__(self, items: Items) -> int:
+    def extend(self, names: Iterable[str]) -> None:
+        """Take sets that follow, as another process has added them."""
+        self.clear()
+        for name in names:
+            with suppress(ValueError, AttributeError):  # damaged: it keeps its code, unused
+                key: Key = tuple(sorted(json.loads(name).items()))
+                self._code_of.setdefault(key, len(self.names))
+                self._caps.add(key)
+            self.names.append(name)
+
+    def __missing__(self, items: Items) -> tuple[int, tuple[str, ...]]:
         if len(self) > _MOST_REMEMBERED:
             self.clear()
-        short = sorted((_storable(key), _storable(value)) for key, value in items)
-        name = json.dumps(dict(short))
-        code = self._code_of.get(name)
-        if code is None and len(self.names) <= self._most:
-            code = self._code_of[name] = len(self.names)
-            self.names.append(name)
-        self[items] = code = code or 0
-        return code
-
-
-def _storable(text: str) -> str:
-    """Return a name of limited length without half characters, which no file can hold."""
-    return text[:_MOST_TEXT].encode("utf-8", "replace").decode()
+        given = dict(sorted((short_text(key), short_text(value)) for key, value in items))
+        known = self._caps.values
+        room = _MOST_NAMES - len(known)
+        new = [name for name in given if name not in known]
+        strange = new[max(room, 0) :]
+        for name in strange:
+            del given[name]
+        fitted, replaced = self._caps.fit(tuple(given.items()))
+        code = self._code_of.get(fitted)
+        if code is None:
+            code = self._code_of[fitted] = len(self.names)
+            self.names.append(json.dumps(dict(fitted)))
+        # "" stands for all labels whose very names are too many
+        found = self[items] = code, (*replaced, *([""] if strange else []))
+        return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,10 @@ class Batch:
     query_ids : sequence of str, length n
     doc_ids : sequence of (bytes or list of str), length n, or None
         Hashes of eight bytes, or the ids themselves.
+    event_labels : mapping of str to (mapping of int to str)
+        Labels kept with each retrieval: by name, the values of the retrievals that have one.
+    noted : mapping of (kind, name) to int
+        What is counted beside the retrievals, see ``schema``.
     """
 
     times: npt.NDArray[np.int64]
@@ -33,6 +37,8 @@ class Batch:
     tags: Sequence[bytes]
     query_ids: Sequence[str]
     doc_ids: Sequence[bytes] | Sequence[list[str]] | None
+    event_labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    noted: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -63,6 +69,9 @@ class EventColumns:
         "" where none was recorded.
     doc_ids : str array of shape (nnz,), or None
         Ids, or their hashes of 16 hex digits, as the log was told to keep them.
+    event_labels : mapping of str to str array of shape (n,)
+        Labels kept with each retrieval, "" where it has none: those that the log was told to keep
+        so ("session"), and values for which ``labels`` have "other".
     """
 
     numbers: npt.NDArray[np.int64]
@@ -75,6 +84,7 @@ class EventColumns:
     tags: tuple[tuple[str | None, str | None], ...]
     query_ids: npt.NDArray[np.str_]
     doc_ids: npt.NDArray[np.str_] | None
+    event_labels: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -88,6 +98,28 @@ class EventColumns:
     def ranks(self) -> npt.NDArray[np.int64]:
         """Rank of each document, from 1, shape (nnz,)."""
         return np.arange(1, len(self.tag_codes) + 1) - self.offsets[self.rows]
+
+    def labels_at(self, row: int) -> dict[str, str]:
+        """Return all labels of one retrieval."""
+        found = dict(self.labels[self.label_codes[row]])
+        for name, values in self.event_labels.items():
+            if values[row]:
+                found[name] = str(values[row])
+        return found
+
+    def having(self, wanted: Mapping[str, str]) -> npt.NDArray[np.bool_]:
+        """Return which retrievals have all of these labels, shape (n,)."""
+        keep = np.ones(len(self), bool)
+        if not wanted:
+            return keep
+        used, codes = np.unique(self.label_codes, return_inverse=True)
+        for name, value in wanted.items():
+            fits = np.array([self.labels[code].get(name) == value for code in used], bool)
+            here = fits[codes]
+            if name in self.event_labels:
+                here |= self.event_labels[name] == value
+            keep &= here
+        return keep
 
     def take(self, keep: npt.NDArray[np.bool_]) -> EventColumns:
         """Return the retrievals marked True."""
@@ -105,6 +137,7 @@ class EventColumns:
             tags=self.tags,
             query_ids=self.query_ids[keep],
             doc_ids=None if self.doc_ids is None else self.doc_ids[docs],
+            event_labels={name: values[keep] for name, values in self.event_labels.items()},
         )
 
     @classmethod
@@ -113,6 +146,7 @@ class EventColumns:
         ends = np.cumsum([0, *(len(part.tag_codes) for part in parts)])
         offsets = [part.offsets[:-1] + end for part, end in zip(parts, ends, strict=False)]
         ids = [p.doc_ids for p in parts if p.doc_ids is not None]
+        names = dict.fromkeys(name for part in parts for name in part.event_labels)
         return cls(
             numbers=np.concatenate([part.numbers for part in parts]),
             times=np.concatenate([part.times for part in parts]),
@@ -124,4 +158,10 @@ class EventColumns:
             tags=parts[-1].tags,
             query_ids=np.concatenate([part.query_ids for part in parts]),
             doc_ids=np.concatenate(ids) if len(ids) == len(parts) else None,
+            event_labels={
+                name: np.concatenate(
+                    [p.event_labels.get(name, np.full(len(p), "", "U1")) for p in parts]
+                )
+                for name in names
+            },
         )

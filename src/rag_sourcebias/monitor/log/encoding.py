@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
@@ -12,6 +13,7 @@ import numpy as np
 
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.label_sets import short_text
 from rag_sourcebias.monitor.log.codes import LabelCodes, TagCodes
 from rag_sourcebias.monitor.log.columns import Batch
 
@@ -36,8 +38,11 @@ def encoded(
     last: int,
     max_documents: int,
     documents: Documents,
+    apart: frozenset[str] = frozenset(),
 ) -> Batch:
     """Encode what can be; an event that cannot is dropped, counted, and taken out of the list.
+
+    A tag that cannot be read is counted, and its document is one of unknown source and style.
 
     Parameters
     ----------
@@ -45,6 +50,8 @@ def encoded(
         Both clocks at one moment, in seconds.
     last : int
         Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
+    apart : frozenset of str
+        Labels kept with each retrieval instead of among the sets.
     """
     times: list[float] = []
     codes: list[int] = []
@@ -54,11 +61,13 @@ def encoded(
     offset = now - monotonic
     tag_code, ids_of = tags.__getitem__, _IDS_OF[documents]
     broken: list[int] = []
+    beside = _Beside(labels, apart)
     for number, (event, at) in enumerate(events):
         try:
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
-            row = bytes(map(tag_code, map(_GROUP, kept)))
-            code = labels[tuple(event.labels.items())]
+            row, n_bad = _row_of(kept, tag_code)
+            n_bad += event.bad_tags
+            code, alone, replaced = beside.split(event.labels)
             query_id = _short(event.query_hash)
             # An event puts its ranking together when asked for it, at the cost of all the rest.
             ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents])
@@ -71,6 +80,8 @@ def encoded(
             dropped.add("event could not be encoded", error=error)
             broken.append(number)
             continue
+        if alone or replaced or n_bad:
+            beside.note(len(times), alone, replaced, n_bad)
         times.append(when)
         codes.append(code)
         rows.append(row)
@@ -87,7 +98,63 @@ def encoded(
         tags=rows,
         query_ids=query_ids,
         doc_ids=None if documents == "none" else doc_ids,
+        event_labels=beside.event_labels,
+        noted=beside.noted,
     )
+
+
+class _Beside:
+    """What a batch keeps beside codes: labels of single retrievals, and counts."""
+
+    def __init__(self, codes: LabelCodes, apart: frozenset[str]) -> None:
+        self._codes, self._apart = codes, apart
+        self.event_labels: dict[str, dict[int, str]] = {}
+        self.noted: Counter[tuple[str, str]] = Counter()
+
+    def split(
+        self, labels: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
+        """Return the code of the set, labels to keep with the retrieval, and those replaced."""
+        if not labels or self._apart.isdisjoint(labels):
+            code, replaced = self._codes[tuple(labels.items())]
+            if not replaced:
+                return code, None, ()
+            return code, {name: labels[name] for name in replaced if name in labels}, replaced
+        counted = {name: value for name, value in labels.items() if name not in self._apart}
+        code, replaced = self._codes[tuple(counted.items())]
+        alone = {n: v for n, v in labels.items() if n in self._apart or n in replaced}
+        return code, alone, replaced
+
+    def note(
+        self, row: int, alone: Mapping[str, str] | None, replaced: Sequence[str], n_bad: int
+    ) -> None:
+        """Take what :meth:`split` returned of a retrieval that is recorded, and its bad tags."""
+        for label, text in (alone or {}).items():
+            name, value = short_text(label), short_text(text)
+            if value:
+                self.event_labels.setdefault(name, {})[row] = value
+                self.noted["alone", name] += 1
+        for name in replaced:
+            self.noted["other", name] += 1
+        if n_bad:
+            self.noted["bad tags", ""] += n_bad
+
+
+def _row_of(tags: Sequence[object], code_of: Callable[[tuple[Any, ...]], int]) -> tuple[bytes, int]:
+    """Return the codes of tags, and how many of them cannot be read."""
+    try:
+        return bytes(map(code_of, map(_GROUP, tags))), 0
+    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+        codes = [_code_of_one(tag, code_of) for tag in tags]
+    unknown = code_of((None, None))
+    return bytes(unknown if code is None else code for code in codes), codes.count(None)
+
+
+def _code_of_one(tag: object, code_of: Callable[[tuple[Any, ...]], int]) -> int | None:
+    try:
+        return code_of(_GROUP(tag))
+    except Exception:  # noqa: BLE001 - an object of another kind may raise anything
+        return None
 
 
 def _short(name: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,16 @@ from rag_sourcebias.monitor.log.settings import LogSettings
 from rag_sourcebias.monitor.log.thread import LogThread
 
 __all__ = ["EventLog"]
+
+
+EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
+"""Labels that a log keeps with each retrieval unless told otherwise."""
+
+
+def _names(given: Sequence[str]) -> Sequence[str]:
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise DataError(f"event_labels must be a sequence of names, got {given!r}")
+    return given
 
 
 class EventLog:
@@ -53,8 +63,17 @@ class EventLog:
         Whether document ids are kept: not, as 64-bit hashes, or as they are.
     max_documents : int
         Documents of a retrieval that are kept and counted, from rank 1.
-    max_tags, max_label_sets : int
-        (source, style) pairs and sets of labels told apart; further ones are counted as "other".
+    max_tags : int
+        (source, style) pairs told apart; further ones are counted as "other".
+    max_label_values : int
+        Values of a label told apart in counts; further ones are counted as "other", without a
+        change to the other labels of the retrieval, and kept with the retrieval itself.
+    max_label_sets : int
+        Different sets told apart. With more the label with the most values becomes "other" in
+        those that come later, and so on.
+    event_labels : sequence of str
+        Labels that are kept with each retrieval and never counted by: those with a value for each
+        session or user. ``read_events`` and the monitor have them as any other.
     max_bytes : int or None
         Size above which the oldest retrievals go, at least 1 MB; the write-ahead file beside the
         log comes on top (4 MB, more while it is read).
@@ -97,7 +116,9 @@ class EventLog:
         documents: Documents = "none",
         max_documents: int = 1_000,
         max_tags: int = 200,
-        max_label_sets: int = 1_000,
+        max_label_values: int = 1_000,
+        max_label_sets: int = 10_000,
+        event_labels: Sequence[str] = EVENT_LABELS,
         max_bytes: int | None = None,
         max_age: float | None = None,
         archive: str | Path | None = None,
@@ -116,7 +137,9 @@ class EventLog:
             documents=documents,
             max_documents=max_documents,
             max_tags=max_tags,
+            max_label_values=max_label_values,
             max_label_sets=max_label_sets,
+            event_labels=frozenset(_names(event_labels)),
             max_bytes=max_bytes,
             max_age=max_age,
             archive=None if archive is None else check_archive(archive),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,13 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.log.schema import WIDTHS, reading
-from rag_sourcebias.monitor.log.tables import labels_of, microseconds, tags_of
+from rag_sourcebias.monitor.log.tables import labels_of, microseconds, noted_of, tags_of
 
-__all__ = ["Rollups", "read_rollups", "rollup_extent"]
+__all__ = ["NotCountedError", "Rollups", "read_rollups", "rollup_extent"]
+
+
+class NotCountedError(DataError):
+    """A label is asked for by a value that is kept with retrievals, and not counted by."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +88,8 @@ def read_rollups(
     DataError
         If an option is not one of these, there is no such file, or it is not an event log or
         cannot be read.
+    NotCountedError
+        If a value of a label is kept with its retrievals only.
     UnsupportedVersionError
         If it has another version than this release writes.
     """
@@ -98,10 +105,10 @@ def read_rollups(
         database.execute("BEGIN")  # both tables at one moment
         chosen = ""
         if labels is not None:
-            wanted = labels.items()
-            codes = (
-                str(i) for i, known in enumerate(labels_of(database)) if wanted <= known.items()
-            )
+            wanted, known = labels.items(), labels_of(database)
+            codes = [str(i) for i, one in enumerate(known) if wanted <= one.items()]
+            if not codes:
+                _refuse_event_labels(database, labels)
             chosen = f"AND labels IN ({','.join(codes)})"
         where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
         cells, traffic = (
@@ -143,6 +150,14 @@ def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
             if None not in ends:
                 found[width] = (ends[0], ends[1] + width)
     return found
+
+
+def _refuse_event_labels(database: sqlite3.Connection, labels: Mapping[str, str]) -> None:
+    for name in sorted(set(labels) & set(noted_of(database, "alone"))):
+        raise NotCountedError(
+            f"the value {labels[name]!r} of label {name!r} is kept with its retrievals and has no "
+            "counts over time; read_events(labels=…) finds them"
+        )
 
 
 def _table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,15 @@ import numpy as np
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.segments import decoded
-from rag_sourcebias.monitor.log.tables import labels_of, microseconds, state_of, tags_of
+from rag_sourcebias.monitor.log.tables import (
+    labels_of,
+    microseconds,
+    noted_of,
+    segment_columns,
+    state_of,
+    tags_of,
+)
+from rag_sourcebias.tagging.taggers import is_source
 
 __all__ = [
     "LogSummary",
@@ -22,7 +30,7 @@ __all__ = [
 ]
 
 _SEGMENTS = (
-    "SELECT * FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
+    "SELECT {} FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
 )
 _ENDS = (
     "SELECT (SELECT first FROM segments ORDER BY first LIMIT 1), "
@@ -37,6 +45,10 @@ _USED_LABELS = (
 _USED_TAGS = (
     "SELECT source, style FROM tags WHERE code IN "
     "(SELECT DISTINCT tag FROM rollups WHERE width = 86400) ORDER BY code"
+)
+_SOURCES = (
+    "SELECT source, sum(documents) FROM rollups JOIN tags ON code = tag "
+    "WHERE width = 86400 AND source IS NOT NULL AND code > 0 GROUP BY source ORDER BY source"
 )
 _AT_ONCE = 16  # segments; a longer read would keep the write-ahead file from being emptied
 
@@ -57,6 +69,15 @@ class LogSummary:
         Sets of labels that retrievals had.
     tags : tuple of (source, style)
         Of documents that were retrieved.
+    overflowed : mapping of str to int
+        Retrievals whose value of a label is "other" in ``labels``, by label; "" stands for labels
+        whose very names were too many. Each value is kept with its retrieval.
+    event_labels : mapping of str to int
+        Retrievals that have a value of their own beside ``labels``, by label.
+    bad_tags : int
+        Tags that could not be read, and are unknown.
+    odd_sources : mapping of str to int
+        Documents retrieved whose source is neither "human" nor "llm:<model>", by source.
     """
 
     n_written: int
@@ -66,6 +87,10 @@ class LogSummary:
     dropped: Mapping[str, int]
     labels: tuple[Mapping[str, str], ...]
     tags: tuple[tuple[str | None, str | None], ...]
+    overflowed: Mapping[str, int] = field(default_factory=dict)
+    event_labels: Mapping[str, int] = field(default_factory=dict)
+    bad_tags: int = 0
+    odd_sources: Mapping[str, int] = field(default_factory=dict)
 
 
 def log_summary(path: str | Path) -> LogSummary:
@@ -84,14 +109,25 @@ def log_summary(path: str | Path) -> LogSummary:
         # Retention takes the oldest only, and times never fall: both ends tell everything, however
         # many segments lie between.
         first, since, until = database.execute(_ENDS).fetchone()
+        n_kept = 0 if first is None else state.following - first
+        if state.erased and n_kept:  # holes
+            (n_kept,) = database.execute("SELECT sum(n) FROM segments").fetchone()
         return LogSummary(
             n_written=state.last,
-            n_kept=0 if first is None else state.following - first,
+            n_kept=n_kept,
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),
             labels=tuple(json.loads(text) for (text,) in database.execute(_USED_LABELS)),
             tags=tuple(database.execute(_USED_TAGS)),
+            overflowed=noted_of(database, "other"),
+            event_labels=noted_of(database, "alone"),
+            bad_tags=sum(noted_of(database, "bad tags").values()),
+            odd_sources={
+                source: round(n)
+                for source, n in database.execute(_SOURCES)
+                if not is_source(source)
+            },
         )
 
 
@@ -125,13 +161,13 @@ def iter_events(
     low, high = microseconds(since, 0), microseconds(until, 2**62)
     after = 0
     with reading(path) as database:
-        while rows := database.execute(_SEGMENTS, (after, low, high, _AT_ONCE)).fetchall():
+        query = _SEGMENTS.format(segment_columns(database))
+        while rows := database.execute(query, (after, low, high, _AT_ONCE)).fetchall():
             after = rows[-1][0]
             known, tags = labels_of(database), tags_of(database)
-            wanted = np.array([_holds(k, labels) for k in known])
             for row in rows:
                 part = decoded(row, known, tags)
-                keep = wanted[part.label_codes]
+                keep = part.having(labels or {})
                 if row[2] < low or row[3] >= high:
                     times = np.rint(part.times * 1e6)
                     keep &= (times >= low) & (times < high)
@@ -153,7 +189,3 @@ def read_events(
     with reading(path) as database:
         row = (0, 0, 0, 0, 1.0, b"", b"", b"", b"", None, None)
         return decoded(row, labels_of(database), tags_of(database))
-
-
-def _holds(known: Mapping[str, str], wanted: Mapping[str, str] | None) -> bool:
-    return wanted is None or all(known.get(key) == value for key, value in wanted.items())

@@ -9,6 +9,7 @@ import time
 from rag_sourcebias.monitor.log.archive import archive_segments
 from rag_sourcebias.monitor.log.schema import WIDTHS
 from rag_sourcebias.monitor.log.settings import LogSettings
+from rag_sourcebias.monitor.log.tables import segment_columns
 
 __all__ = ["Retention", "used_bytes"]
 
@@ -100,7 +101,10 @@ class Retention:
             first, ended, _ = rows[-1]
             chosen = "FROM segments WHERE first <= ?"
             if archive is not None:
-                found = database.execute(f"SELECT * {chosen} ORDER BY first", (first,)).fetchall()
+                columns = segment_columns(database)
+                found = database.execute(
+                    f"SELECT {columns} {chosen} ORDER BY first", (first,)
+                ).fetchall()
                 archive_segments(database, archive, found)
             database.execute(f"DELETE {chosen}", (first,))
             (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()

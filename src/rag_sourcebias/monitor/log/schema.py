@@ -43,6 +43,16 @@ CREATE TABLE IF NOT EXISTS traffic (
 CREATE TABLE IF NOT EXISTS dropped (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
+# Later additions, which version 0.1 neither reads nor minds: both may write one log, and a log of
+# 0.1 is read as it is. `noted` counts, by kind and name: retrievals whose value of a label became
+# "other" in its set ("other"), those that have it beside the set ("alone"), and "bad tags".
+_ADDED = (
+    "CREATE TABLE IF NOT EXISTS event_labels (first INTEGER PRIMARY KEY, labels TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS noted (kind TEXT, name TEXT, n INTEGER NOT NULL, "
+    "PRIMARY KEY (kind, name)) WITHOUT ROWID",
+    "CREATE TRIGGER IF NOT EXISTS segments_removed AFTER DELETE ON segments "
+    "BEGIN DELETE FROM event_labels WHERE first = OLD.first; END",
+)
 
 
 def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
@@ -78,6 +88,8 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
             database.execute("INSERT INTO state VALUES ('id', ?)", (secrets.randbits(40),))
             database.execute(f"PRAGMA application_id = {APPLICATION}")
             database.execute(f"PRAGMA user_version = {VERSION}")
+        for statement in _ADDED:
+            database.execute(statement)
         database.execute("COMMIT")
         upgrade(database, path, target=VERSION)
     except BaseException:

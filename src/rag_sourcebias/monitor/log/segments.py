@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.monitor.log.columns import Batch, EventColumns
 
-__all__ = ["MOST_IN_SEGMENT", "Row", "decoded", "segments_of"]
+__all__ = ["MOST_IN_SEGMENT", "Row", "decoded", "insert_segments", "segments_of"]
 
 MOST_IN_SEGMENT = 4_096
 _MOST_MICROSECONDS = 2**32 - 1  # between the first and the last retrieval of a segment
@@ -22,7 +23,10 @@ Row = tuple[Any, ...]
 
 
 def segments_of(batch: Batch, *, first: int, weight: float) -> Iterator[Row]:
-    """Yield the rows of ``segments`` of a batch whose first number is ``first``."""
+    """Yield the rows of ``segments`` of a batch whose first number is ``first``.
+
+    The last column is that of ``event_labels``, a table of its own.
+    """
     start = 0
     while start < len(batch):
         stop = min(start + MOST_IN_SEGMENT, len(batch))
@@ -37,8 +41,20 @@ def segments_of(batch: Batch, *, first: int, weight: float) -> Iterator[Row]:
             b"".join(tags),
             _packed_queries(batch.query_ids[start:stop]),
             None if batch.doc_ids is None else _packed_documents(batch.doc_ids[start:stop]),
+            _packed_labels(batch.event_labels, start, stop),
         )
         start = stop
+
+
+def insert_segments(database: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Write rows of :func:`segments_of`."""
+    found = list(rows)
+    database.executemany(
+        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
+    )
+    alone = [(row[0], row[-1]) for row in found if row[-1] is not None]
+    if alone:
+        database.executemany("INSERT INTO event_labels VALUES (?, ?)", alone)
 
 
 def _packed_queries(ids: Sequence[str]) -> bytes | str | None:
@@ -56,6 +72,31 @@ def _packed_documents(ids: Sequence[bytes] | Sequence[list[str]]) -> bytes | str
     return hashes or json.dumps([i for row in ids if isinstance(row, list) for i in row])
 
 
+def _packed_labels(labels: Mapping[str, Mapping[int, str]], start: int, stop: int) -> str | None:
+    """Return JSON: by name, the values and for each retrieval which of them, -1 for none."""
+    found = {}
+    for name, values in labels.items():
+        code_of: dict[str, int] = {"": -1}
+        codes = [
+            code_of.setdefault(values.get(row, ""), len(code_of) - 1) for row in range(start, stop)
+        ]
+        if len(code_of) > 1:
+            found[name] = [list(code_of)[1:], codes]
+    return json.dumps(found) if found else None
+
+
+def _unpacked_labels(packed: str | None, n: int) -> dict[str, npt.NDArray[np.str_]]:
+    if packed is None:
+        return {}
+    found = {}
+    for name, (values, codes) in json.loads(packed).items():
+        if len(codes) != n or not all(-1 <= code < len(values) for code in codes):
+            raise ValueError(f"{len(codes)} codes of label {name!r} for {n} retrievals")
+        # the last one is what -1 stands for
+        found[name] = np.array([*values, ""], dtype=np.str_)[codes]
+    return found
+
+
 def _unpacked(packed: bytes | str | None, n: int) -> npt.NDArray[np.str_]:
     if packed is None:
         return np.full(n, "", dtype="U1")
@@ -67,8 +108,9 @@ def _unpacked(packed: bytes | str | None, n: int) -> npt.NDArray[np.str_]:
 def decoded(
     row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
 ) -> EventColumns:
-    """Return the retrievals of one row of ``segments``."""
-    first, n, since, _until, weight, times, label_codes, lengths, codes, queries, documents = row
+    """Return the retrievals of one row of ``segments``, with ``tables.segment_columns``."""
+    first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
+    queries, documents, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
     return EventColumns(
@@ -82,4 +124,5 @@ def decoded(
         tags=tags,
         query_ids=_unpacked(queries, n),
         doc_ids=None if documents is None else _unpacked(documents, len(codes)),
+        event_labels=_unpacked_labels(event_labels, n),
     )

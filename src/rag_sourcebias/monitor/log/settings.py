@@ -29,7 +29,9 @@ class LogSettings:
     documents: Documents
     max_documents: int
     max_tags: int
+    max_label_values: int
     max_label_sets: int
+    event_labels: frozenset[str]
     max_bytes: int | None
     max_age: float | None
     archive: Path | None

@@ -9,20 +9,30 @@ from typing import NamedTuple
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["LogState", "labels_of", "microseconds", "state_of", "tags_of"]
+__all__ = [
+    "LogState",
+    "has_table",
+    "labels_of",
+    "microseconds",
+    "noted_of",
+    "segment_columns",
+    "state_of",
+    "tags_of",
+]
 
 
 class LogState(NamedTuple):
     """How far a log has come.
 
     ``log`` tells logs apart: another one may come to lie under the same path. ``following`` is the
-    number of the next retrieval, 1 in a new log, and ``latest`` the time of the last one, in
-    microseconds since 1970.
+    number of the next retrieval, 1 in a new log, ``latest`` the time of the last one, in
+    microseconds since 1970, and ``erased`` counts how often retrievals were deleted by label.
     """
 
     log: int
     following: int
     latest: int
+    erased: int
 
     @property
     def last(self) -> int:
@@ -33,7 +43,28 @@ class LogState(NamedTuple):
 def state_of(database: sqlite3.Connection) -> LogState:
     """Return how far a log has come."""
     found = dict(database.execute("SELECT name, value FROM state"))
-    return LogState(int(found.get("id", 0)), int(found.get("next", 1)), int(found.get("last", 0)))
+    names = {"id": 0, "next": 1, "last": 0, "erased": 0}
+    return LogState(*(int(found.get(name, value)) for name, value in names.items()))
+
+
+def has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Whether a log has a table; one of version 0.1 lacks what was added later."""
+    found = database.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (name,))
+    return bool(found.fetchone()[0])
+
+
+def segment_columns(database: sqlite3.Connection) -> str:
+    """Return the columns of ``segments`` that :func:`~.segments.decoded` takes."""
+    if not has_table(database, "event_labels"):
+        return "segments.*"
+    return "segments.*, (SELECT e.labels FROM event_labels e WHERE e.first = segments.first)"
+
+
+def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
+    """Return what was counted of a kind, by name."""
+    if not has_table(database, "noted"):
+        return {}
+    return dict(database.execute("SELECT name, n FROM noted WHERE kind = ? ORDER BY name", (kind,)))
 
 
 def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:

@@ -9,7 +9,13 @@ from pathlib import Path
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.segments import MOST_IN_SEGMENT, Row, decoded
-from rag_sourcebias.monitor.log.tables import labels_of, microseconds, state_of, tags_of
+from rag_sourcebias.monitor.log.tables import (
+    labels_of,
+    microseconds,
+    segment_columns,
+    state_of,
+    tags_of,
+)
 
 __all__ = ["Tail", "iter_newest", "read_tail"]
 
@@ -69,7 +75,8 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _AT_ONCE) -> T
         following = state.following
         rows: list[Row] = []
         for row in database.execute(
-            "SELECT * FROM segments WHERE first > ? ORDER BY first LIMIT ?",
+            f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
+            "ORDER BY first LIMIT ?",
             (after or 0, _MOST_SEGMENTS + 1),
         ):
             if len(rows) == _MOST_SEGMENTS or (rows and row[0] - rows[0][0] >= most):
@@ -143,7 +150,8 @@ def iter_newest(
             ).fetchone()
             limit = limit if found is None else min(limit, int(found[0]) + 1)
         for row in database.execute(
-            "SELECT * FROM segments WHERE first < ? ORDER BY first DESC", (limit,)
+            f"SELECT {segment_columns(database)} FROM segments WHERE first < ? ORDER BY first DESC",
+            (limit,),
         ):
             part = _readable(row, known, tags)
             if part is not None and before is not None:
@@ -161,7 +169,7 @@ def _readable(
         return None
     try:
         part = decoded(row, labels, tags)
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, TypeError, IndexError, OverflowError, AttributeError, RecursionError):
         return None
     n, documents = len(part), len(part.tag_codes)
     sound = (

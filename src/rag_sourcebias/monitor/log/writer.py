@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rag_sourcebias.monitor.log.encoding import Waiting, encoded
 from rag_sourcebias.monitor.log.retention import Retention
 from rag_sourcebias.monitor.log.rollups import add_to_rollups
 from rag_sourcebias.monitor.log.schema import open_for_writing
-from rag_sourcebias.monitor.log.segments import segments_of
+from rag_sourcebias.monitor.log.segments import insert_segments, segments_of
 from rag_sourcebias.monitor.log.settings import LogSettings
 from rag_sourcebias.monitor.log.tables import state_of
 
@@ -25,6 +26,13 @@ _CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
 _SET = "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 _DROPPED = (
     "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
+    "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+)
+
+
+_NOTED = (
+    "INSERT INTO noted SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), "
+    "json_extract(value, '$[2]') FROM json_each(?) WHERE true "
     "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 )
 
@@ -41,12 +49,10 @@ class LogWriter:
         self._database: sqlite3.Connection | None = None
         self._retention = Retention(settings)
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
-        self._tags, self._labels = (
-            TagCodes(most=settings.max_tags),
-            LabelCodes(most=settings.max_label_sets),
-        )
+        self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
         self._clock_behind = False
         self._version: int | None = None  # of the file's content when the codes were read
+        self._erased = 0  # as of the state of the log at that moment
 
     def open(self) -> sqlite3.Connection:
         """Return the connection, opened where it is not."""
@@ -134,6 +140,7 @@ class LogWriter:
             last=state.latest,
             max_documents=settings.max_documents,
             documents=settings.documents,
+            apart=settings.event_labels,
         )
         counts = dict(self._dropped.by_reason)
         if not len(batch):
@@ -144,10 +151,10 @@ class LogWriter:
         for code, known in enumerate(labels.names[n_labels:], n_labels):
             database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
         first = state.following
-        database.executemany(
-            "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-            segments_of(batch, first=first, weight=settings.weight),
-        )
+        insert_segments(database, segments_of(batch, first=first, weight=settings.weight))
+        if batch.noted:
+            counted = [[*key, n] for key, n in batch.noted.items()]
+            database.execute(_NOTED, (json.dumps(counted),))
         add_to_rollups(database, batch, weight=settings.weight)
         database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
         return counts
@@ -167,12 +174,22 @@ class LogWriter:
         (version,) = database.execute("PRAGMA data_version").fetchone()
         if version == self._version:
             return
-        self._version = version
+        erased = state_of(database).erased
+        following = "SELECT labels FROM labels WHERE code >= ? ORDER BY code"
+        if self._version is None or erased != self._erased:
+            names = database.execute(following, (0,))
+            self._labels = self._label_codes(name for (name,) in names)
+        else:
+            names = database.execute(following, (len(self._labels.names),))
+            self._labels.extend(name for (name,) in names)
+        self._version, self._erased = version, erased
         self._tags = TagCodes(
             database.execute("SELECT source, style FROM tags ORDER BY code"),
             most=self._settings.max_tags,
         )
-        self._labels = LabelCodes(
-            (name for (name,) in database.execute("SELECT labels FROM labels ORDER BY code")),
-            most=self._settings.max_label_sets,
+
+    def _label_codes(self, names: Iterable[str] = ()) -> LabelCodes:
+        settings = self._settings
+        return LabelCodes(
+            names, most_values=settings.max_label_values, most_sets=settings.max_label_sets
         )
