@@ -4,12 +4,13 @@ Importing this package registers :class:`EncoderEmbeddingFunction` with Chroma.
 """
 
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.follow import FollowedCollection, follow_collection
 from rag_sourcebias_integrations.chroma.instrumented import (
     InstrumentedCollection,
     instrument_chroma,
 )
-from rag_sourcebias_integrations.chroma.migrate import migrate_encoder, restore_collection
-from rag_sourcebias_integrations.chroma.migration import Migration
+from rag_sourcebias_integrations.chroma.migrate import migrate_encoder
+from rag_sourcebias_integrations.chroma.migration import Migration, restore_collection
 from rag_sourcebias_integrations.chroma.project import migrate_projection
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
 from rag_sourcebias_integrations.chroma.shadowed import ShadowedCollection
@@ -20,11 +21,13 @@ __all__ = [
     "ChromaSpec",
     "ChromaStore",
     "EncoderEmbeddingFunction",
+    "FollowedCollection",
     "InstrumentedCollection",
     "Migration",
     "ShadowedCollection",
     "atag_collection",
     "chroma_spec",
+    "follow_collection",
     "instrument_chroma",
     "migrate_encoder",
     "migrate_projection",

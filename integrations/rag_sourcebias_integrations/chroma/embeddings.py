@@ -19,7 +19,7 @@ require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
 from chromadb import EmbeddingFunction  # noqa: E402 - after the check that says what is missing
 from chromadb.utils.embedding_functions import register_embedding_function  # noqa: E402
 
-__all__ = ["EncoderEmbeddingFunction"]
+__all__ = ["EncoderEmbeddingFunction", "as_function"]
 
 _NAME = "rag_sourcebias"
 _SETTINGS = ("dtype", "max_length", "batch_size", "device", "normalize")
@@ -165,6 +165,15 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
         recorded = stored.get("config", {}).get("fingerprint")
         if stored.get("name") != _NAME or recorded != self.encoder.fingerprint:
             raise _other_model(recorded or stored.get("name"), self.encoder.fingerprint)
+
+
+def as_function(
+    encoder: str | Path | Encoder | EncoderEmbeddingFunction,
+) -> EncoderEmbeddingFunction:
+    """Return the encoder as Chroma takes it."""
+    if isinstance(encoder, EncoderEmbeddingFunction):
+        return encoder
+    return EncoderEmbeddingFunction(encoder)
 
 
 def _other_model(recorded: object, found: object) -> DataError:

@@ -1,21 +1,27 @@
-"""Give a Chroma collection another encoder, without a moment in which it cannot be queried."""
+"""Copy a Chroma collection under another encoder, beside the original."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
-from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.carry import make_equal, verify_vectors
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
+from rag_sourcebias_integrations.chroma.ledger import Agreed, Ledger, Phase, Progress
 from rag_sourcebias_integrations.chroma.limits import request_size
-from rag_sourcebias_integrations.chroma.migration import BEFORE, Migration
-from rag_sourcebias_integrations.chroma.shadow import fill_shadow, open_shadow, verify_shadow
+from rag_sourcebias_integrations.chroma.migration import (
+    Migration,
+    clear_finished,
+    restore_collection,
+)
 from rag_sourcebias_integrations.chroma.vectors import EncodedVectors, VectorSource
 
-__all__ = ["as_function", "copy_collection", "migrate_encoder", "restore_collection"]
+__all__ = ["copy_collection", "migrate_encoder"]
 
 _BATCH = 256  # encoding takes most of the time, so a small batch loses little when it is killed
 
@@ -26,15 +32,15 @@ def migrate_encoder(
     *,
     client: Any,  # noqa: ANN401 - a chromadb client
     batch_size: int | None = None,
-    keep_old: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> Migration:
     """Encode a collection's documents again, into a copy beside it, and verify the copy.
 
     Chroma cannot change the encoder of a collection. The copy is named
     ``<name>--rsb-<8 digits of the encoder's fingerprint>``; it has the same ids, texts, metadata
-    and index settings. Nothing changes for applications until :meth:`Migration.switch`. A run that
-    was killed goes on where it was. What LlamaIndex stored is embedded as LlamaIndex embeds it,
+    and index settings. Nothing changes for applications until :meth:`Migration.switch`, and writes
+    go on throughout. A run that was killed goes on where it was, with what was switched or rolled
+    back by then. What LlamaIndex stored is embedded as LlamaIndex embeds it,
     with the metadata that is not excluded.
 
     Parameters
@@ -47,16 +53,14 @@ def migrate_encoder(
         The client of the collection.
     batch_size : int, optional
         Documents per request; 256, or fewer where the client takes fewer, by default.
-    keep_old : bool
-        Whether the original is kept, under another name, after the switch.
     on_progress : callable, optional
         Told how many documents are done.
 
     Raises
     ------
     DataError
-        If documents have no stored text (their ids are listed), the collection is written to
-        meanwhile, or the encoder does not give the same vector twice.
+        If documents have no stored text (their ids are listed), the encoder does not give the same
+        vector twice, or another encoder's migration of the collection is not finished.
     """
     source = EncodedVectors(as_function(encoder))
     most = request_size(collection, None)
@@ -66,18 +70,8 @@ def migrate_encoder(
         client=client,
         size=min(_BATCH, most) if batch_size is None else request_size(collection, batch_size),
         verify_size=most,
-        keep_old=keep_old,
         on_progress=on_progress,
     )
-
-
-def as_function(
-    encoder: str | Path | Encoder | EncoderEmbeddingFunction,
-) -> EncoderEmbeddingFunction:
-    """Return the encoder as Chroma takes it."""
-    if isinstance(encoder, EncoderEmbeddingFunction):
-        return encoder
-    return EncoderEmbeddingFunction(encoder)
 
 
 def copy_collection(
@@ -87,45 +81,79 @@ def copy_collection(
     client: Any,  # noqa: ANN401 - a chromadb client
     size: int,
     verify_size: int,
-    keep_old: bool,
     on_progress: Callable[[int], None] | None,
 ) -> Migration:
-    """Fill a copy beside a collection, or go on with one, and verify it."""
+    """Fill a copy beside a collection and verify it, or go on with a migration."""
+    ledger = Ledger(client, collection.name)
+    progress = ledger.read()
+    if progress is not None and progress.phase in (Phase.SWITCHING, Phase.ROLLING_BACK):
+        collection = restore_collection(client, collection.name)
+        progress = ledger.read()
+    name = collection.name
+    if progress is not None and progress.phase is Phase.FINISHED:
+        clear_finished(client, name, progress)
+        progress = None
     mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
-    shadow = open_shadow(client, collection, f"{collection.name}--rsb-{mark}", source.function)
-    fill_shadow(collection, shadow, source, size=size, on_progress=on_progress)
-    return Migration(
-        client=client,
-        name=collection.name,
-        old=collection,
-        new=shadow,
-        n_documents=verify_shadow(collection, shadow, source, size=verify_size),
-        keep_old=keep_old,
-    )
-
-
-def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
-    """Give a collection its name again after a switch that was killed between its two renames.
-
-    Returns
-    -------
-    chromadb.Collection
-        The original; as it is where the name is not missing.
-
-    Raises
-    ------
-    DataError
-        If the name is missing and there is no original to restore, or more than one.
-    """
-    found = {collection.name: collection for collection in client.list_collections()}
-    if name in found:
-        return found[name]
-    kept = sorted(other for other in found if other.startswith(name + BEFORE))
-    if len(kept) != 1:
-        raise DataError(
-            f"collection {name!r} is missing and {len(kept)} collections are named "
-            f"{name + BEFORE!r}…, expected one; there are {sorted(found)}"
+    shadow_name = f"{name}--rsb-{mark}"
+    if progress is None:
+        shadow = _open_shadow(client, collection, shadow_name, source.function)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        progress = Progress(
+            phase=Phase.READY,
+            old=str(collection.id),
+            new=str(shadow.id),
+            shadow_name=shadow_name,
+            before_name=f"{name}--before-{stamp}",
         )
-    original = found[kept[0]]
-    original.modify(name=name)
-    return original
+        old = collection
+    else:
+        if progress.shadow_name != shadow_name:
+            raise DataError(
+                f"collection {name!r} is in a migration to another encoder "
+                f"({progress.shadow_name!r}, {progress.phase}); finish it, or roll it back and "
+                "finish it, first"
+            )
+        names = {str(one.id): one.name for one in client.list_collections()}
+        old = collection
+        if str(collection.id) != progress.old:
+            old = client.get_collection(names[progress.old])
+        shadow = client.get_collection(names[progress.new], embedding_function=source.function)
+    migration = Migration(
+        client=client,
+        name=name,
+        old=old,
+        new=shadow,
+        source=source,
+        size=size,
+        n_documents=0,
+        progress=progress,
+    )
+    migration.carry()
+    if progress.phase is Phase.ROLLED_BACK:  # from here on the copy follows the original again
+        progress.phase = Phase.READY
+        ledger.write(progress)
+    if progress.phase is Phase.READY:
+        make_equal(old, shadow, source, Agreed(), size=size, on_progress=on_progress)
+        verify_vectors(shadow, source.function, size=verify_size)
+    migration.n_documents = shadow.count()
+    return migration
+
+
+def _open_shadow(
+    client: Any,  # noqa: ANN401 - a chromadb client
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    name: str,
+    function: EncoderEmbeddingFunction,
+) -> Any:  # noqa: ANN401 - a chromadb collection
+    """Return the copy, made with the index settings and metadata of the original.
+
+    One that an interrupted run left is gone on with.
+    """
+    configuration = collection.configuration_json or {}
+    index = {kind: configuration[kind] for kind in ("hnsw", "spann") if configuration.get(kind)}
+    return client.get_or_create_collection(
+        name,
+        embedding_function=function,
+        configuration=index or None,
+        metadata=collection.metadata or None,
+    )

@@ -1,22 +1,57 @@
-"""A collection and its copy under another encoder, ready to take its place."""
+"""A collection and its copy under another encoder: switch, go back, carry over, finish."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from chromadb.errors import NotFoundError
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.protocols import Encoder
+from rag_sourcebias_integrations.chroma.carry import Carried, Conflict, carry, make_equal, sample_of
+from rag_sourcebias_integrations.chroma.ledger import Agreed, Ledger, Phase, Progress, Usurper
+from rag_sourcebias_integrations.chroma.vectors import (
+    CLOSE,
+    StoredVectors,
+    TextVectors,
+    Vectors,
+    VectorSource,
+    far_apart,
+    texts_of,
+)
 
-__all__ = ["BEFORE", "Migration"]
+__all__ = ["Migration", "clear_finished", "restore_collection"]
 
-BEFORE = "--before-"
+_log = logging.getLogger(__name__)
+_ROUNDS = 10
+_NAMED = 5  # documents that a message names
 
 
 @dataclass(slots=True, kw_only=True)
 class Migration:
-    """A verified copy of a collection; the original is in use until :meth:`switch`.
+    """A copy of a collection under another encoder; the original is in use until :meth:`switch`.
+
+    No write is lost on the way. Handles that applications opened before the switch go on writing
+    to the retired collection: :meth:`carry` brings those writes to the one in use, and so do
+    :meth:`roll_back` and :meth:`finish`, which alone deletes the retired one. What has to be
+    remembered is kept in Chroma (``<name>--rsb-ledger``: hashes, no text), so that another process
+    can go on after a kill: :func:`restore_collection`, then the same call that made the migration.
+
+    A document that was written in both collections since they were last compared keeps the version
+    of the collection in use; :meth:`conflicts` returns the other one (``<name>--rsb-conflicts``).
+    Chroma has no conditional write and does not say when a document was written, so two things
+    remain: writes of one document through an old and a new handle within the same few milliseconds
+    of a pass, and an update or deletion through a new handle of a document that an old handle
+    added and no pass has carried yet, which Chroma takes for a document that does not exist.
+    :func:`follow_collection` opens handles to which neither can happen.
 
     Parameters
     ----------
@@ -25,89 +60,459 @@ class Migration:
         Name that applications open.
     old, new : chromadb.Collection
         The original, and its copy under the new encoder.
+    source : VectorSource
+        Gives the copy's vectors.
+    size : int
+        Documents per request.
     n_documents : int
-    keep_old : bool
-        Whether the original is kept, under another name, after the switch.
-    state : {"ready", "switched", "rolled back"}
+    progress : Progress
     """
 
     client: Any
     name: str
     old: Any
     new: Any
+    source: VectorSource
+    size: int
     n_documents: int
-    keep_old: bool = True
-    state: Literal["ready", "switched", "rolled back"] = "ready"
-    shadow_name: str = field(init=False)
+    progress: Progress
+    _ledger: Ledger = field(init=False, repr=False)
+    _old_vectors: Vectors | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        self.shadow_name = self.new.name
+        self._ledger = Ledger(self.client, self.name)
+
+    @property
+    def state(self) -> Phase:
+        """How far it is."""
+        return self.progress.phase
+
+    @property
+    def shadow_name(self) -> str:
+        """Name of the copy while it is not in use."""
+        return self.progress.shadow_name
 
     def switch(self) -> Any:  # noqa: ANN401 - a chromadb collection
-        """Let the copy take the name, and return it; the original is renamed or deleted.
+        """Let the copy take the name, and return it; the original is renamed and kept.
 
-        Applications that are running keep the collection they opened: restart them.
+        What changed since the copy was made is copied first, until both hold the same. For a few
+        milliseconds between two renames no collection has the name; one that somebody makes under
+        it in this moment is moved aside, and what was written to it is carried over.
+        Applications that are running keep the collection they opened, unless they opened it by
+        :func:`follow_collection`: restart them, then :meth:`finish`.
 
         Raises
         ------
         DataError
-            If it was switched before, or documents were added or deleted since the copy was
-            verified, or a name is taken (the original then has its name again).
+            If it was switched before, both do not agree after ten rounds because documents are
+            written all the time, or a name is taken. The original then has its name.
         """
-        if self.state != "ready":
-            raise DataError(f"the migration of {self.name!r} is {self.state}, not ready")
-        counts = self.old.count(), self.new.count()
-        if counts[0] != counts[1]:
-            raise DataError(
-                f"collection {self.name!r} holds {counts[0]} documents, its copy {counts[1]}: it "
-                "changed since; run the migration again, it goes on where it was"
+        self._expect(Phase.READY, "ready")
+        self._equal()
+        self._enter(Phase.SWITCHING)
+        try:
+            # Once more: from now on, handles that follow the name wait.
+            self._ledger.keep(self.progress.old, self._equal(), everything=True)
+            self._exchange(
+                (self.old, self.progress.before_name), (self.new, self.name), back_to=self.name
             )
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        self._exchange(
-            (self.old, self.name, f"{self.name}{BEFORE}{stamp}"),
-            (self.new, self.shadow_name, self.name),
-        )
-        self.state = "switched"
-        if not self.keep_old:
-            self.client.delete_collection(self.old.name)
+        except BaseException:
+            self._enter(Phase.READY)
+            raise
+        try:
+            self.carry()  # before handles that follow the name go on
+        finally:
+            self._enter(Phase.SWITCHED)
         return self.new
 
-    def roll_back(self) -> Any:  # noqa: ANN401 - a chromadb collection
-        """Give the original its name again, and return it; the copy gets its former name.
+    def roll_back(
+        self,
+        encoder: str | Path | Encoder | Callable[[list[str]], Sequence[Any]] | None = None,
+    ) -> Any:  # noqa: ANN401 - a chromadb collection
+        """Give the original its name again, with what was written since, and return it.
+
+        Parameters
+        ----------
+        encoder : str, Path, Encoder or callable, optional
+            Embeds texts as the original's were, for documents written since the switch (as
+            :func:`migrate_encoder` takes it, or a function of a list of texts such as LangChain's
+            ``embed_documents``); the original's own embedding function by default.
 
         Raises
         ------
         DataError
-            If it was not switched, or the original was not kept.
+            If it was not switched, or documents were written since and what embedded the original
+            is not known (nothing is renamed then).
         """
-        if self.state != "switched":
-            raise DataError(f"the migration of {self.name!r} is {self.state}, not switched")
-        if not self.keep_old:
-            raise DataError(
-                f"the original of {self.name!r} was deleted (keep_old=False) and cannot come back"
-            )
-        self._exchange(
-            (self.new, self.name, self.shadow_name), (self.old, self.old.name, self.name)
-        )
-        self.state = "rolled back"
+        self._expect(Phase.SWITCHED, "switched")
+        self._old_vectors = self._vectors_of_old(encoder)
+        self._exhaust()
+        self._enter(Phase.ROLLING_BACK)
+        try:
+            self._exhaust()
+            self._exchange((self.new, self.shadow_name), (self.old, self.name), back_to=self.name)
+        except BaseException:
+            self._enter(Phase.SWITCHED)
+            raise
+        self.progress.phase = Phase.ROLLED_BACK  # kept below: handles that follow the name wait
+        try:
+            self.carry()
+        finally:
+            self._enter(Phase.ROLLED_BACK)
         return self.old
 
-    def _exchange(self, first: tuple[Any, str, str], second: tuple[Any, str, str]) -> None:
-        """Rename both collections, or neither."""
-        collection, before, after = first
-        self._rename(collection, after)
+    def carry(self) -> int:
+        """Bring what was written to retired collections to the one in use; one pass.
+
+        Returns
+        -------
+        int
+            Documents written or deleted in the collection in use.
+
+        Raises
+        ------
+        DataError
+            If there are documents that no vector can be made of (the others are carried).
+        """
+        found = [self._carry(*direction) for direction in self._directions()]
+        return self._told(found)
+
+    def finish(self, *, quiet: float = 10.0) -> Any:  # noqa: ANN401 - a chromadb collection
+        """Carry over what is left, delete the retired collection, and return the one in use.
+
+        Parameters
+        ----------
+        quiet : float
+            Seconds, at least 0, in which nobody may write to the retired collection: a write after
+            the last look would be lost.
+
+        Raises
+        ------
+        DataError
+            If it was not switched, or the retired collection is still written to, with ids.
+        """
+        if self.state is not Phase.ROLLED_BACK:
+            self._expect(Phase.SWITCHED, "switched or rolled back")
+        if quiet < 0:
+            raise DataError(f"quiet={quiet!r} is negative; give seconds, at least 0")
+        self._exhaust()
+        time.sleep(quiet)
+        if n := self.carry():
+            raise DataError(
+                f"{n} documents of {self.name!r} were written within {quiet:g} s through handles "
+                "that were opened before; they were carried over, and nothing was deleted: restart "
+                "the applications that hold such handles, then finish"
+            )
+        active = self.new if self.state is Phase.SWITCHED else self.old
+        self._enter(Phase.FINISHED)
+        clear_finished(self.client, self.name, self.progress)
+        return active
+
+    def conflicts(self) -> list[Conflict]:
+        """Return versions of documents that did not prevail, oldest first."""
+        store = self._conflict_store(make=False)
+        if store is None:
+            return []
+        page = store.get(include=["documents", "metadatas"])
+        rows = sorted(
+            zip(page["metadatas"], page["documents"] or [None] * len(page["ids"]), strict=True),
+            key=lambda row: row[0]["rsb_at"],
+        )
+        found = []
+        for metadata, text in rows:
+            kept = {k: v for k, v in metadata.items() if not k.startswith("rsb_conflict_")}
+            kept.pop("rsb_at")
+            deleted = metadata["rsb_conflict_deleted"]
+            row = None if deleted else (text, kept or None, metadata.get("rsb_conflict_uri"))
+            found.append(Conflict(metadata["rsb_conflict_id"], row))
+        return found
+
+    def _expect(self, phase: Phase, wanted: str) -> None:
+        if self.state is not phase:
+            raise DataError(f"the migration of {self.name!r} is {self.state}, not {wanted}")
+
+    def _enter(self, phase: Phase) -> None:
+        self.progress.phase = phase
+        self._ledger.write(self.progress)
+
+    def _equal(self) -> Agreed:
+        """Make the copy equal to the original."""
+        agreed = Agreed()
+        for _ in range(_ROUNDS):
+            found = make_equal(self.old, self.new, self.source, agreed, size=self.size)
+            self.n_documents = found.n_documents
+            if not found.ids:
+                return agreed
+        raise self._restless(found.ids)
+
+    def _exhaust(self) -> None:
+        """Carry until nothing is left, in both directions before going back."""
+        for _ in range(_ROUNDS):
+            found = [self._carry(*direction) for direction in self._directions()]
+            if self.state in (Phase.SWITCHED, Phase.ROLLING_BACK) and self._old_vectors is not None:
+                found.append(self._carry(self.new, self.old, self._old_vectors, self.progress.old))
+            self._told(found)
+            ids = [doc_id for one in found for doc_id in one.ids]
+            if not ids:
+                return
+        raise self._restless(ids)
+
+    def _restless(self, ids: list[str]) -> DataError:
+        return DataError(
+            f"collection {self.name!r} was written to in each of {_ROUNDS} rounds of copying, last "
+            f"{len(ids)} documents, among them {ids[:_NAMED]}; nothing is lost: try again when "
+            "fewer documents are written"
+        )
+
+    def _directions(self) -> list[tuple[Any, Any, Vectors, str]]:
+        """(from, to, vectors, whose agreement) of what retired collections may have received."""
+        active = self.old
+        found: list[tuple[Any, Any, Vectors, str]] = []
+        if self.state in (Phase.SWITCHING, Phase.SWITCHED, Phase.ROLLING_BACK):
+            active, found = self.new, [(self.old, self.new, self.source, self.progress.old)]
+        elif self.state is Phase.ROLLED_BACK:
+            found = [(self.new, self.old, self._vectors_to_old(), self.progress.old)]
+        by_id = {str(one.id): one for one in self.client.list_collections()}
+        for usurper in self.progress.usurpers:
+            if usurper.id not in by_id:
+                continue
+            vectors: Vectors = self.source
+            if active is self.old:
+                stored = usurper.during is Phase.SWITCHING  # by applications with the old encoder
+                vectors = StoredVectors() if stored else self._vectors_to_old()
+            elif usurper.during is not Phase.SWITCHING:
+                vectors = TextVectors(self.source.function)
+            found.append((by_id[usurper.id], active, vectors, usurper.id))
+        return found
+
+    def _carry(self, source: Any, target: Any, vectors: Vectors, of: str) -> Carried:  # noqa: ANN401
+        """One pass, with what is agreed on read before and kept throughout."""
+        agreed = self._ledger.agreed(of)
+        usurped = of != self.progress.old
+        found = carry(
+            source,
+            target,
+            vectors,
+            agreed,
+            size=self.size,
+            announce=partial(self._ledger.keep, of, agreed),
+            otherwise=self._ledger.agreed(self.progress.old) if usurped else None,
+        )
+        self._keep_conflicts(found.conflicts)
+        self._ledger.keep(of, agreed)
+        return found
+
+    def _told(self, found: list[Carried]) -> int:
+        lacking = [doc_id for one in found for doc_id in one.lacking]
+        if lacking:
+            raise DataError(
+                f"{len(lacking)} documents were written to a retired collection of {self.name!r} "
+                f"without text or vector, among them {lacking[:_NAMED]}; add what is missing, or "
+                "delete them there"
+            )
+        return sum(len(one.ids) for one in found)
+
+    def _vectors_to_old(self) -> Vectors:
+        return self._old_vectors or self._vectors_of_old(None)
+
+    def _vectors_of_old(self, encoder: Any) -> Vectors:  # noqa: ANN401 - an encoder
+        """What embeds texts as the original's were; told by some of them, when first asked."""
+        function = (
+            encoder if encoder is not None else getattr(self.old, "_embedding_function", None)
+        )
+        checked = False
+
+        def embed(texts: list[str]) -> Any:  # noqa: ANN401
+            nonlocal checked
+            if function is None:
+                raise DataError(
+                    f"documents of {self.name!r} were written since the switch, and what embedded "
+                    "the original is not known; give it: roll_back(encoder=…)"
+                )
+            if not checked:
+                _check_embeds(self.old, function)
+                checked = True
+            return function(texts)
+
+        return TextVectors(embed)
+
+    def _exchange(self, first: tuple[Any, str], second: tuple[Any, str], *, back_to: str) -> None:
+        """Rename both collections, or neither; one made under the free name is moved aside."""
+        collection, after = first
+        _rename(collection, after)
         try:
-            self._rename(second[0], second[2])
+            for attempt in range(_ROUNDS):
+                try:
+                    _rename(*second)
+                except DataError:
+                    if attempt == _ROUNDS - 1 or not _move_usurper(
+                        self.client, self.name, self.progress, self._ledger
+                    ):
+                        raise
+                else:
+                    return
         except BaseException:
-            collection.modify(name=before)
+            _move_usurper(self.client, self.name, self.progress, self._ledger)
+            collection.modify(name=back_to)
             raise
 
-    @staticmethod
-    def _rename(collection: Any, name: str) -> None:  # noqa: ANN401
-        rename: Callable[..., None] = collection.modify
+    def _conflict_store(self, *, make: bool) -> Any:  # noqa: ANN401 - a chromadb collection
+        name = f"{self.name}--rsb-conflicts"
+        if make:
+            return self.client.get_or_create_collection(name, embedding_function=None)
         try:
-            rename(name=name)
-        except Exception as error:  # of which kind depends on the client
-            raise DataError(
-                f"collection {collection.name!r} cannot be renamed to {name!r} ({error!s:.200})"
-            ) from error
+            return self.client.get_collection(name, embedding_function=None)
+        except NotFoundError:
+            return None
+
+    def _keep_conflicts(self, conflicts: list[Conflict]) -> None:
+        if not conflicts:
+            return
+        store, at = self._conflict_store(make=True), datetime.now(UTC).isoformat()
+        for number, conflict in enumerate(conflicts):
+            text, metadata, uri = conflict.row or (None, None, None)
+            store.upsert(
+                ids=[f"{at}-{number}"],
+                embeddings=[[0.0]],
+                documents=None if text is None else [text],
+                metadatas=[
+                    {
+                        **(metadata or {}),
+                        "rsb_at": f"{at}-{number:09}",
+                        "rsb_conflict_id": conflict.doc_id,
+                        "rsb_conflict_deleted": conflict.row is None,
+                        **({} if uri is None else {"rsb_conflict_uri": uri}),
+                    }
+                ],
+            )
+        _log.warning(
+            "%d documents of %r were written both through old and new handles, among them %s: the "
+            "newer collection's version stays, the other is kept in %r",
+            len(conflicts),
+            self.name,
+            [conflict.doc_id for conflict in conflicts[:_NAMED]],
+            store.name,
+        )
+
+
+def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
+    """Give a collection its name again after a switch or a way back that was killed.
+
+    The collection that had the name before the interrupted exchange has it afterwards; where the
+    exchange was complete, it stays. A collection that somebody made under the name meanwhile is
+    moved aside, and what was written to it is carried over: at once where the original is in use,
+    by the same call that made the migration otherwise.
+
+    Returns
+    -------
+    chromadb.Collection
+        As it is where there is nothing to restore.
+
+    Raises
+    ------
+    DataError
+        If the name is missing and nothing is known of a migration.
+    """
+    ledger = Ledger(client, name)
+    progress = ledger.read()
+    found = {collection.name: collection for collection in client.list_collections()}
+    if progress is None:
+        if name in found:
+            return found[name]
+        raise DataError(
+            f"collection {name!r} is missing and no migration of it is known; there are "
+            f"{sorted(found)}"
+        )
+    if progress.phase is Phase.FINISHED:
+        clear_finished(client, name, progress)
+        return client.get_collection(name, embedding_function=None)
+    by_id = {str(collection.id): collection for collection in found.values()}
+    holder = str(found[name].id) if name in found else None
+    before, after = {
+        Phase.SWITCHING: (Phase.READY, Phase.SWITCHED),
+        Phase.ROLLING_BACK: (Phase.SWITCHED, Phase.ROLLED_BACK),
+    }.get(progress.phase, (progress.phase, progress.phase))
+    users = {
+        Phase.READY: progress.old,
+        Phase.SWITCHED: progress.new,
+        Phase.ROLLED_BACK: progress.old,
+    }
+    phase = after if holder == users[after] else before
+    wanted = users[phase]
+    if wanted not in by_id:
+        raise DataError(
+            f"the collection that had the name {name!r} was deleted; there are {sorted(found)}"
+        )
+    if holder != wanted:
+        _move_usurper(client, name, progress, ledger)
+        _rename(by_id[wanted], name)
+    progress.phase = phase
+    ledger.write(progress)
+    if users[phase] == progress.old:
+        for usurper in progress.usurpers:
+            if usurper.during is Phase.SWITCHING and usurper.id in by_id:
+                _carry_usurper(ledger, by_id[usurper.id], by_id[wanted], usurper.id, progress.old)
+    return client.get_collection(name, embedding_function=None)
+
+
+def clear_finished(client: Any, name: str, progress: Progress) -> None:  # noqa: ANN401
+    """Delete what a finished migration leaves: all but the collection that has the name."""
+    used = client.get_collection(name, embedding_function=None).id
+    retired = {progress.old, progress.new, *(one.id for one in progress.usurpers)} - {str(used)}
+    for one in client.list_collections():
+        if str(one.id) in retired:
+            client.delete_collection(one.name)
+    Ledger(client, name).delete()
+
+
+def _carry_usurper(ledger: Ledger, source: Any, target: Any, of: str, old: str) -> None:  # noqa: ANN401
+    agreed = ledger.agreed(of)
+    keep = partial(ledger.keep, of, agreed)
+    before = ledger.agreed(old)
+    size = 100
+    carry(source, target, StoredVectors(), agreed, size=size, announce=keep, otherwise=before)
+    keep()
+
+
+def _move_usurper(client: Any, name: str, progress: Progress, ledger: Ledger) -> bool:  # noqa: ANN401
+    """Rename a collection that somebody made under the name, and remember it."""
+    try:
+        usurper = client.get_collection(name, embedding_function=None)
+    except NotFoundError:
+        return False
+    if str(usurper.id) in (progress.old, progress.new):
+        return False
+    progress.usurpers.append(Usurper(id=str(usurper.id), during=progress.phase))
+    ledger.write(progress)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    _rename(usurper, f"{name}--usurper-{stamp}")
+    _log.warning(
+        "collection %r was made by somebody else meanwhile: moved to %r", name, usurper.name
+    )
+    return True
+
+
+def _check_embeds(collection: Any, function: Callable[[list[str]], Any]) -> None:  # noqa: ANN401
+    """Refuse a function that does not give the vectors that a collection holds."""
+    page = collection.get(limit=100, include=["documents", "metadatas", "embeddings"])
+    ids = sample_of(page)
+    if not ids:
+        return
+    stored = dict(zip(page["ids"], page["embeddings"], strict=True))
+    again = np.asarray(function(texts_of(page, ids)), np.float32)
+    held = np.asarray([stored[i] for i in ids], np.float32)
+    if again.shape != held.shape or far_apart(again, held, CLOSE).any():
+        raise DataError(
+            f"{function!r:.80} does not give the vectors that collection {collection.name!r} "
+            "holds; give what embedded it: roll_back(encoder=…)"
+        )
+
+
+def _rename(collection: Any, name: str) -> None:  # noqa: ANN401
+    rename: Callable[..., None] = collection.modify
+    try:
+        rename(name=name)
+    except Exception as error:  # of which kind depends on the client
+        raise DataError(
+            f"collection {collection.name!r} cannot be renamed to {name!r} ({error!s:.200})"
+        ) from error

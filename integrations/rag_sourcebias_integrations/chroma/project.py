@@ -13,11 +13,11 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
 from rag_sourcebias.mitigate.projection import SourceProjection, read_projection
 from rag_sourcebias.protocols import Encoder
-from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.carry import pages, sample_of
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
 from rag_sourcebias_integrations.chroma.limits import request_size
-from rag_sourcebias_integrations.chroma.migrate import as_function, copy_collection
+from rag_sourcebias_integrations.chroma.migrate import copy_collection
 from rag_sourcebias_integrations.chroma.migration import Migration
-from rag_sourcebias_integrations.chroma.shadow import pages, sample_of
 from rag_sourcebias_integrations.chroma.vectors import (
     CLOSE,
     ProjectedVectors,
@@ -37,7 +37,6 @@ def migrate_projection(
     client: Any,  # noqa: ANN401 - a chromadb client
     encoder: str | Path | Encoder | EncoderEmbeddingFunction,
     batch_size: int | None = None,
-    keep_old: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> Migration:
     """Project a collection's stored vectors into a copy beside it, and verify the copy.
@@ -61,8 +60,6 @@ def migrate_projection(
         :class:`~rag_sourcebias.mitigate.projected_encoder.ProjectedEncoder`.
     batch_size : int, optional
         Documents per request; 1,000, or fewer where the client takes fewer, by default.
-    keep_old : bool
-        Whether the original is kept, under another name, after the switch.
     on_progress : callable, optional
         Told how many documents are done.
 
@@ -72,7 +69,7 @@ def migrate_projection(
         Before anything is written, if the stored vectors have another dimension, the collection
         was filled by another encoder than the projection was fitted on, the encoder holds another
         projection or does not give the projected vectors, or there is no text to tell by; also if
-        documents have no vector, or the collection is written to meanwhile.
+        documents have no vector.
     """
     source = ProjectedVectors(as_function(encoder), projection)
     _check_projection(source.function, projection)
@@ -91,7 +88,6 @@ def migrate_projection(
         client=client,
         size=size,
         verify_size=min(_PAGE, most),
-        keep_old=keep_old,
         on_progress=on_progress,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,7 +14,17 @@ from rag_sourcebias.mitigate.projection import SourceProjection
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.layout import embedded_text
 
-__all__ = ["CLOSE", "EncodedVectors", "ProjectedVectors", "VectorSource", "far_apart", "texts_of"]
+__all__ = [
+    "CLOSE",
+    "EncodedVectors",
+    "ProjectedVectors",
+    "StoredVectors",
+    "TextVectors",
+    "VectorSource",
+    "Vectors",
+    "far_apart",
+    "texts_of",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Page = Mapping[str, Any]
@@ -23,13 +33,8 @@ CLOSE = 1e-2  # distance of unit vectors; another batch rounds differently, most
 _EQUAL = 1e-4  # of what was only stored and read back
 
 
-class VectorSource(Protocol):
-    """Gives the vectors of the copy, page by page."""
-
-    @property
-    def function(self) -> EncoderEmbeddingFunction:
-        """What encodes queries of the copy, and documents that come later."""
-        ...
+class Vectors(Protocol):
+    """Gives the vectors of documents that are carried from one collection to another."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -38,6 +43,19 @@ class VectorSource(Protocol):
 
     def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
         """Vectors of these documents of a page of the original, shape (ids, d)."""
+        ...
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids on a page of the original that no vector can be made of."""
+        ...
+
+
+class VectorSource(Vectors, Protocol):
+    """Gives the vectors of a whole copy, page by page."""
+
+    @property
+    def function(self) -> EncoderEmbeddingFunction:
+        """What encodes queries of the copy, and documents that come later."""
         ...
 
     def differ(self, page: Page, copied: Page) -> list[str]:
@@ -66,12 +84,16 @@ class EncodedVectors:
 
     def require(self, page: Page) -> None:
         """Refuse documents without text."""
-        without = _without(page, "documents")
+        without = self.lacking(page)
         if without:
             raise DataError(
                 f"{len(without)} documents have no stored text to encode, among them "
                 f"{without[:10]}; add their texts, or delete them, first"
             )
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without text."""
+        return _without(page, "documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +122,7 @@ class ProjectedVectors:
 
     def require(self, page: Page) -> None:
         """Refuse documents without a vector, and vectors of another length."""
-        without = _without(page, "embeddings")
+        without = self.lacking(page)
         if without:
             raise DataError(
                 f"{len(without)} documents have no stored vector to project, among them "
@@ -112,6 +134,42 @@ class ProjectedVectors:
                 f"the collection's vectors have {dimension} dimensions, the projection is for "
                 f"{self.projection.dimension}; fit one on vectors of the collection's encoder"
             )
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without a vector."""
+        return _without(page, "embeddings")
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """Stored texts, embedded by what a collection or a caller embeds with."""
+
+    embed: Callable[[list[str]], Sequence[Any]]
+    reads: tuple[str, ...] = ()
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+        """Embed the texts."""
+        return np.asarray(self.embed(texts_of(page, ids)), np.float32)
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without text."""
+        return _without(page, "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """Stored vectors as they are."""
+
+    reads: tuple[str, ...] = ("embeddings",)
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+        """Return the stored vectors."""
+        stored = dict(zip(page["ids"], page["embeddings"], strict=True))
+        return np.asarray([stored[doc_id] for doc_id in ids], np.float32)
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without a vector."""
+        return _without(page, "embeddings")
 
 
 def texts_of(page: Page, ids: Sequence[str]) -> list[str]:

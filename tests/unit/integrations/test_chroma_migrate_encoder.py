@@ -7,6 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,16 @@ from rag_sourcebias.errors import DataError
 
 pytest.importorskip("chromadb")
 
+from chromadb.errors import NotFoundError
+
 from rag_sourcebias_integrations.chroma import (
     EncoderEmbeddingFunction,
+    follow_collection,
     migrate_encoder,
     restore_collection,
 )
 from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress
 
 pytestmark = pytest.mark.frameworks
 
@@ -82,7 +89,7 @@ def test_switch_and_roll_back(client: Any) -> None:
     new = migration.switch()
     assert new.name == "shop"
     assert client.get_collection("shop").id == new.id != old.id
-    kept = [name for name in collections(client) if name != "shop"]
+    kept = [name for name in collections(client) if name not in {"shop", "shop--rsb-ledger"}]
     assert len(kept) == 1
     assert re.fullmatch(r"shop--before-\d{8}T\d{6}", kept[0])
     opened = client.get_collection("shop", embedding_function=EncoderEmbeddingFunction(NEW))
@@ -91,40 +98,290 @@ def test_switch_and_roll_back(client: Any) -> None:
         migration.switch()
     assert migration.roll_back().id == old.id
     assert client.get_collection("shop").id == old.id
-    assert collections(client) == ["shop", migration.shadow_name]
+    assert set(collections(client)) == {"shop", migration.shadow_name, "shop--rsb-ledger"}
     with pytest.raises(DataError, match="is rolled back, not ready"):
         migration.switch()
     again = migrate_encoder(client.get_collection("shop"), NEW, client=client)
     assert again.switch().id == new.id
 
 
-def test_without_keeping_the_old_one(client: Any) -> None:
-    migration = migrate_encoder(make(client), NEW, client=client, keep_old=False)
-    migration.switch()
+def test_finish_alone_deletes_and_leaves_nothing_behind(client: Any) -> None:
+    migration = migrate_encoder(make(client), NEW, client=client)
+    with pytest.raises(DataError, match="'shop' is ready, not switched or rolled back"):
+        migration.finish()
+    new = migration.switch()
+    assert len(collections(client)) == 3  # the ledger too
+    with pytest.raises(DataError, match=r"quiet=-1 is negative"):
+        migration.finish(quiet=-1)
+    assert migration.finish(quiet=0).id == new.id
     assert collections(client) == ["shop"]
-    with pytest.raises(DataError, match=r"was deleted \(keep_old=False\)"):
+    assert migration.state == "finished"
+    again = migrate_encoder(new, HashingEncoder(256), client=client)
+    again.switch()
+    again.roll_back(EncoderEmbeddingFunction(NEW))
+    assert again.finish(quiet=0).id == new.id
+    assert collections(client) == ["shop"]
+
+
+def write_somehow(collection: Any) -> None:
+    """Every kind of write; the number of documents stays the same."""
+    collection.update(ids=["d1"], documents=["updated text"])
+    collection.delete(ids=["d2"])
+    collection.add(ids=["late"], documents=["late text"], metadatas=[{"late": 1}])
+    collection.update(ids=["d4"], metadatas=[{"n": None, "more": "x"}])
+    collection.upsert(ids=["d5"], documents=["upserted"], metadatas=[{"n": 5.5}])
+    collection.update(ids=["d7"], metadatas=[{"n": None, "ok": None}])
+
+
+def check_vectors(collection: Any, encoder: HashingEncoder) -> None:
+    found = collection.get(include=["documents", "embeddings"])
+    assert np.allclose(found["embeddings"], encoder.encode_documents(found["documents"]))
+
+
+def test_what_is_written_after_the_copy_is_there_after_the_switch(client: Any) -> None:
+    old = make(client)
+    migration = migrate_encoder(old, NEW, client=client)
+    write_somehow(old)
+    before = rows(old)
+    new = migration.switch()
+    assert rows(new) == before
+    check_vectors(new, NEW)
+
+
+def test_what_is_written_after_the_switch_is_there_after_going_back(client: Any) -> None:
+    old = make(client)
+    migration = migrate_encoder(old, NEW, client=client)
+    new = migration.switch()
+    write_somehow(new)
+    after = rows(new)
+    assert rows(old) != after
+    assert rows(migration.roll_back()) == after
+    check_vectors(old, OLD)
+    new.update(ids=["d9"], documents=["through a handle of the copy"])
+    assert migration.carry() == 1
+    assert old.get(ids=["d9"])["documents"] == ["through a handle of the copy"]
+    check_vectors(old, OLD)
+
+
+def test_a_handle_opened_before_the_switch_loses_nothing(client: Any) -> None:
+    old = make(client)
+    handle = client.get_collection("shop", embedding_function=EncoderEmbeddingFunction(OLD))
+    migration = migrate_encoder(old, NEW, client=client)
+    new = migration.switch()
+    write_somehow(handle)
+    assert rows(new) != rows(handle)
+    assert migration.carry() == 6
+    assert rows(new) == rows(handle)
+    check_vectors(new, NEW)
+    assert migration.carry() == 0
+    handle.delete(ids=["d11"])
+    handle.add(ids=["last"], documents=["last"])
+    wanted = rows(handle)
+    assert rows(migration.finish(quiet=0)) == wanted
+
+
+def test_finish_is_refused_while_a_handle_opened_before_is_written_to(client: Any) -> None:
+    handle = make(client)
+    migration = migrate_encoder(handle, NEW, client=client)
+    migration.switch()
+    writer = threading.Timer(0.3, lambda: handle.add(ids=["late"], documents=["late"]))
+    writer.start()
+    with pytest.raises(DataError, match=r"1 documents of 'shop' were written within 1 s through"):
+        migration.finish(quiet=1)
+    writer.join()
+    assert migration.state == "switched"
+    assert client.get_collection("shop").get(ids=["late"])["documents"] == ["late"]
+    assert len(collections(client)) == 3
+
+
+def test_a_document_written_in_both_keeps_the_version_in_use(
+    client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = make(client)
+    migration = migrate_encoder(old, NEW, client=client)
+    new = migration.switch()
+    old.update(ids=["d1", "d2"], documents=["old one", "old two"], metadatas=[{"by": "old"}] * 2)
+    new.update(ids=["d1"], documents=["new one"])
+    new.delete(ids=["d2"])
+    new.update(ids=["d3"], documents=["new three"])
+    old.delete(ids=["d3"])
+    assert migration.carry() == 0
+    assert "3 documents of 'shop' were written both through old and new handles" in caplog.text
+    assert new.get(ids=["d1", "d2", "d3"])["documents"] == ["new one", "new three"]
+    found = {conflict.doc_id: conflict.row for conflict in migration.conflicts()}
+    assert found["d1"][:2] == ("old one", {"n": 1, "ok": True, "by": "old"})
+    assert found["d2"][:2] == ("old two", {"n": 2, "ok": True, "by": "old"})
+    assert found["d3"] is None
+    migration.carry()
+    assert len(migration.conflicts()) == 3  # each is told once
+    assert "shop--rsb-conflicts" in collections(client)
+
+
+def test_a_migration_that_is_killed_goes_on_in_another_process(client: Any) -> None:
+    old = make(client)
+    migrate_encoder(old, NEW, client=client).switch()
+    old.add(ids=["late"], documents=["late"])
+    again = migrate_encoder(client.get_collection("shop"), NEW, client=client)
+    assert again.state == "switched"
+    assert client.get_collection("shop").get(ids=["late"])["documents"] == ["late"]
+    with pytest.raises(DataError, match=r"migration to another encoder .*finish it, or roll it"):
+        migrate_encoder(client.get_collection("shop"), HashingEncoder(300), client=client)
+    assert rows(again.roll_back(EncoderEmbeddingFunction(OLD))) == rows(again.new)
+
+
+def test_going_back_needs_what_embedded_the_original(client: Any) -> None:
+    make(client)
+    plain = client.get_collection("shop", embedding_function=None)
+    migration = migrate_encoder(plain, NEW, client=client)
+    migration.switch().add(ids=["late"], documents=["late"])
+    with pytest.raises(DataError, match=r"what embedded the original is not known; give it: roll"):
         migration.roll_back()
+    with pytest.raises(DataError, match=r"does not give the vectors that collection .*holds"):
+        migration.roll_back(EncoderEmbeddingFunction(HashingEncoder(64)))
+    assert migration.state == "switched"
+    old = migration.roll_back(EncoderEmbeddingFunction(OLD))
+    assert old.get(ids=["late"])["documents"] == ["late"]
+    check_vectors(old, OLD)
+
+
+class Between:
+    """A collection; once it is renamed, somebody does something."""
+
+    def __init__(self, collection: Any, then: Any) -> None:
+        self._collection, self._then = collection, then
+
+    def modify(self, **options: Any) -> None:
+        self._collection.modify(**options)
+        then, self._then = self._then, lambda: None
+        then()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collection, name)
+
+
+def test_a_collection_made_between_the_renames_is_moved_aside_and_carried(client: Any) -> None:
+    old = make(client)
+    migration = migrate_encoder(old, NEW, client=client)
+    made: list[Any] = []
+
+    def usurp() -> None:
+        other = client.get_or_create_collection(
+            "shop", embedding_function=EncoderEmbeddingFunction(OLD)
+        )
+        other.upsert(ids=["d1", "mine"], documents=["upserted", "mine"], metadatas=[{"by": 1}] * 2)
+        made.append(other)
+
+    migration.old = Between(old, usurp)
+    new = migration.switch()
+    assert client.get_collection("shop").id == new.id
+    assert new.count() == 41
+    assert new.get(ids=["d1", "mine"])["documents"] == ["upserted", "mine"]
+    made[0].add(ids=["later"], documents=["later"])  # its maker goes on with it
+    made[0].delete(ids=["mine"])
+    assert migration.carry() == 2
+    assert new.get(ids=["later", "mine"])["ids"] == ["later"]
+    check_vectors(new, NEW)
+    migration.finish(quiet=0)
+    assert collections(client) == ["shop"]
+
+
+def test_a_collection_made_while_a_killed_switch_left_no_name_is_moved_aside(client: Any) -> None:
+    old = make(client)
+    migration = migrate_encoder(old, NEW, client=client)
+
+    migration.old = Between(old, lambda: None)
+    migration.old.modify = killed(old)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        migration.switch()
+    Ledger(client, "shop").write(replace(migration.progress, phase=Phase.SWITCHING))
+    assert "shop" not in collections(client)
+    other = client.get_or_create_collection(
+        "shop", embedding_function=EncoderEmbeddingFunction(OLD)
+    )
+    other.add(ids=["mine"], documents=["mine"])
+    restored = restore_collection(client, "shop")
+    assert restored.id == old.id
+    assert restored.count() == 41
+    assert restored.get(ids=["mine"])["documents"] == ["mine"]
+    assert restore_collection(client, "shop").id == old.id  # nothing more to do
+    new = migrate_encoder(restored, NEW, client=client).switch()
+    assert new.count() == 41
+
+
+def killed(collection: Any) -> Any:
+    """``modify`` of a process that dies after its first call, so that it undoes nothing."""
+    calls = itertools.count()
+
+    def modify(**options: Any) -> None:
+        if next(calls) == 0:
+            collection.modify(**options)
+            raise KeyboardInterrupt
+
+    return modify
+
+
+def test_a_handle_that_follows_the_name_needs_no_restart(client: Any) -> None:
+    old = make(client)
+    encoders = {128: EncoderEmbeddingFunction(OLD), 512: EncoderEmbeddingFunction(NEW)}
+    handle = follow_collection(ByDimension(client, encoders), "shop", every=0)
+    migration = migrate_encoder(old, NEW, client=client)
+    handle.add(ids=["a"], documents=["before the switch"])
+    new = migration.switch()
+    handle.add(ids=["b"], documents=["after the switch"])
+    assert new.get(ids=["a", "b"])["ids"] == ["a", "b"]
+    assert old.get(ids=["b"])["ids"] == []
+    assert handle.query(query_texts=["after the switch"], n_results=1)["ids"] == [["b"]]
+    migration.roll_back()
+    handle.update(ids=["b"], metadatas=[{"seen": 1}])
+    assert old.get(ids=["b"])["metadatas"] == [{"seen": 1}]
+    migration.finish(quiet=0)
+    handle.delete(ids=["b"])
+    assert handle.count() == 41
+    with pytest.raises(NotFoundError):
+        follow_collection(client, "ship", patience=0.1)
+
+
+class ByDimension:
+    """A client that opens the shop with the encoder of its vectors."""
+
+    def __init__(self, client: Any, encoders: Any) -> None:
+        self._client, self._encoders = client, encoders
+
+    def get_collection(self, name: str, **options: Any) -> Any:
+        found = self._client.get_collection(name, embedding_function=None)
+        if options:
+            return found
+        length = len(found.get(limit=1, include=["embeddings"])["embeddings"][0])
+        return self._client.get_collection(name, embedding_function=self._encoders[length])
+
+
+def test_a_following_handle_waits_for_an_exchange_and_then_gives_up(client: Any) -> None:
+    make(client)
+    handle = follow_collection(client, "shop", patience=0.2)
+    ledger = Ledger(client, "shop")
+    state = {"old": "x", "new": "y", "shadow_name": "s", "before_name": "b"}
+    ledger.write(Progress(phase=Phase.SWITCHING, **state))
+    began = time.monotonic()
+    handle.delete(ids=["d1"])  # a killed migration must not stop the application for ever
+    assert time.monotonic() - began >= 0.2
+    assert handle.count() == 39
 
 
 def test_a_switch_that_fails_half_way_is_undone(client: Any) -> None:
     migration = migrate_encoder(make(client), NEW, client=client)
     client.delete_collection(migration.shadow_name)  # its second rename must fail
     client.create_collection(migration.shadow_name, embedding_function=None)
-    migration.new.count = lambda: 40  # the first check is not what is tested here
-    with pytest.raises(DataError, match=r"cannot be renamed to 'shop'"):
+    with pytest.raises((DataError, NotFoundError)):
         migration.switch()
     assert migration.state == "ready"
     assert client.get_collection("shop").id == migration.old.id
     assert migration.old.name == "shop"
 
 
-def test_a_switch_killed_between_its_renames_is_restored(client: Any) -> None:
+def test_a_missing_name_of_which_nothing_is_known(client: Any) -> None:
     old = make(client)
     assert restore_collection(client, "shop").id == old.id
-    old.modify(name="shop--before-20260101T000000")
-    assert restore_collection(client, "shop").id == old.id
-    assert client.get_collection("shop").count() == 40
-    with pytest.raises(DataError, match=r"'ship' is missing and 0 collections.*\['shop'\]"):
+    with pytest.raises(DataError, match=r"'ship' is missing and no migration .*\['shop'\]"):
         restore_collection(client, "ship")
 
 
@@ -174,13 +431,23 @@ def shadow_name(client: Any) -> str:
     return next(name for name in collections(client) if "--rsb-" in name)
 
 
-def test_a_collection_that_is_written_to_is_not_switched(client: Any) -> None:
+def test_a_collection_that_is_written_to_all_the_time_is_not_switched(client: Any) -> None:
     old = make(client)
     migration = migrate_encoder(old, NEW, client=client)
-    old.add(ids=["late"], documents=["late"])
-    with pytest.raises(DataError, match=r"holds 41 documents, its copy 40: it changed since"):
+    numbers = itertools.count()
+
+    class Busy(Between):
+        def get(self, **options: Any) -> Any:
+            if options.get("offset") == 0:
+                self._collection.add(ids=[f"late{next(numbers)}"], documents=["late"])
+            return self._collection.get(**options)
+
+    migration.old = Busy(old, lambda: None)
+    with pytest.raises(DataError, match=r"written to in each of 10 rounds .*\['late9'\]"):
         migration.switch()
-    assert migrate_encoder(old, NEW, client=client).switch().count() == 41
+    assert client.get_collection("shop").id == old.id
+    migration.old = old
+    assert migration.switch().count() == 40 + next(numbers)
 
 
 def test_documents_without_text_are_listed(client: Any) -> None:
@@ -246,8 +513,9 @@ def test_langchain_finds_the_new_vectors_under_the_old_name(client: Any) -> None
     assert (found.id, found.page_content, found.metadata) == ("17", "word17 text", {"n": 17})
     store(NEW).add_texts(["word99 late"], ids=["99"])
     assert store(NEW).similarity_search("word99 late", k=1)[0].id == "99"
-    migration.roll_back()
+    migration.roll_back(Encoded(OLD).embed_documents)
     assert store(OLD).similarity_search("word17", k=1)[0].id == "17"
+    assert store(OLD).similarity_search("word99 late", k=1)[0].id == "99"
 
 
 def test_llama_index_finds_what_it_would_have_embedded_itself(client: Any) -> None:

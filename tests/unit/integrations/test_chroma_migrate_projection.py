@@ -315,15 +315,25 @@ def test_a_copy_of_migrate_encoder_is_gone_on_with(client: Any) -> None:
     assert re.fullmatch(r"shop--rsb-[0-9a-f]{8}", projected.shadow_name)
 
 
-def test_a_collection_that_is_written_to_is_not_switched(client: Any) -> None:
-    old = make(client)
-    found = projection()
+def test_what_is_written_meanwhile_is_projected_and_comes_back(client: Any) -> None:
+    old, found = make(client), projection()
     migration = migrate_projection(
         old, found, client=client, encoder=ProjectedEncoder(ENCODER, found)
     )
     old.add(ids=["late"], documents=["late"])
-    with pytest.raises(DataError, match=r"holds 41 documents, its copy 40: it changed since; run"):
-        migration.switch()
+    new = migration.switch()
+    old.update(ids=["d1"], embeddings=[np.ones(ENCODER.dimension)])  # a vector of its own
+    old.update(ids=["d2"], documents=["another text"])
+    assert migration.carry() == 2
+    page = old.get(include=["embeddings"])
+    held = new.get(ids=page["ids"], include=["embeddings"])
+    held_by = dict(zip(held["ids"], held["embeddings"], strict=True))
+    wanted = found.apply(np.asarray(page["embeddings"], np.float32))
+    assert np.allclose([held_by[i] for i in page["ids"]], wanted, atol=1e-4)
+    new.add(ids=["later"], documents=["later"])
+    assert migration.roll_back(ENCODER).get(ids=["later"])["documents"] == ["later"]
+    stored = old.get(ids=["later"], include=["embeddings"])["embeddings"]
+    assert np.allclose(stored, ENCODER.encode_documents(["later"]))
 
 
 def test_llama_index_nodes_are_compared_as_llama_index_embeds_them(client: Any) -> None:
