@@ -10,6 +10,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.beir_corpus import read_corpus
 from rag_sourcebias.io.cells import ids_of
 from rag_sourcebias.io.tables import read_table
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["Labelled", "read_labelled"]
 
@@ -88,8 +89,8 @@ def read_labelled(
     texts, labels = columns["text"], columns["label"]
     return Labelled(
         documents=[
-            (doc_id, _cell(body) or "", _cell(name))
-            for doc_id, body, name in zip(ids, texts, labels, strict=True)
+            (doc_id, _cell(body) or "", _label(name, target, table.where(row)))
+            for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
         ],
         groups=groups,
         grouped_by="pair ids in the document ids, if there are any"
@@ -133,6 +134,11 @@ def _column(
             f"it {usual[0]} or name it with --{role}-column"
         )
     return found
+
+
+def _label(value: object, target: str, where: str) -> str | None:
+    label = _cell(value)
+    return label if label is None else require_name(label, target, where)
 
 
 def _cell(value: object) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["AnswerColumns", "find_answer_columns"]
 
@@ -68,7 +69,7 @@ def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:
     wide = [n for n in names if n.startswith(_WIDE) and n != _WIDE]
     answers: tuple[tuple[str, str, str], ...] = ()
     if found["answer"] is None and wide:
-        systems = [column.removeprefix(_WIDE) for column in wide]
+        systems = [require_name(column.removeprefix(_WIDE), "system", path) for column in wide]
         verdicts = [next((v + s for v in _VERDICTS if v + s in names), None) for s in systems]
         lacking = [s for s, v in zip(systems, verdicts, strict=True) if v is None]
         if lacking:

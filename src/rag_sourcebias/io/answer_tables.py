@@ -147,7 +147,7 @@ class _Rows:
         else:
             ids = names_of(table, columns.question, role="question")
         systems = (
-            names_of(table, columns.system, role="system")
+            names_of(table, columns.system, role="system", shown=True)
             if columns.system
             else [self.single] * len(table)
         )

@@ -16,6 +16,7 @@ from rag_sourcebias.io.beir_rows import document_text, metadata_text, read_rows
 from rag_sourcebias.io.beir_tags import declared_tags, report_strange, tag_file
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.types import Corpus, DocTags, TagTable
+from rag_sourcebias.types.names import require_name
 
 __all__ = [
     "BeirCorpus",
@@ -83,7 +84,7 @@ def corpus_files(folder: Path) -> dict[str | None, Path]:
         )
     by_source: dict[str | None, Path] = {None: plain[0]} if plain else {}
     for file in paired:
-        source = source_of_stem(_stem(file))
+        source = require_name(source_of_stem(_stem(file)), "source", str(file))
         if source in by_source:
             raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
         by_source[source] = file

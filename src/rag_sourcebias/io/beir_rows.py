@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import read_jsonl
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["check_rows", "document_text", "metadata_of", "metadata_text", "read_rows"]
 
@@ -67,9 +68,19 @@ def check_rows(
             )
         if not isinstance(row.get("title"), str | None):
             raise DataError(f"{where}: title of _id {row_id!r} must be a string")
+        _check_names(row, where)
         yield row_id, row
     if not line_of:
         raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
+
+
+def _check_names(row: Mapping[str, Any], where: str) -> None:
+    style, source = (metadata_text(row, key) for key in ("style", "source"))
+    if style is not None:
+        require_name(style, "style", where)
+    # elsewhere the key often holds what is no tag, and is not read as one
+    if source is not None and source.startswith("llm:"):
+        require_name(source, "source", where)
 
 
 def _row_id(row: Mapping[str, Any], where: str) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.tables import Table
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["ids_of", "names_of", "numbers_of"]
 
@@ -93,8 +94,13 @@ def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever 
         return None, False
 
 
-def names_of(table: Table, column: str, *, role: str) -> list[str]:
+def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> list[str]:
     """Read a column as non-empty names; numbers and booleans become text.
+
+    Parameters
+    ----------
+    shown : bool
+        Refuse control characters: what reports are about has a name, where ids may be any text.
 
     Raises
     ------
@@ -113,7 +119,7 @@ def names_of(table: Table, column: str, *, role: str) -> list[str]:
             raise DataError(
                 f"{table.where(i)}: {role} {cell!r} (column {column!r}) must be a non-empty name"
             )
-        names.append(name)
+        names.append(require_name(name, role, table.where(i)) if shown else name)
     return names
 
 

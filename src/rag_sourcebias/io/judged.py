@@ -100,7 +100,7 @@ def read_judged_items(
 
 def _factors(table: Table, found: dict[str, str | None]) -> dict[str, tuple[str, ...]]:
     return {
-        field: tuple(names_of(table, column, role=role))
+        field: tuple(names_of(table, column, role=role, shown=True))
         for role, field in _FACTORS.items()
         if (column := found.get(role)) is not None
     }

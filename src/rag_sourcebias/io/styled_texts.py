@@ -13,6 +13,7 @@ from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.styled_versions import Version, VersionTable
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.types import StyledTexts
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["read_styled_texts"]
 
@@ -106,6 +107,7 @@ def _records(path: PathLike) -> Iterable[Version]:
             yield Version(query_id, doc_id, side, original, text, place)
             for name, value in _mapping(record.get(styles), styles, place).items():
                 style = _identifier(name, f"style of {styles}", place)
+                require_name(style, f"style of {styles}", place)
                 text = _text(value, f"{styles}[{name!r}]", place)
                 yield Version(query_id, doc_id, side, style, text, place)
 
@@ -148,7 +150,7 @@ def _rows(path: PathLike) -> Iterable[Version]:
         return [*_COLUMNS, *(["doc_id"] if "doc_id" in names else [])]
 
     table = read_table(path, choose)
-    queries, sides, styles = (names_of(table, c, role=c) for c in _COLUMNS[:3])
+    queries, sides, styles = (names_of(table, c, role=c, shown=c == "style") for c in _COLUMNS[:3])
     told = table.columns.get("doc_id", [None] * len(table))
     for i, value in enumerate(table.columns["text"]):
         place = table.where(i)

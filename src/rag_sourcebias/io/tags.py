@@ -10,6 +10,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.types import DocTags, TagTable
 from rag_sourcebias.types.documents import Origin
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["TAG_COLUMNS", "clean_tag", "read_tags"]
 
@@ -41,7 +42,8 @@ def read_tags(path: PathLike) -> TagTable:
     ------
     DataError
         If the file is missing, empty or not UTF-8, lacks a required column, names a document
-        twice, or holds an origin or confidence that is not allowed.
+        twice, or holds an origin or confidence that is not allowed, or a source or style with
+        control characters (see :func:`~rag_sourcebias.types.names.require_name`).
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []
@@ -131,6 +133,9 @@ def _tags(row: Mapping[str, Any], where: str) -> DocTags:
     source, style, pair_id = (
         clean_tag(row.get(n), n, where) for n in ("source", "style", "pair_id")
     )
+    for name, value in (("source", source), ("style", style)):
+        if value is not None:
+            require_name(value, name, where)
     origin = clean_tag(row.get("origin"), "origin", where)
     if "origin" not in row and source is not None:
         origin = "declared"

@@ -12,6 +12,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.io.tags import TAG_COLUMNS, clean_tag
 from rag_sourcebias.types import DocTags, TagTable
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["write_tags"]
 
@@ -51,6 +52,8 @@ def _record(doc_id: str, tags: DocTags, *, exact_id: bool) -> tuple[str | float 
     for value in texts:
         if value is not None and clean_tag(value, "tag", "") != value:
             raise DataError(f"document {doc_id!r}: tag {value!r} would not be read back as it is")
+    for name, value in (("source", tags.source), ("style", tags.style)):
+        require_name(value or "", name, f"document {doc_id!r}")
     return doc_id, *texts, tags.origin, tags.confidence
 
 

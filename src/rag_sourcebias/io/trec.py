@@ -12,6 +12,7 @@ import numpy as np
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
 from rag_sourcebias.types import Qrels, Run
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["read_qrels", "read_run", "write_run"]
 
@@ -54,7 +55,7 @@ def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = T
     ------
     DataError
         If the file is missing, empty or not UTF-8, or a line has another number of columns or a
-        score that is not a finite float32 number.
+        score that is not a finite float32 number, or the tag holds control characters.
     """
     queries: dict[str, int] = {}
     docs: dict[str, int] = {}
@@ -73,7 +74,8 @@ def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = T
             raise DataError(f"{path}:{number}: score {fields[4]!r} is not a number") from error
         if not -_FLOAT32_LIMIT < score < _FLOAT32_LIMIT:
             raise DataError(f"{path}:{number}: score {fields[4]!r} is not a finite float32 number")
-        tag = tag or fields[5]
+        if not tag:
+            tag = name or require_name(fields[5], "run name", f"{path}:{number}")
         query_codes.append(queries.setdefault(fields[0], len(queries)))
         doc_codes.append(docs.setdefault(fields[2], len(docs)))
         scores.append(score)
@@ -87,7 +89,7 @@ def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = T
         doc_codes=np.frombuffer(doc_codes, dtype=np.int32),
         doc_ids=doc_ids,
         scores=np.frombuffer(scores, dtype=np.float32),
-        name=name or tag,
+        name=tag,
         sort_by_score=sort_by_score,
     )
 

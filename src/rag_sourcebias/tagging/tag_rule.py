@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import Condition
 from rag_sourcebias.tagging.taggers import check_source
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["PLACEHOLDER", "TAG_FIELDS", "TagRule"]
 
@@ -35,7 +36,8 @@ class TagRule:
     Raises
     ------
     DataError
-        Without conditions or tags, for a bad source name or a group that no regex has.
+        Without conditions or tags, for a bad source name, control characters or a group that no
+        regex has.
     """
 
     name: str
@@ -47,6 +49,8 @@ class TagRule:
     def __post_init__(self) -> None:
         if not self.conditions:
             raise DataError(f"rule {self.name!r} has no condition; expected at least one")
+        for what, name in (("name", self.name), ("source", self.source), ("style", self.style)):
+            require_name(name or "", f"{what} of a rule")
         templates = {name: getattr(self, name) for name in TAG_FIELDS}
         if not any(templates.values()):
             raise DataError(f"rule {self.name!r} tags nothing; expected one of {list(TAG_FIELDS)}")

@@ -59,7 +59,7 @@ def require_name(name: str, what: str, where: str = "") -> str:
     what : str
         What it names, such as "source".
     where : str
-        File and line; may be empty.
+        File and line, or document; may be empty.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def require_name(name: str, what: str, where: str = "") -> str:
     shown = visible(name)
     cut = f"{shown[:_LONGEST]}…" if len(shown) > _LONGEST else shown
     raise DataError(
-        f"{where}{': ' if where else ''}{what} '{cut}' holds U+{ord(found[0]):04X}, "
+        f"{visible(where)}{': ' if where else ''}{what} '{cut}' holds U+{ord(found[0]):04X}, "
         f"{_kind(found[0])}; remove it from the name"
     )
 
