@@ -47,19 +47,6 @@ NAME = "shop"
 DIMENSIONS = (64, 96)
 _KINDS = ("add", "add", "upsert", "text", "metadata", "delete")
 _WORDS = ["red", "green", "blue", "old", "new", "small", "big", "wool", "silk", "shoe", "coat"]
-    "red",
-    "green",
-    "blue",
-    "old",
-    "new",
-    "small",
-    "big",
-    "wool",
-    "silk",
-    "shoe",
-    "coat",
-    "hat",
-]
 
 
 def function(dimension: int) -> EncoderEmbeddingFunction:

@@ -162,8 +162,10 @@ def carry(
         there = _by_id(target.get(ids=changed, include=_CONTENT))
         todo = []
         for doc_id in changed:
-            if not _same(there.get(doc_id), contents[doc_id]):
-                if _untouched(there.get(doc_id), agreed, doc_id, otherwise):
+            before, row = agreed.get(doc_id) or b"", there.get(doc_id)
+            same_vector = not vectors.reads or before[8:] == contents[doc_id][8:]
+            if not (same_vector and _same(row, contents[doc_id])):
+                if _untouched(row, agreed, doc_id, otherwise):
                     todo.append(doc_id)
                     continue
                 found.conflicts.append(Conflict(doc_id, rows[doc_id]))
