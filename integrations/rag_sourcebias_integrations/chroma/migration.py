@@ -17,6 +17,7 @@ from chromadb.errors import NotFoundError
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import Carried, Conflict, carry, make_equal, sample_of
+from rag_sourcebias_integrations.chroma.embeddings import as_function
 from rag_sourcebias_integrations.chroma.ledger import Agreed, Ledger, Phase, Progress, Usurper
 from rag_sourcebias_integrations.chroma.vectors import (
     CLOSE,
@@ -317,9 +318,11 @@ class Migration:
 
     def _vectors_of_old(self, encoder: Any) -> Vectors:  # noqa: ANN401 - an encoder
         """What embeds texts as the original's were; told by some of them, when first asked."""
-        function = (
-            encoder if encoder is not None else getattr(self.old, "_embedding_function", None)
-        )
+        function: Any = encoder
+        if encoder is None:
+            function = getattr(self.old, "_embedding_function", None)
+        elif not callable(encoder):
+            function = as_function(encoder)
         checked = False
 
         def embed(texts: list[str]) -> Any:  # noqa: ANN401
