@@ -1,0 +1,207 @@
+"""Names that drive a terminal or break a picture are refused by every reader, with the line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from rag_sourcebias.cli.tag_fit_inputs import read_labelled
+from rag_sourcebias.corpora.manifest import source_tag
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io import (
+    read_answer_texts,
+    read_beir,
+    read_judged_items,
+    read_run,
+    read_styled_texts,
+    read_tags,
+    write_tags,
+)
+from rag_sourcebias.io.shard_folder import open_corpus
+from rag_sourcebias.tagging.rule_file import read_rules
+from rag_sourcebias.types import DocTags, TagTable
+
+BAD = {
+    "escape": "\x1b[31mred",
+    "null": "a\x00b",
+    "line": "a\nb",
+    "bidi": "a\u202eb",
+    "half": "a\ud800b",
+    "no character": "a\ufffeb",
+    "c1": "a\x9bb",
+}
+GOOD = ["größe", "模型 α", "می‌خواهم", "a$b$_c^<b>&"]
+
+
+def lines(path: Path, rows: Iterable[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def csv_file(path: Path, rows: list[list[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def tags(folder: Path, **tag: str) -> None:
+    rows = [{"doc_id": "a", "source": "human"}, {"doc_id": "b", "source": "llm:x", **tag}]
+    read_tags(lines(folder / "f.jsonl", rows))
+
+
+def tags_csv(folder: Path, name: str) -> None:
+    read_tags(csv_file(folder / "f.csv", [["doc_id", "source"], ["b", f"llm:{name}"]]))
+
+
+def run(folder: Path, name: str) -> None:
+    (folder / "f.run").write_text(f"q Q0 d 1 1 {name}\n", encoding="utf-8")
+    read_run(folder / "f.run")
+
+
+def beir(folder: Path, stem: str, row: dict[str, object]) -> Path:
+    (folder / "corpus").mkdir()
+    for name in ("human", stem):
+        rows = [{"_id": "d1", "text": "x", **(row if name != "human" else {})}]
+        lines(folder / "corpus" / f"{name}.jsonl", rows)
+    lines(folder / "queries.jsonl", [{"_id": "q", "text": "x"}])
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text("q\td1\t1\n", encoding="utf-8")
+    return folder
+
+
+def plain(folder: Path, metadata: dict[str, str]) -> Path:
+    row = {"_id": "d1", "text": "x", "metadata": metadata}
+    lines(folder / "corpus.jsonl", [{"_id": "d0", "text": "x"}, row])
+    lines(folder / "queries.jsonl", [{"_id": "q", "text": "x"}])
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text("q\td1\t1\n", encoding="utf-8")
+    return folder
+
+
+def shards(folder: Path) -> None:
+    corpus = open_corpus(folder)
+    for shard in corpus.shards:
+        corpus.read(shard)
+
+
+def styles(folder: Path, name: str) -> None:
+    row = {"query_id": "q", "query": "x", "human": "x", "doc_styles": {name: "y"}}
+    read_styled_texts(lines(folder / "f.jsonl", [row]))
+
+
+def style_table(folder: Path, name: str) -> None:
+    rows = [
+        {"query_id": "q", "side": "query", "style": "original", "text": "x"},
+        {"query_id": "q", "side": "document", "style": name, "text": "x"},
+    ]
+    read_styled_texts(lines(folder / "f.jsonl", rows))
+
+
+def answers(folder: Path, name: str) -> None:
+    row = {"question_id": "1", "system": name, "answer": "x", "reference": "x", "correct": True}
+    read_answer_texts(lines(folder / "f.jsonl", [row]))
+
+
+def wide_answers(folder: Path, name: str) -> None:
+    row = {"question": "1", f"answer_{name}": "x", f"judge_{name}": True, "reference": "x"}
+    read_answer_texts(lines(folder / "f.jsonl", [row]))
+
+
+def items(folder: Path, **column: str) -> None:
+    read_judged_items(lines(folder / "f.jsonl", [{"id": 1, "human": 1, "judge": 1, **column}]))
+
+
+def labelled(folder: Path, name: str) -> None:
+    file = lines(folder / "f.jsonl", [{"id": 1, "text": "x", "style": name}])
+    read_labelled(file, target="style")
+
+
+def rules(folder: Path, **tag: str) -> None:
+    told = {"rules": [{"when": {"id": "a"}, "set": tag}]}
+    (folder / "f.yaml").write_text(json.dumps(told), encoding="utf-8")
+    read_rules(folder / "f.yaml")
+
+
+def written(folder: Path, **tag: str) -> None:
+    table = TagTable.from_tags([("d", DocTags(**tag))])
+    write_tags(table, folder / "f.jsonl")
+
+
+READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
+    "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source 'llm:"),
+    "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style '"),
+    "tags as CSV": (tags_csv, r"f\.csv:2: source 'llm:"),
+    "run": (run, r"f\.run:1: run name '"),
+    "corpus, style": (
+        lambda d, n: read_beir(beir(d, "rw", {"metadata": {"style": n}})),
+        r"rw\.jsonl:1: style '",
+    ),
+    "corpus, file": (lambda d, n: read_beir(beir(d, n, {})), r"\.jsonl: source 'llm:"),
+    "plain corpus, source": (
+        lambda d, n: read_beir(plain(d, {"source": f"llm:{n}"})),
+        r"corpus\.jsonl:2: source 'llm:",
+    ),
+    "plain corpus, style": (
+        lambda d, n: read_beir(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
+    ),
+    "shards, file": (lambda d, n: shards(beir(d, n, {})), r"\.jsonl: source 'llm:"),
+    "shards, style": (
+        lambda d, n: shards(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
+    ),
+    "styles": (styles, r"f\.jsonl:1: style of doc_styles '"),
+    "styles as a table": (style_table, r"f\.jsonl:2: style '"),
+    "answers": (answers, r"f\.jsonl:1: system '"),
+    "wide answers": (wide_answers, r"f\.jsonl: system '"),
+    "items, group": (lambda d, n: items(d, group=n), r"f\.jsonl:1: group '"),
+    "items, cluster": (lambda d, n: items(d, cluster=n), r"f\.jsonl:1: cluster '"),
+    "items, stratum": (lambda d, n: items(d, stratum=n), r"f\.jsonl:1: stratum '"),
+    "labelled documents": (labelled, r"f\.jsonl:1: style '"),
+    "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source of a rule '"),
+    "rules, style": (lambda d, n: rules(d, style=n), r"f\.yaml:1.*style of a rule '"),
+    "tags written": (lambda d, n: written(d, style=n), r"document 'd': style '"),
+    "model that rewrites": (lambda _, n: source_tag(n, "rewrite"), r"model name '"),
+}  # fmt: skip
+#: What a form of file cannot hold: a reader refuses it before it is a name.
+BEFORE = {
+    ("tags as CSV", "half"), ("tags as CSV", "line"), ("run", "half"), ("run", "line"),
+    ("corpus, file", "null"), ("corpus, file", "half"),
+    ("shards, file", "null"), ("shards, file", "half"),
+    ("rules, source", "half"), ("rules, style", "half"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reader", "kind"), [(r, k) for r in READERS for k in BAD if (r, k) not in BEFORE]
+)
+def test_a_hostile_name_is_refused_with_its_place(tmp_path: Path, reader: str, kind: str) -> None:
+    read, place = READERS[reader]
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, BAD[kind])
+    message = str(caught.value)
+    assert re.search(place, message)
+    assert message.isprintable()
+    shown = json.dumps(BAD[kind])[1:-1].replace(r"\n", r"\u000a")
+    assert shown in message
+    assert f"U+{re.search(r'u([0-9a-f]{4})', shown)[1].upper()}" in message
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("reader", READERS)
+def test_names_of_other_scripts_and_markup_are_read(tmp_path: Path, reader: str, name: str) -> None:
+    READERS[reader][0](tmp_path, name.replace(" ", "_") if reader == "run" else name)
+
+
+def test_what_is_no_tag_is_not_refused(tmp_path: Path) -> None:
+    data = read_beir(plain(tmp_path, {"source": "C:\\new\n\x1b[31m", "pair_id": "p\x1b"}))
+    assert data.corpus.tags.sources == ()
+
+
+def test_ids_may_be_any_text(tmp_path: Path) -> None:
+    row = {"question": "two\nlines\u202e", "answer": "x", "reference": "x", "correct": True}
+    found = read_answer_texts(lines(tmp_path / "f.jsonl", [row]))
+    assert found.question_ids == ("two\nlines\u202e",)
