@@ -12,6 +12,7 @@ from typing import Any
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
+from rag_sourcebias.io.private import PRIVATE, check_mode
 from rag_sourcebias.monitor.follow_state import Position, read_position, write_position
 from rag_sourcebias.monitor.log.tail import Tail, read_tail
 from rag_sourcebias.monitor.replay import events_of
@@ -52,6 +53,8 @@ class LogFollower:
         takes long it is done less often. 0 does it with every part that is read.
     anew : bool
         Ignore what the state file holds.
+    file_mode : int
+        Of a new state file; one that is there keeps its own.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class LogFollower:
         save_seconds: float = 5.0,
         sink_seconds: float = 15.0,
         anew: bool = False,
+        file_mode: int = PRIVATE,
     ) -> None:
         if not 0 < interval <= 3_600:
             raise DataError(f"interval must be in (0, 3600] seconds, got {interval}")
@@ -88,6 +92,7 @@ class LogFollower:
             )
         self.path, self.dropped = Path(path), DroppedEvents()
         self._state, self._sinks, self._interval = state, sinks, interval
+        self._file_mode = check_mode(file_mode)
         self._save_seconds, self._sink_seconds = save_seconds, sink_seconds
         given = monitor.to_dict()
         self.settings: dict[str, Any] = dict(given["settings"])
@@ -205,7 +210,8 @@ class LogFollower:
         start = time.monotonic()
         self._position.dropped = self.dropped.by_reason
         try:
-            write_position(self._state, self._position, self.monitor.to_dict())
+            data = self.monitor.to_dict()
+            write_position(self._state, self._position, data, mode=self._file_mode)
         except DataError as error:
             self._wrong("state", "the state file cannot be written now", error)
         else:

@@ -255,6 +255,8 @@ def test_only_rollups_are_plain_rows_that_other_tools_can_add_up(tmp_path: Path)
         ({"max_documents": 0}, "max_documents must be 1 to 65535, got 0"),
         ({"max_tags": 300}, "max_tags must be 1 to 200, got 300"),
         ({"max_label_sets": 0}, "max_label_sets must be 1 to 30000, got 0"),
+        ({"file_mode": 0o400}, "file_mode must let the owner read and write"),
+        ({"buffer_bytes": 10}, "buffer_bytes must be at least 1000000, got 10"),
         ({"max_label_values": 0}, "max_label_values must be 1 to 10000, got 0"),
         ({"event_labels": "session"}, "event_labels must be a sequence of names, got 'session'"),
         ({"max_bytes": 10}, "max_bytes must be at least 1000000, got 10"),

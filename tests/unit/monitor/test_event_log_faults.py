@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +17,12 @@ import pytest
 
 from rag_sourcebias.errors import UnsupportedVersionError
 from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.migrate import upgrade
 from rag_sourcebias.monitor.log.read_rollups import read_rollups
 from rag_sourcebias.monitor.log.reading import log_summary, read_events
+from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 from rag_sourcebias.types import DocTags, RankedList
 
 START = """
@@ -216,6 +221,65 @@ def test_a_locked_log_keeps_the_application_going(tmp_path: Path) -> None:
     is_sound(path)
 
 
+def test_what_waits_is_bounded_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = EventLog(path, busy_seconds=0.05, buffer_bytes=2_000_000)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        tracemalloc.start()
+        for i in range(1_000):
+            ids = tuple(f"{i}-{j}" + "x" * 2_000 for j in range(5))
+            log.observe(
+                RetrievalEvent(ranked=RankedList(query_id="", doc_ids=ids), labels={"a": "y" * 500})
+            )
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 4_000_000  # 11 MB of events
+        log.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("z" * 3_000_000,))))
+        other.execute("ROLLBACK")
+    assert log.flush(30)
+    reason = "log is not written fast enough, its buffer holds too many bytes"
+    lost = log.dropped.by_reason[reason]
+    assert 700 < lost < 900
+    for _ in range(300):  # what was written takes no room
+        log.observe(plain())
+    assert log.close()
+    assert log_summary(path).n_written == 1_001 - lost + 300
+    assert log_summary(path).dropped == {reason: lost}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
+def test_files_are_private_unless_told_otherwise(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        for name, mode in (("a", 0o600), ("b", 0o640)):
+            path = tmp_path / name / "new" / "log.db"
+            kwargs = {} if mode == 0o600 else {"file_mode": mode}
+            state = path.with_name("state.json")
+            with EventLog(path, **kwargs) as log:
+                log.observe(plain())
+                assert log.flush(30)
+                with LogFollower(path, SkewMonitor(), state=state, save_seconds=0, **kwargs) as it:
+                    it.step()
+                files = sorted(path.parent.iterdir())
+                assert [file.name for file in files] == [
+                    *("log.db", "log.db-shm", "log.db-wal", "state.json")
+                ]
+                assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
+            for folder in (path.parent, path.parent.parent):
+                assert stat.S_IMODE(folder.stat().st_mode) == (0o700 if mode == 0o600 else 0o750)
+        state.chmod(0o644)  # asked for by hand
+        with LogFollower(path, SkewMonitor(), state=state, save_seconds=0, anew=True) as follower:
+            follower.step()
+        assert stat.S_IMODE(state.stat().st_mode) == 0o644
+        open_to_all = tmp_path / "old.db"
+        open_to_all.touch()
+        EventLog(open_to_all).close()
+        assert stat.S_IMODE(open_to_all.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
 def test_a_log_that_turns_read_only_keeps_the_application_going(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,7 +364,8 @@ def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
             log.observe(odd)
         log.observe(None)
         log.observe(plain(tags=(DocTags(source="\ud800"), DocTags()), labels={"a": "\ud800"}))
-    assert log.dropped.by_reason == {"event could not be encoded": 2}
+    lost = {"event could not be encoded": 1, "log could not take the event": 1}
+    assert log.dropped.by_reason == lost
     read = read_events(path)
     assert np.diff(read.offsets).tolist() == [2, 2, 2, 2, 2, 3, 1_000, 2]
     assert [read.tags[code] for code in read.tag_codes[2:6]] == [
@@ -308,7 +373,7 @@ def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
         *[(None, None), (None, None)],
     ]
     assert read.doc_ids[10:13].tolist() == ["", "7", "?"]
-    assert log_summary(path).dropped == {"event could not be encoded": 2}
+    assert log_summary(path).dropped == lost
     assert log_summary(path).bad_tags == 2
     is_sound(path)
 

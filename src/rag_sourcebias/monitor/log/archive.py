@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.private import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.segments import Row, decoded
@@ -35,7 +36,9 @@ def check_archive(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def archive_segments(database: sqlite3.Connection, folder: Path, rows: list[Row]) -> None:
+def archive_segments(
+    database: sqlite3.Connection, folder: Path, rows: list[Row], *, file_mode: int = PRIVATE
+) -> None:
     """Write rows of ``segments`` as Parquet, inside the transaction that removes them.
 
     What an earlier attempt has written before it was interrupted is not written again.
@@ -49,10 +52,12 @@ def archive_segments(database: sqlite3.Connection, folder: Path, rows: list[Row]
     columns = columns.take(columns.numbers > done)
     days = columns.times // _DAY
     for day in np.unique(days):
-        write_parquet(columns.take(days == day), folder, log=log)
+        write_parquet(columns.take(days == day), folder, log=log, file_mode=file_mode)
 
 
-def write_parquet(columns: EventColumns, folder: Path, *, log: str) -> Path:
+def write_parquet(
+    columns: EventColumns, folder: Path, *, log: str, file_mode: int = PRIVATE
+) -> Path:
     """Write the retrievals of one UTC day to ``date=YYYY-MM-DD/events-….parquet``.
 
     The name tells log, first and last number, and is given when the file is complete.
@@ -98,8 +103,9 @@ def write_parquet(columns: EventColumns, folder: Path, *, log: str) -> Path:
     day = datetime.fromtimestamp(float(columns.times[0]), UTC).date().isoformat()
     name = f"events-{log}-{columns.numbers[0]}-{columns.numbers[-1]}.parquet"
     target = folder / f"date={day}" / name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    create_folder(target.parent, file_mode)
     part = target.with_suffix(".part")
+    create_file(part, file_mode)
     pq.write_table(pa.table(table), part, compression="zstd")
     with part.open("rb") as written:  # the log removes the retrievals next
         os.fsync(written.fileno())

@@ -7,8 +7,10 @@ import time
 from collections import deque
 from queue import Empty, SimpleQueue
 
-from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.events import RetrievalEvent, memory_of
 from rag_sourcebias.monitor.log.encoding import Waiting
+
+_Sized = tuple[RetrievalEvent, float | None, int]
 
 __all__ = ["LogBuffer", "Mark"]
 
@@ -29,34 +31,42 @@ class LogBuffer:
 
     Parameters
     ----------
-    capacity : int
-        Events waiting, or taken and not yet written.
+    capacity, most_bytes : int
+        Events waiting, or taken and not yet written, and the memory they hold.
     batch : int
         So many events are taken without waiting for more.
     gather_seconds : float
         Otherwise, how long the reader lets events gather.
     """
 
-    def __init__(self, *, capacity: int, batch: int, gather_seconds: float) -> None:
-        self._waiting: deque[Waiting | Mark] = deque()
+    def __init__(
+        self, *, capacity: int, most_bytes: int, batch: int, gather_seconds: float
+    ) -> None:
+        self._waiting: deque[_Sized | Mark] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._capacity, self._batch = capacity, batch
+        self._capacity, self._most_bytes, self._batch = capacity, most_bytes, batch
         self._gather_seconds = gather_seconds
         self._asleep = False
         self._hurry = False
+        self._n_bytes = 0  # of what waits and what the reader holds
+        self._bytes_taken = 0
         self.n_taken = 0  # events that the reader holds
         self.closed = False
 
-    def put(self, event: RetrievalEvent, at: float | None) -> bool:
-        """Append an event in constant time; False when the buffer is full."""
+    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
+        """Append an event in constant time, or return the reason why not."""
         waiting = self._waiting
         n = len(waiting)
         if n + self.n_taken >= self._capacity:
-            return False
-        waiting.append((event, at))
+            return "log is not written fast enough"
+        size = memory_of(event)
+        if self._n_bytes + size > self._most_bytes:
+            return "log is not written fast enough, its buffer holds too many bytes"
+        self._n_bytes += size
+        waiting.append((event, at, size))
         if self._asleep or (n >= self._batch and not self._hurry):
             self._call()
-        return True
+        return None
 
     def _call(self) -> None:
         self._hurry = self._hurry or not self._asleep
@@ -98,9 +108,18 @@ class LogBuffer:
             if isinstance(item, Mark):
                 marks.append(item)
             else:
-                events.append(item)
+                event, at, size = item
+                events.append((event, at))
                 self.n_taken += 1
+                self._bytes_taken += size
         return events, marks
+
+    def done(self) -> None:
+        """Note that what was taken is written, or given up."""
+        # Threads that put at one moment may have counted one of them only: never below 0, and
+        # anew whenever nothing waits.
+        self._n_bytes = max(self._n_bytes - self._bytes_taken, 0) if self._waiting else 0
+        self.n_taken = self._bytes_taken = 0
 
     def pause(self, seconds: float) -> None:
         """Wait, unless the buffer is closed meanwhile."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.io.private import PRIVATE
 from rag_sourcebias.monitor.log.archive import check_archive
 from rag_sourcebias.monitor.log.buffer import LogBuffer
 from rag_sourcebias.monitor.log.encoding import Documents
@@ -20,6 +21,7 @@ from rag_sourcebias.monitor.log.thread import LogThread
 __all__ = ["EventLog"]
 
 
+_LEAST_BYTES = 1_000_000
 EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
 """Labels that a log keeps with each retrieval unless told otherwise."""
 
@@ -37,10 +39,10 @@ class EventLog:
     each time in one transaction. A process that is killed loses what was not written yet: at most
     ``batch`` events or those of ``flush_seconds``, and those that came while the batch before was
     being written. The file is never damaged by that. While it cannot be written (disk full,
-    locked, read-only) events wait; those beyond ``capacity`` are dropped and counted. Nothing is
-    ever raised into the application. Several processes may log to one file, and a forked child
-    goes on with a buffer and a connection of its own. When the interpreter ends the log gets one
-    second to be written; a ``multiprocessing`` worker ends without that: flush there.
+    locked, read-only) events wait; those beyond ``capacity`` or ``buffer_bytes`` are dropped and
+    counted. Nothing is ever raised into the application. Several processes may log to one file, and
+    a forked child goes on with a buffer and a connection of its own. When the interpreter ends the
+    log gets one second to be written; a ``multiprocessing`` worker ends without that: flush there.
 
     No text is kept: sources, styles, labels, the identifier of the query that the event has, and
     ids of documents only where ``documents`` says so. Scores are not kept.
@@ -55,6 +57,8 @@ class EventLog:
         Longest time an event waits for others.
     capacity : int
         Events that may wait, at least ``batch``.
+    buffer_bytes : int
+        Memory that they may hold, as estimated from ids and labels; at least 1 MB.
     sample : float
         Probability in (0, 1] with which a retrieval is kept; it then counts 1/sample.
     rng : int or None
@@ -82,6 +86,9 @@ class EventLog:
         days stay: they hold no ids.
     archive : str, Path or None
         Folder of Parquet files that receives what is removed (extra ``parquet``).
+    file_mode : int
+        Of a new log, and of the files beside it, whatever the umask says: for the owner alone
+        unless told otherwise (0o640, say). What is there keeps its own.
     busy_seconds : float
         How long the writing thread waits for another process that is writing.
     clock : callable
@@ -111,6 +118,7 @@ class EventLog:
         batch: int = 1_000,
         flush_seconds: float = 1.0,
         capacity: int = 100_000,
+        buffer_bytes: int = 128_000_000,
         sample: float = 1.0,
         rng: int | None = None,
         documents: Documents = "none",
@@ -122,6 +130,7 @@ class EventLog:
         max_bytes: int | None = None,
         max_age: float | None = None,
         archive: str | Path | None = None,
+        file_mode: int = PRIVATE,
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -129,6 +138,8 @@ class EventLog:
             raise DataError(f"sample is a probability in (0, 1], got {sample}")
         if not 1 <= batch <= capacity:
             raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
+        if buffer_bytes < _LEAST_BYTES:
+            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {buffer_bytes}")
         if not 0 < flush_seconds <= 3_600:
             raise DataError(f"flush_seconds must be in (0, 3600], got {flush_seconds}")
         self.path, self.dropped = Path(path), DroppedEvents()
@@ -144,6 +155,7 @@ class EventLog:
             max_age=max_age,
             archive=None if archive is None else check_archive(archive),
             busy_seconds=busy_seconds,
+            file_mode=file_mode,
         )
         self._sample = sample
         self._random = random.Random(rng)  # of C, and therefore safe between threads
@@ -153,7 +165,11 @@ class EventLog:
             self.dropped,
             clock=clock,
             new_buffer=partial(
-                LogBuffer, capacity=capacity, batch=batch, gather_seconds=flush_seconds
+                LogBuffer,
+                capacity=capacity,
+                most_bytes=buffer_bytes,
+                batch=batch,
+                gather_seconds=flush_seconds,
             ),
         )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from rag_sourcebias.errors import UnsupportedVersionError
+from rag_sourcebias.io.private import create_file
 
 __all__ = ["upgrade"]
 
@@ -65,6 +67,7 @@ def _copy(path: Path, version: int) -> Path:
     copy = path.with_name(f"{path.name}.v{version}.backup")
     part = copy.with_name(copy.name + ".part")
     part.unlink(missing_ok=True)
+    create_file(part, stat.S_IMODE(path.stat().st_mode))
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as target:
         source.backup(target)
     part.replace(copy)

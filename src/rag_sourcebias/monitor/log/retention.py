@@ -105,7 +105,7 @@ class Retention:
                 found = database.execute(
                     f"SELECT {columns} {chosen} ORDER BY first", (first,)
                 ).fetchall()
-                archive_segments(database, archive, found)
+                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
             database.execute(f"DELETE {chosen}", (first,))
             (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
             kept_from = (ended if oldest is None else oldest) // 1_000_000

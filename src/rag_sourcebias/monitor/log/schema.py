@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.io.private import PRIVATE, create_file
 from rag_sourcebias.monitor.log.migrate import upgrade
 
 __all__ = ["VERSION", "WIDTHS", "check_version", "open_for_writing", "reading"]
@@ -55,8 +56,13 @@ _ADDED = (
 )
 
 
-def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
+def open_for_writing(
+    path: Path, *, busy_seconds: float, file_mode: int = PRIVATE
+) -> sqlite3.Connection:
     """Open a log, creating or migrating it where needed.
+
+    A new file gets ``file_mode``, and SQLite gives the same to the write-ahead log and the shared
+    memory beside it.
 
     ``synchronous = NORMAL``: with write-ahead logging a commit survives the death of the process
     at any moment. Losing power may cost the latest commits, never the file; the alternative is to
@@ -71,6 +77,8 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
     sqlite3.Error
         If it cannot be opened or written now.
     """
+    with suppress(OSError):  # of which SQLite will tell as well
+        create_file(path, file_mode)
     database = sqlite3.connect(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.private import check_mode
 from rag_sourcebias.monitor.log.encoding import Documents
 
 __all__ = ["LogSettings"]
@@ -36,6 +37,7 @@ class LogSettings:
     max_age: float | None
     archive: Path | None
     busy_seconds: float
+    file_mode: int
 
     def __post_init__(self) -> None:
         if self.documents not in get_args(Documents):
@@ -46,5 +48,6 @@ class LogSettings:
             raise DataError(f"max_bytes must be at least {_SMALLEST}, got {self.max_bytes}")
         if self.max_age is not None and not 0 < self.max_age < math.inf:
             raise DataError(f"max_age must be a positive number of seconds, got {self.max_age}")
+        check_mode(self.file_mode)
         if self.archive is not None and self.max_age is None and self.max_bytes is None:
             raise DataError("archive receives what max_age or max_bytes removes; give one of them")

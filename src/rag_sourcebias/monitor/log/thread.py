@@ -12,6 +12,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.process import closes_at_exit
+from rag_sourcebias.io.private import create_folder
 from rag_sourcebias.monitor.log.buffer import LogBuffer
 from rag_sourcebias.monitor.log.forks import stands_aside_at_fork
 from rag_sourcebias.monitor.log.settings import LogSettings
@@ -62,7 +63,7 @@ class LogThread:
     def _create(self) -> None:
         """Refuse what will never work; what may pass is left to the thread."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            create_folder(self._path.parent, self._settings.file_mode)
             self._worker.writer.open()
         except OSError as error:
             raise DataError(
@@ -87,8 +88,8 @@ class LogThread:
             self._start()
         if self._buffer.closed:
             self._dropped.add(self._why_closed())
-        elif not self._buffer.put(event, at):
-            self._dropped.add("log is not written fast enough")
+        elif (reason := self._buffer.put(event, at)) is not None:
+            self._dropped.add(reason)
 
     def _why_closed(self) -> str:
         forked = self._inherited is not None

@@ -53,7 +53,7 @@ class LogWorker:
             while not buffer.closed or len(buffer):
                 events, marks = buffer.take(_IDLE_SECONDS)
                 written = self._write(events)
-                buffer.n_taken = 0
+                buffer.done()
                 for mark in marks:
                     mark.written = written
                     mark.passed.set()

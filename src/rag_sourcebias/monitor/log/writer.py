@@ -58,7 +58,9 @@ class LogWriter:
         """Return the connection, opened where it is not."""
         if self._database is None:
             settings = self._settings
-            self._database = open_for_writing(self.path, busy_seconds=settings.busy_seconds)
+            self._database = open_for_writing(
+                self.path, busy_seconds=settings.busy_seconds, file_mode=settings.file_mode
+            )
             self._version = None
         return self._database
 
