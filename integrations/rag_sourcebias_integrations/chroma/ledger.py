@@ -16,10 +16,21 @@ from typing import Any
 
 from chromadb.errors import NotFoundError
 
-__all__ = ["Agreed", "Ledger", "Phase", "Progress", "Usurper", "id_key", "ledger_name"]
+__all__ = [
+    "Agreed",
+    "Ledger",
+    "Phase",
+    "Progress",
+    "Usurper",
+    "conflicts_name",
+    "id_key",
+    "is_bookkeeping",
+    "ledger_name",
+]
 
 _BUCKET = 500  # entries of a row, about
 _KEY, _ENTRY = 8, 24  # bytes of an id's hash; of that, the content's and the vector's
+_LEDGER, _CONFLICTS = "--rsb-ledger", "--rsb-conflicts"
 _STATE, _PENDING = "state", "/pending/"
 
 
@@ -207,7 +218,17 @@ class Ledger:
 
 def ledger_name(name: str) -> str:
     """Name of the ledger of a collection."""
-    return f"{name}--rsb-ledger"
+    return f"{name}{_LEDGER}"
+
+
+def conflicts_name(name: str) -> str:
+    """Name of the collection of versions that did not prevail."""
+    return f"{name}{_CONFLICTS}"
+
+
+def is_bookkeeping(name: str) -> bool:
+    """Whether a collection holds what a migration remembers, and no documents."""
+    return name.endswith((_LEDGER, _CONFLICTS))
 
 
 def _opened(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection

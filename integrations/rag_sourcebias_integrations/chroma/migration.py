@@ -18,7 +18,14 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import Carried, Conflict, carry, make_equal, sample_of
 from rag_sourcebias_integrations.chroma.embeddings import as_function
-from rag_sourcebias_integrations.chroma.ledger import Agreed, Ledger, Phase, Progress, Usurper
+from rag_sourcebias_integrations.chroma.ledger import (
+    Agreed,
+    Ledger,
+    Phase,
+    Progress,
+    Usurper,
+    conflicts_name,
+)
 from rag_sourcebias_integrations.chroma.vectors import (
     CLOSE,
     StoredVectors,
@@ -360,7 +367,7 @@ class Migration:
             raise
 
     def _conflict_store(self, *, make: bool) -> Any:  # noqa: ANN401 - a chromadb collection
-        name = f"{self.name}--rsb-conflicts"
+        name = conflicts_name(self.name)
         if make:
             return self.client.get_or_create_collection(name, embedding_function=None)
         try:

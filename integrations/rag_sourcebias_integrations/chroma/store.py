@@ -11,11 +11,12 @@ from rag_sourcebias.tagging.result import TagResult
 from rag_sourcebias.tagging.taggers import Tagger
 from rag_sourcebias.types import DocTags
 from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.ledger import is_bookkeeping
 from rag_sourcebias_integrations.chroma.limits import request_size
 from rag_sourcebias_integrations.chroma.metadata import read_tags
 from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
-__all__ = ["ChromaStore", "open_store"]
+__all__ = ["ChromaStore", "open_store", "open_stored"]
 
 _DATABASE = "chroma.sqlite3"
 
@@ -94,16 +95,12 @@ def open_store(place: str, collection: str | None = None) -> ChromaStore:
     MissingExtraError
         If chromadb is not installed.
     """
-    if not str(place).startswith(("http://", "https://")):
-        folder = Path(place)
-        if not (folder / _DATABASE).is_file():
-            what = f"holds no {_DATABASE}" if folder.is_dir() else "is not a folder"
-            raise DataError(
-                f"Chroma store {str(place)!r} {what}; expected the folder of a Chroma database, or "
-                "the http:// URL of a server"
-            )
-    client = _client(place)
-    names = sorted(found.name for found in client.list_collections())
+    client = open_stored(place)
+    names = sorted(
+        found.name
+        for found in client.list_collections()
+        if found.name == collection or not is_bookkeeping(found.name)
+    )
     if not names:
         raise DataError(f"Chroma store {str(place)!r} has no collection")
     if collection is None and len(names) > 1:
@@ -120,7 +117,22 @@ def open_store(place: str, collection: str | None = None) -> ChromaStore:
     return ChromaStore(client.get_collection(name, embedding_function=None))
 
 
-def _client(place: str) -> Any:  # noqa: ANN401 - a chromadb client
+def open_stored(place: str) -> Any:  # noqa: ANN401 - a chromadb client
+    """Open a database that is there, or a server.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    if not str(place).startswith(("http://", "https://")):
+        folder = Path(place)
+        if not (folder / _DATABASE).is_file():
+            what = f"holds no {_DATABASE}" if folder.is_dir() else "is not a folder"
+            raise DataError(
+                f"Chroma store {str(place)!r} {what}; expected the folder of a Chroma database, or "
+                "the http:// URL of a server"
+            )
     try:
         return open_client(place)
     except DataError:

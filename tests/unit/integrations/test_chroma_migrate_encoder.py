@@ -544,3 +544,17 @@ def test_llama_index_finds_what_it_would_have_embedded_itself(client: Any) -> No
     assert found.ids == ["n7"]
     assert found.nodes[0].get_content() == "word7 text"
     assert new.count() == 20
+
+
+def test_the_recovery_command(client: Any, tmp_path: Path) -> None:
+    make(client)
+    command = [sys.executable, "-W", "ignore", "-m", "rag_sourcebias_integrations.chroma"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "db"), "shop"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "shop: 40 documents\n"
+    refused = subprocess.run(
+        [*command, str(tmp_path), "shop"], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "holds no chroma.sqlite3" in refused.stderr
