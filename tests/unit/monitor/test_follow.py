@@ -104,7 +104,10 @@ def test_a_log_is_read_in_parts(
     save = follow_state.write_position
     monkeypatch.setattr(
         "rag_sourcebias.monitor.follow.write_position",
-        lambda file, position, kept: (saved.append(position.number), save(file, position, kept)),
+        lambda file, position, kept, **mode: (
+            saved.append(position.number),
+            save(file, position, kept, **mode),
+        ),
     )
     assert live.step() == 200
     assert len(saved) > 200 / batch / segments - 1
