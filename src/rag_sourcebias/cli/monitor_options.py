@@ -107,6 +107,15 @@ AllowedHosts = Annotated[
         rich_help_panel=_SERVE,
     ),
 ]
+PerAddress = Annotated[
+    int,
+    typer.Option(
+        "--connections-per-address",
+        help="Most connections of one address; of more, the one that has waited longest is "
+        "closed. Behind a proxy all readers have its address.",
+        rich_help_panel=_SERVE,
+    ),
+]
 State = Annotated[
     Path | None,
     typer.Option(

@@ -16,6 +16,7 @@ from rag_sourcebias.cli.spread import spread
 from rag_sourcebias.cli.wording import as_options
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.canary.points import read_points
+from rag_sourcebias.monitor.dashboard.limits import Limits
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
@@ -40,6 +41,7 @@ def serve(
     port: opt.Port = 8321,
     token_file: opt.TokenFile = None,
     allowed_host: opt.AllowedHosts = None,
+    connections_per_address: opt.PerAddress = 128,
     state: opt.State = None,
     start_anew: opt.StartAnew = False,
     webhook: opt.Webhook = None,
@@ -74,7 +76,12 @@ def serve(
         source = DashboardSource(log, follower=follower, canary=canary)
         _offer_metrics(source, follower, sinks)
         server = DashboardServer(
-            source, host=host, port=port, token=token, hosts=tuple(allowed_host or ())
+            source,
+            host=host,
+            port=port,
+            token=token,
+            hosts=tuple(allowed_host or ()),
+            limits=Limits(per_address=connections_per_address),
         )
         stack.callback(server.close)
         follower.start()

@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.monitor.dashboard.access import LOOPBACK_HOSTS, is_loopback
 from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.monitor.dashboard.limits import BACKLOG, Limits, Table
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 
 __all__ = ["DashboardServer", "serve"]
 
 _WILDCARDS = ("0.0.0.0", "::")
-_CONNECTIONS = 256
 _LONGEST_HEAD = 32_768
 _GRACE_SECONDS = 3
+_LIMITS = Limits()
 
 
 class DashboardServer:
@@ -36,6 +38,8 @@ class DashboardServer:
         Further names that requests may ask for, such as that of a proxy. At an address that
         stands for all (0.0.0.0, ::) requests may ask for any name unless some are given here: who
         is led there by another name has no cookie.
+    limits : Limits
+        Of connections.
 
     Attributes
     ----------
@@ -45,7 +49,8 @@ class DashboardServer:
     Raises
     ------
     DataError
-        If a token is needed or unusable, or the address cannot be listened at.
+        If a token is needed or unusable, the address cannot be listened at, or a limit is out of
+        range.
     MissingExtraError
         If starlette or uvicorn is not installed.
     """
@@ -58,9 +63,12 @@ class DashboardServer:
         port: int = 0,
         token: str | None = None,
         hosts: tuple[str, ...] = (),
+        limits: Limits = _LIMITS,
     ) -> None:
         try:
             import uvicorn
+
+            from rag_sourcebias.monitor.dashboard.connection import Connection
         except ModuleNotFoundError as error:
             if error.name not in ("uvicorn", "h11", "click"):
                 raise
@@ -76,13 +84,15 @@ class DashboardServer:
         names = (*LOOPBACK_HOSTS, *(() if host in ("", *_WILDCARDS) else (host,)), *hosts)
         if host in ("", *_WILDCARDS) and not hosts:
             names = ("*",)
+        protocol: Any = partial(Connection, Table(limits.checked()))
         app = create_app(source, token=token, hosts=names)
         self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._server: Any = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http="h11",  # which bounds what it keeps of a request that is not complete
+                http=protocol,
+                backlog=BACKLOG,
                 h11_max_incomplete_event_size=_LONGEST_HEAD,
                 ws="none",
                 lifespan="off",
@@ -91,7 +101,6 @@ class DashboardServer:
                 log_level=logging.WARNING,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_CONNECTIONS,
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
@@ -126,13 +135,14 @@ def serve(
     port: int = 0,
     token: str | None = None,
     hosts: tuple[str, ...] = (),
+    limits: Limits = _LIMITS,
     on_ready: Callable[[DashboardServer], object] | None = None,
 ) -> None:
     """Serve a dashboard until the process is told to end (SIGINT, SIGTERM).
 
     Parameters
     ----------
-    source, host, port, token, hosts
+    source, host, port, token, hosts, limits
         As of :class:`DashboardServer`.
     on_ready : callable or None
         Told of the server when it listens.
@@ -142,7 +152,7 @@ def serve(
     DataError, MissingExtraError
         As of :class:`DashboardServer`.
     """
-    server = DashboardServer(source, host=host, port=port, token=token, hosts=hosts)
+    server = DashboardServer(source, host=host, port=port, token=token, hosts=hosts, limits=limits)
     if on_ready is not None:
         on_ready(server)
     server.run()
@@ -155,7 +165,7 @@ def _listening(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return socket.create_server((address[0], port), family=family, backlog=_CONNECTIONS)
+        return socket.create_server((address[0], port), family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
         raise DataError(
             f"cannot listen at port {port} of {host or 'every address'} ({error}); "
