@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -330,6 +332,19 @@ def test_a_folder_whose_name_holds_a_colon(folder: Path) -> None:
         "--report", "r", cwd=folder,
     )  # fmt: skip
     assert [d.data.name for d in report_of(folder / "r").datasets] == ["data:dev"]
+
+
+def test_a_comparison_outlives_its_pictures(folder: Path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.figure", None)  # as if it could not be imported
+        code, _, told = inside(
+            "debias", "compare", "tiny", "projected", "--judge", "data:dev", "--cache", "cache",
+            "--cutoffs", "1", "--report", "r", cwd=folder,
+        )  # fmt: skip
+    assert code == 0
+    assert re.search(r"\d+ of \d+ pictures of the page", " ".join(told.split()))
+    assert report_of(folder / "r").datasets
+    assert 'class="undrawn"' in (folder / "r" / "report.html").read_text(encoding="utf-8")
 
 
 def test_too_few_pairs_for_four_directions(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Reports of every kind whose names hold what drives a terminal or breaks a picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from functools import cache
+
+import answer_reports
+import debias_reports
+import explain_reports
+import judged_reports
+import pytest
+import style_reports
+import test_pair_pages
+from rich.console import Console
+from test_report_pages import Page
+
+from rag_sourcebias.io import read_report_json
+from rag_sourcebias.report import write_report
+from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.visible import visible_report
+
+#: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
+BAD = "\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$"
+SHOWN = re.compile(r"\\u(001b|0000|009b|202e|d800|fffe)")  # narrow tables shorten names
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def one_source():
+    return explain_reports.explain_report(explain_reports.explained())
+
+
+BUILT = {
+    "style": (style_reports.style_report, "formal"),
+    "answers": (answer_reports.single, "cosine"),
+    "debias": (debias_reports.plain_report, "debiased"),
+    "explain": (one_source, "smollm2"),
+    "judged": (judged_reports.single, "helpfulness"),
+    "pairs": (test_pair_pages.clean, "rewriter|judgments"),
+}
+KINDS = ["skew", *BUILT]
+
+
+@pytest.fixture(scope="module")
+def simple(make):
+    return make.report([make.simple(make.cell(), make.cell("NDCG@1"))])
+
+
+@pytest.fixture(scope="module")
+def clean(simple):
+    return cache(lambda kind: simple if kind == "skew" else BUILT[kind][0]())
+
+
+@pytest.fixture(scope="module")
+def hostile(clean):
+    """Give the report of a kind with one of its names poisoned wherever it stands."""
+
+    def made(kind):
+        name = "llama-2" if kind == "skew" else BUILT[kind][1]
+        text = json.dumps(clean(kind).to_dict())
+        text, n = re.subn(rf"\b({name})\b", lambda found: json.dumps(found[0] + BAD)[1:-1], text)
+        assert n
+        return type(clean(kind)).from_dict(json.loads(text))
+
+    return cache(made)
+
+
+def terminal(report):
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=4000, emoji=False))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_path, caplog, kind):
+    report = hostile(kind)
+    files = write_report(report, tmp_path)
+    assert list(files) == ["json", "md", "html"]
+    assert caplog.records == []  # no picture was lost
+    texts = {kind: path.read_text(encoding="utf-8") for kind, path in files.items()}
+    texts["terminal"] = terminal(report)
+    for name, text in texts.items():
+        assert not RAW.search(text), name
+        assert SHOWN.search(text), name
+    page = Page(texts["html"])
+    assert "svg" in page.tags
+    assert 'class="undrawn"' not in texts["html"]
+    again = read_report_json(files["json"])
+    assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clean_report_is_left_alone(clean, kind):
+    assert visible_report(clean(kind)) is clean(kind)
+
+
+def test_a_name_with_a_line_break_forges_no_line_of_the_terminal(simple):
+    system = dataclasses.replace(simple.systems[0], name="BM25\nVerdict: nothing to see")
+    report = dataclasses.replace(simple, systems=(system,))
+    assert "\nVerdict:" not in terminal(report)
+    assert "BM25\\u000aVerdict:" in terminal(report)
