@@ -11,6 +11,9 @@ import typer
 from rag_sourcebias.cli import monitor_options as opt
 from rag_sourcebias.cli import monitor_probe, monitor_replay, monitor_serve
 from rag_sourcebias.cli.console import json_text, out
+from rag_sourcebias.cli.monitor_settings import read_labels
+from rag_sourcebias.instrument import hash_query, read_key
+from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
 from rag_sourcebias.monitor.rules import write_rules
 
@@ -103,6 +106,44 @@ def _plain(found: LogSummary) -> dict[str, object]:
         "odd_sources": dict(found.odd_sources),
         "bad_tags": found.bad_tags,
     }
+
+
+@app.command()
+def forget(
+    log: opt.Log,
+    *,
+    label: Annotated[
+        str,
+        typer.Option(help="Whose retrievals: key=value, such as session=abc.", show_default=False),
+    ],
+    archive: Annotated[
+        Path | None, typer.Option(help="Folder of the log's Parquet archive.", show_default=False)
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="State file of monitor serve; beside the log by default.", show_default=False
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Key under which the log hashes values of this label (hashed_labels).",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Delete the retrievals with a label from a log, so that their bytes are gone.
+
+    The log is rewritten; it may be written meanwhile, but stop monitor serve first. Counts over
+    time stay, without the value.
+    """
+    ((name, value),) = (read_labels([label]) or {}).items()
+    if key_file is not None:
+        value = hash_query(value, key=read_key(key_file))
+    kept = state or log.with_name(f"{log.name}.monitor.json")
+    n = erase_events(log, {name: value}, archive=archive, state=kept)
+    out.print(f"{n:,} retrievals deleted", highlight=False)
 
 
 @app.command()

@@ -8,7 +8,7 @@ promises to be quick (see :class:`~rag_sourcebias.instrument.delivery.Delivery`)
 
 from rag_sourcebias.instrument.adapter import Adapter, Attachment, Instrumentation
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
+from rag_sourcebias.instrument.events import RetrievalEvent, hash_query, read_key
 from rag_sourcebias.instrument.exposure import ExposureCounts, ExposureObserver, GroupExposure
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.instrument.observer_group import ObserverGroup
@@ -42,6 +42,7 @@ __all__ = [
     "hash_query",
     "is_suppressed",
     "outermost",
+    "read_key",
     "suppress",
     "text_id",
 ]

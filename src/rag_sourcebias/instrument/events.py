@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,12 @@ __all__ = [
     "MAX_LABELS",
     "CheckedLabels",
     "RetrievalEvent",
+    "check_key",
     "check_labels",
     "event_of",
     "hash_query",
     "memory_of",
+    "read_key",
 ]
 
 MAX_LABELS = 16
@@ -218,6 +222,42 @@ def memory_of(event: RetrievalEvent) -> int:
     return n + len(text) * (1 if text.isascii() else 4)
 
 
+_KEY_VARIABLE = "RAG_SOURCEBIAS_KEY"
+
+
+def check_key(key: bytes, name: str = "the key") -> bytes:
+    """Return a key of 16 to 64 bytes; DataError, with its length and not the key, otherwise."""
+    if not 16 <= len(key) <= 64:
+        raise DataError(f"{name} must have 16 to 64 bytes, got {len(key)}")
+    return key
+
+
+def read_key(path: str | Path | None = None, *, variable: str = _KEY_VARIABLE) -> bytes:
+    """Return the secret key of a file, or of an environment variable where no file is given.
+
+    Parameters
+    ----------
+    path : str, Path or None
+        Space around the key is left out; ``openssl rand -hex 16 > FILE`` makes one.
+    variable : str
+
+    Raises
+    ------
+    DataError
+        If there is none, or it has not 16 to 64 bytes.
+    """
+    if path is None:
+        text = os.environ.get(variable)
+        if text is None:
+            raise DataError(f"no key: set {variable}, or name a file")
+        return check_key(text.strip().encode(), f"the key in {variable}")
+    try:
+        with Path(path).open("rb") as stream:
+            return check_key(stream.read(1_000).strip(), f"the key in {path}")
+    except OSError as error:
+        raise DataError(f"key file {path} cannot be read: {error.strerror or error}") from error
+
+
 def hash_query(text: str, *, key: bytes) -> str:
     """Return an identifier of a query from which its text cannot be read: 16 hex digits.
 
@@ -228,13 +268,12 @@ def hash_query(text: str, *, key: bytes) -> str:
     ----------
     text : str
     key : bytes
-        Secret of 16 to 64 bytes, for example ``secrets.token_bytes(16)``.
+        Secret of 16 to 64 bytes, see :func:`read_key`.
 
     Raises
     ------
     DataError
         If the key has another length.
     """
-    if not 16 <= len(key) <= 64:
-        raise DataError(f"the key must have 16 to 64 bytes, got {len(key)}")
+    key = check_key(key)
     return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()

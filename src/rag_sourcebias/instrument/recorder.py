@@ -14,6 +14,7 @@ from rag_sourcebias.instrument.events import (
     MAX_LABELS,
     CheckedLabels,
     RetrievalEvent,
+    check_key,
     check_labels,
     event_of,
     hash_query,
@@ -77,8 +78,8 @@ class Recorder:
                 f"{observer!r} is not an observer; expected an object with observe(event), such as "
                 "ExposureObserver()"
             )
-        if query_key is not None and not 16 <= len(query_key) <= 64:
-            raise DataError(f"query_key must have 16 to 64 bytes, got {len(query_key)}")
+        if query_key is not None:
+            check_key(query_key, "query_key")
         self.observer = observer
         self.doc_id = doc_id
         self._labels = CheckedLabels(check_labels(labels or {}))

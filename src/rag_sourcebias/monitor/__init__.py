@@ -14,6 +14,7 @@ from rag_sourcebias.monitor.canary.probe import CanaryProbe
 from rag_sourcebias.monitor.canary.queries import CanaryQueries
 from rag_sourcebias.monitor.corpus_share import corpus_share
 from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.read_rollups import read_rollups
 from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events
@@ -41,6 +42,7 @@ __all__ = [
     "WebhookSink",
     "ask_retriever",
     "corpus_share",
+    "erase_events",
     "iter_events",
     "log_summary",
     "read_events",

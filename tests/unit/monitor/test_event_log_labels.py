@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import succeed
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument import RetrievalEvent
@@ -175,3 +178,26 @@ def test_the_monitor_keeps_the_label_that_does_not_overflow() -> None:
     again.observe_many([told(0, collection="c0", session="new")])
     assert again.snapshot()[0].overflowed == {"session": 851}
     assert len(again.snapshot()) == 50 + 3
+
+
+def test_the_summary_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path, max_label_values=2) as log:
+        for i in range(10):
+            event = told(i, user=f"u{i}", session=f"s{i}")
+            log.observe(replace(event, bad_tags=i, tags=(DocTags(source="GPT-4"), DocTags())))
+    said = succeed("monitor", "summary", str(path), cwd=tmp_path)
+    assert "kept with each retrieval, not counted by: session of 10, user of 8" in said
+    assert "too many values, counted as 'other': user in 8 retrievals" in said
+    assert "sources that are neither human nor llm:<model>: GPT-4 (10 documents)" in said
+    assert "tags that could not be read, and are unknown: 45" in said
+    plain = json.loads(succeed("monitor", "summary", str(path), "--json", cwd=tmp_path))
+    assert (plain["overflowed"], plain["bad_tags"]) == ({"user": 8}, 45)
+    assert (plain["odd_sources"], plain["event_labels"]) == (
+        {"GPT-4": 10},
+        {"session": 10, "user": 8},
+    )
+    with EventLog(tmp_path / "well.db") as log:
+        log.observe(told(0, collection="c"))
+    quiet = succeed("monitor", "summary", str(tmp_path / "well.db"), cwd=tmp_path)
+    assert not any(word in quiet for word in ("other", "neither", "read,", "counted"))

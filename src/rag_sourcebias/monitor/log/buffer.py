@@ -7,12 +7,14 @@ import time
 from collections import deque
 from queue import Empty, SimpleQueue
 
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.events import RetrievalEvent, memory_of
 from rag_sourcebias.monitor.log.encoding import Waiting
 
-_Sized = tuple[RetrievalEvent, float | None, int]
-
 __all__ = ["LogBuffer", "Mark"]
+
+_LEAST_BYTES = 1_000_000
+_Sized = tuple[RetrievalEvent, float | None, int]
 
 
 class Mark:
@@ -37,11 +39,22 @@ class LogBuffer:
         So many events are taken without waiting for more.
     gather_seconds : float
         Otherwise, how long the reader lets events gather.
+
+    Raises
+    ------
+    DataError
+        If one is out of range; the message has the names that an event log gives them.
     """
 
     def __init__(
         self, *, capacity: int, most_bytes: int, batch: int, gather_seconds: float
     ) -> None:
+        if not 1 <= batch <= capacity:
+            raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
+        if most_bytes < _LEAST_BYTES:
+            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {most_bytes}")
+        if not 0 < gather_seconds <= 3_600:
+            raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
         self._waiting: deque[_Sized | Mark] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._capacity, self._most_bytes, self._batch = capacity, most_bytes, batch

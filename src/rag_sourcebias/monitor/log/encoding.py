@@ -7,19 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
 from rag_sourcebias.monitor.label_sets import short_text
 from rag_sourcebias.monitor.log.codes import LabelCodes, TagCodes
 from rag_sourcebias.monitor.log.columns import Batch
+from rag_sourcebias.monitor.log.settings import Documents, LogSettings
 
-__all__ = ["Documents", "Waiting", "encoded"]
+__all__ = ["Waiting", "encoded"]
 
-Documents = Literal["none", "hashed", "plain"]
 Waiting = tuple[RetrievalEvent, float | None]  # and the time to record it under
 
 _GROUP = attrgetter("source", "style")
@@ -36,9 +37,7 @@ def encoded(
     now: float,
     monotonic: float,
     last: int,
-    max_documents: int,
-    documents: Documents,
-    apart: frozenset[str] = frozenset(),
+    settings: LogSettings,
 ) -> Batch:
     """Encode what can be; an event that cannot is dropped, counted, and taken out of the list.
 
@@ -50,8 +49,6 @@ def encoded(
         Both clocks at one moment, in seconds.
     last : int
         Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
-    apart : frozenset of str
-        Labels kept with each retrieval instead of among the sets.
     """
     times: list[float] = []
     codes: list[int] = []
@@ -59,9 +56,10 @@ def encoded(
     query_ids: list[str] = []
     doc_ids: list[Any] = []  # all bytes, or all lists
     offset = now - monotonic
-    tag_code, ids_of = tags.__getitem__, _IDS_OF[documents]
+    max_documents, key = settings.max_documents, settings.key or b""
+    tag_code, ids_of = tags.__getitem__, _IDS_OF[settings.documents]
     broken: list[int] = []
-    beside = _Beside(labels, apart)
+    beside = _Beside(labels, settings)
     for number, (event, at) in enumerate(events):
         try:
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
@@ -70,7 +68,7 @@ def encoded(
             code, alone, replaced = beside.split(event.labels)
             query_id = _short(event.query_hash)
             # An event puts its ranking together when asked for it, at the cost of all the rest.
-            ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents])
+            ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
             if at is not None and 0 <= at < _LATEST:
                 when = at
             else:
@@ -89,25 +87,30 @@ def encoded(
         doc_ids.append(ids)
     for number in reversed(broken):  # the batch may have to be written again
         del events[number]
-    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
-    if len(microseconds):
-        microseconds[0] = max(int(microseconds[0]), last)
     return Batch(
-        times=np.maximum.accumulate(microseconds),
+        times=_rising(times, last),
         label_codes=np.array(codes, np.uint16),
         tags=rows,
         query_ids=query_ids,
-        doc_ids=None if documents == "none" else doc_ids,
+        doc_ids=None if ids_of is None else doc_ids,
         event_labels=beside.event_labels,
         noted=beside.noted,
     )
 
 
+def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
+    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
+    if len(microseconds):
+        microseconds[0] = max(int(microseconds[0]), last)
+    return np.maximum.accumulate(microseconds)
+
+
 class _Beside:
     """What a batch keeps beside codes: labels of single retrievals, and counts."""
 
-    def __init__(self, codes: LabelCodes, apart: frozenset[str]) -> None:
-        self._codes, self._apart = codes, apart
+    def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
+        self._codes, self._apart = codes, settings.event_labels
+        self._hashed, self._key = settings.hashed_labels, settings.key or b""
         self.event_labels: dict[str, dict[int, str]] = {}
         self.noted: Counter[tuple[str, str]] = Counter()
 
@@ -115,6 +118,11 @@ class _Beside:
         self, labels: Mapping[str, str]
     ) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
+        if self._hashed and labels:
+            labels = {
+                name: hash_query(value, key=self._key) if name in self._hashed else value
+                for name, value in labels.items()
+            }
         if not labels or self._apart.isdisjoint(labels):
             code, replaced = self._codes[tuple(labels.items())]
             if not replaced:
@@ -163,24 +171,24 @@ def _short(name: object) -> str:
         return ""
     text = name if isinstance(name, str) else str(name)
     if len(text) > _LONGEST_ID:
-        return _hash(text).hex()
+        return _hash(text, b"").hex()
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @lru_cache(maxsize=65_536)  # popular documents come back
-def _hash(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def _hash(text: str, key: bytes) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).digest()
 
 
-def _plain(ids: Sequence[str]) -> list[str]:
+def _plain(ids: Sequence[str], _: bytes) -> list[str]:
     return [_short(i) for i in ids]
 
 
-def _hashed(ids: Sequence[str]) -> bytes:
-    return b"".join([_hash(i if isinstance(i, str) else _short(i)) for i in ids])
+def _hashed(ids: Sequence[str], key: bytes) -> bytes:
+    return b"".join([_hash(i if isinstance(i, str) else _short(i), key) for i in ids])
 
 
-_IDS_OF: dict[Documents, Callable[[Sequence[str]], bytes | list[str]] | None] = {
+_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], bytes | list[str]] | None] = {
     "none": None,
     "hashed": _hashed,
     "plain": _plain,

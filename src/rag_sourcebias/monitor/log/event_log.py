@@ -14,22 +14,20 @@ from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.io.private import PRIVATE
 from rag_sourcebias.monitor.log.archive import check_archive
 from rag_sourcebias.monitor.log.buffer import LogBuffer
-from rag_sourcebias.monitor.log.encoding import Documents
-from rag_sourcebias.monitor.log.settings import LogSettings
+from rag_sourcebias.monitor.log.settings import Documents, LogSettings
 from rag_sourcebias.monitor.log.thread import LogThread
 
 __all__ = ["EventLog"]
 
 
-_LEAST_BYTES = 1_000_000
 EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
 """Labels that a log keeps with each retrieval unless told otherwise."""
 
 
-def _names(given: Sequence[str]) -> Sequence[str]:
+def _names(what: str, given: Sequence[str]) -> frozenset[str]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise DataError(f"event_labels must be a sequence of names, got {given!r}")
-    return given
+        raise DataError(f"{what} must be a sequence of names, got {given!r}")
+    return frozenset(given)
 
 
 class EventLog:
@@ -64,7 +62,8 @@ class EventLog:
     rng : int or None
         Seed of that choice; None takes one from the system.
     documents : {"none", "hashed", "plain"}
-        Whether document ids are kept: not, as 64-bit hashes, or as they are.
+        Whether document ids are kept: not, as 64-bit hashes (under ``key`` where there is one,
+        otherwise ids that can be guessed can be recognised), or as they are.
     max_documents : int
         Documents of a retrieval that are kept and counted, from rank 1.
     max_tags : int
@@ -78,6 +77,10 @@ class EventLog:
     event_labels : sequence of str
         Labels that are kept with each retrieval and never counted by: those with a value for each
         session or user. ``read_events`` and the monitor have them as any other.
+    hashed_labels : sequence of str
+        Labels of whose values a hash under ``key`` is kept, as ``hash_query`` makes it.
+    key : bytes or None
+        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.read_key`.
     max_bytes : int or None
         Size above which the oldest retrievals go, at least 1 MB; the write-ahead file beside the
         log comes on top (4 MB, more while it is read).
@@ -127,6 +130,8 @@ class EventLog:
         max_label_values: int = 1_000,
         max_label_sets: int = 10_000,
         event_labels: Sequence[str] = EVENT_LABELS,
+        hashed_labels: Sequence[str] = (),
+        key: bytes | None = None,
         max_bytes: int | None = None,
         max_age: float | None = None,
         archive: str | Path | None = None,
@@ -136,12 +141,6 @@ class EventLog:
     ) -> None:
         if not 0 < sample <= 1:
             raise DataError(f"sample is a probability in (0, 1], got {sample}")
-        if not 1 <= batch <= capacity:
-            raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
-        if buffer_bytes < _LEAST_BYTES:
-            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {buffer_bytes}")
-        if not 0 < flush_seconds <= 3_600:
-            raise DataError(f"flush_seconds must be in (0, 3600], got {flush_seconds}")
         self.path, self.dropped = Path(path), DroppedEvents()
         settings = LogSettings(
             weight=1 / sample,
@@ -150,7 +149,9 @@ class EventLog:
             max_tags=max_tags,
             max_label_values=max_label_values,
             max_label_sets=max_label_sets,
-            event_labels=frozenset(_names(event_labels)),
+            event_labels=_names("event_labels", event_labels),
+            hashed_labels=_names("hashed_labels", hashed_labels),
+            key=key,
             max_bytes=max_bytes,
             max_age=max_age,
             archive=None if archive is None else check_archive(archive),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.monitor.log.schema import WIDTHS, reading
 from rag_sourcebias.monitor.log.tables import labels_of, microseconds, noted_of, tags_of
 
@@ -101,7 +102,7 @@ def read_rollups(
     width = max(w for w in WIDTHS if step % w == 0)
     low = microseconds(since, 0) // 1_000_000 // width * width
     high = -(-microseconds(until, 2**62) // 1_000_000)
-    with reading(path) as database:
+    with reading(path) as database, sound(path, "a sound event log"):
         database.execute("BEGIN")  # both tables at one moment
         chosen = ""
         if labels is not None:
@@ -121,7 +122,7 @@ def read_rollups(
             )
         )
         names = [tag[by == "style"] or "" for tag in tags_of(database)]
-    return _table(cells, traffic, names)
+        return _table(cells, traffic, names)
 
 
 def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
@@ -138,7 +139,7 @@ def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
         As :func:`read_rollups`.
     """
     found: dict[int, tuple[int, int]] = {}
-    with reading(path) as database:
+    with reading(path) as database, sound(path, "a sound event log"):
         database.execute("BEGIN")
         for width in WIDTHS:
             ends = [

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.segments import decoded
 from rag_sourcebias.monitor.log.tables import (
+    label_set,
     labels_of,
     microseconds,
     noted_of,
@@ -103,7 +104,7 @@ def log_summary(path: str | Path) -> LogSummary:
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    with reading(path) as database:
+    with reading(path) as database, sound(path, "a sound event log"):
         database.execute("BEGIN")  # all tables at one moment
         state = state_of(database)
         # Retention takes the oldest only, and times never fall: both ends tell everything, however
@@ -118,7 +119,7 @@ def log_summary(path: str | Path) -> LogSummary:
             since=None if since is None else since / 1e6,
             until=None if until is None else until / 1e6,
             dropped=dict(database.execute("SELECT reason, n FROM dropped")),
-            labels=tuple(json.loads(text) for (text,) in database.execute(_USED_LABELS)),
+            labels=tuple(label_set(text) for (text,) in database.execute(_USED_LABELS)),
             tags=tuple(database.execute(_USED_TAGS)),
             overflowed=noted_of(database, "other"),
             event_labels=noted_of(database, "alone"),

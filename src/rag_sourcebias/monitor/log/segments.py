@@ -108,7 +108,37 @@ def _unpacked(packed: bytes | str | None, n: int) -> npt.NDArray[np.str_]:
 def decoded(
     row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
 ) -> EventColumns:
-    """Return the retrievals of one row of ``segments``, with ``tables.segment_columns``."""
+    """Return the retrievals of one row of ``segments``, with ``tables.segment_columns``.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If the row contradicts itself: part of the file was damaged.
+    """
+    try:
+        if not 0 <= row[1] <= MOST_IN_SEGMENT:
+            raise ValueError(f"{row[1]} retrievals")
+        part = _decoded(row, labels, tags)
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as e:
+        raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on: {e!r:.200}") from e
+    n, documents = len(part), len(part.tag_codes)
+    if not (
+        len(part.times) == len(part.label_codes) == len(part.query_ids) == n
+        and len(part.offsets) == n + 1
+        and part.offsets[-1] == documents
+        and (part.doc_ids is None or len(part.doc_ids) == documents)
+        and (part.label_codes < len(labels)).all()
+        and (part.tag_codes < len(tags)).all()
+        and np.isfinite(part.weights).all()
+        and np.isfinite(part.times).all()
+    ):
+        raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on have columns that differ")
+    return part
+
+
+def _decoded(
+    row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
+) -> EventColumns:
     first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
     queries, documents, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
     offsets = np.zeros(n + 1, np.int64)

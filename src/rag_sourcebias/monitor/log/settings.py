@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument.events import check_key
 from rag_sourcebias.io.private import check_mode
-from rag_sourcebias.monitor.log.encoding import Documents
 
-__all__ = ["LogSettings"]
+__all__ = ["Documents", "LogSettings"]
+
+Documents = Literal["none", "hashed", "plain"]
 
 _SMALLEST = 1_000_000
 
@@ -33,6 +35,8 @@ class LogSettings:
     max_label_values: int
     max_label_sets: int
     event_labels: frozenset[str]
+    hashed_labels: frozenset[str]
+    key: bytes | None
     max_bytes: int | None
     max_age: float | None
     archive: Path | None
@@ -49,5 +53,9 @@ class LogSettings:
         if self.max_age is not None and not 0 < self.max_age < math.inf:
             raise DataError(f"max_age must be a positive number of seconds, got {self.max_age}")
         check_mode(self.file_mode)
+        if self.key is not None:
+            check_key(self.key, "key")
+        elif self.hashed_labels:
+            raise DataError("hashed_labels needs key=, such as read_key(); see read_key")
         if self.archive is not None and self.max_age is None and self.max_bytes is None:
             raise DataError("archive receives what max_age or max_bytes removes; give one of them")

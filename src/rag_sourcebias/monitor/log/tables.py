@@ -70,12 +70,33 @@ def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
 def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
     """Return the sets of labels in the order of their codes."""
     rows = database.execute("SELECT labels FROM labels ORDER BY code")
-    return tuple(json.loads(text) for (text,) in rows)
+    return tuple(label_set(text) for (text,) in rows)
+
+
+def label_set(text: object) -> Mapping[str, str]:
+    """Return a set of labels.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If the text is none: the file was damaged.
+    """
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise sqlite3.DatabaseError(f"{text!r:.80} is no set of labels")
+    return found
 
 
 def tags_of(database: sqlite3.Connection) -> tuple[tuple[str | None, str | None], ...]:
     """Return (source, style) in the order of their codes."""
-    return tuple(database.execute("SELECT source, style FROM tags ORDER BY code"))
+    found = tuple(database.execute("SELECT source, style FROM tags ORDER BY code"))
+    bad = next((pair for pair in found if not all(isinstance(v, str | None) for v in pair)), None)
+    if bad is not None:
+        raise sqlite3.DatabaseError(f"{bad!r:.80} are no source and style")
+    return found
 
 
 def microseconds(seconds: float | None, otherwise: int) -> int:

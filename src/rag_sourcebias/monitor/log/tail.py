@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rag_sourcebias.monitor.log.columns import EventColumns
 from rag_sourcebias.monitor.log.schema import reading
-from rag_sourcebias.monitor.log.segments import MOST_IN_SEGMENT, Row, decoded
+from rag_sourcebias.monitor.log.segments import Row, decoded
 from rag_sourcebias.monitor.log.tables import (
     labels_of,
     microseconds,
@@ -165,19 +166,7 @@ def _readable(
     tags: tuple[tuple[str | None, str | None], ...],
 ) -> EventColumns | None:
     """Return the retrievals of a row of ``segments``, None where it contradicts itself."""
-    if not 0 < row[1] <= MOST_IN_SEGMENT:
-        return None
     try:
-        part = decoded(row, labels, tags)
-    except (ValueError, TypeError, IndexError, OverflowError, AttributeError, RecursionError):
+        return decoded(row, labels, tags)
+    except sqlite3.DatabaseError:
         return None
-    n, documents = len(part), len(part.tag_codes)
-    sound = (
-        len(part.times) == len(part.label_codes) == len(part.query_ids) == n
-        and len(part.offsets) == n + 1
-        and part.offsets[-1] == documents
-        and (part.doc_ids is None or len(part.doc_ids) == documents)
-        and int(part.label_codes.max(initial=0)) < len(labels)
-        and int(part.tag_codes.max(initial=0)) < len(tags)
-    )
-    return part if sound else None

@@ -140,9 +140,7 @@ class LogWriter:
             now=now,
             monotonic=monotonic,
             last=state.latest,
-            max_documents=settings.max_documents,
-            documents=settings.documents,
-            apart=settings.event_labels,
+            settings=settings,
         )
         counts = dict(self._dropped.by_reason)
         if not len(batch):
