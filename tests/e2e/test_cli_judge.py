@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -122,6 +123,27 @@ def test_a_run_stops_when_the_money_is_spent_and_goes_on_later(
     assert statuses.count("ok") == sum(server.prompts.values())
     succeed(*asked, cwd=tmp_path)
     assert {r["status"] for r in read_csv(tmp_path / "judged.csv")} == {"ok"}
+
+
+def test_a_password_in_the_address_is_shown_and_stored_nowhere(
+    tmp_path: Path, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(tmp_path, special={7: "TOO LONG"})
+    secrets = ("pa55-w0rd", base64.b64encode(b"me:pa55-w0rd").decode(), "sk-s3cret")
+    monkeypatch.setenv("OPENAI_API_KEY", secrets[2])
+    asked = ("-v", "judge", "answers", "answers.csv", "--model", "openai:m", "--cache", "cache")
+    address = ("--base-url", server.url.replace("//", f"//me:{secrets[0]}@"))
+    shown = [inside(*asked, *address, "-o", "judged.csv", cwd=tmp_path)]
+    assert server.authorizations == {f"Basic {secrets[1]}"}
+    for end in ("?key=sk-s3cret", ":x/v1", "1", "@"):
+        wrong = ("--base-url", address[1].removesuffix("/v1") + end, "--dry-run")
+        shown.append(inside(*asked, *wrong, "-o", "other.csv", cwd=tmp_path))
+    assert [code for code, *_ in shown] == [0, 2, 2, 2, 2]
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {file.name for file in files} >= {"completions.sqlite", "judged.csv"}
+    told = [file.read_bytes() for file in files] + [str(one).encode() for one in shown]
+    assert not [text for text in told for secret in secrets if secret.encode() in text]
+    assert any(server.url.encode() in text for text in told)
 
 
 def pairs(folder: Path) -> None:

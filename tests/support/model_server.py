@@ -23,6 +23,7 @@ class LocalServer(ThreadingHTTPServer):
         self.answer = answer
         self.lock = threading.Lock()
         self.prompts: Counter[str] = Counter()
+        self.authorizations: set[str | None] = set()
         self.times: dict[str, list[float]] = {}
         self.in_flight = self.most_in_flight = 0
 
@@ -43,6 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
         prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
         with self.server.lock:
             self.server.prompts[prompt] += 1
+            self.server.authorizations.add(self.headers["authorization"])
             self.server.times.setdefault(prompt, []).append(time.monotonic())
             seen = self.server.prompts[prompt]
             self.server.in_flight += 1

@@ -97,7 +97,8 @@ BaseUrl = Annotated[
     str | None,
     typer.Option(
         envvar="OPENAI_BASE_URL",
-        help="Server, such as http://localhost:8000/v1. The key comes from OPENAI_API_KEY.",
+        help="Server, such as http://localhost:8000/v1. The key comes from OPENAI_API_KEY, or user "
+        "and password from the address: they are shown and stored nowhere.",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.addresses import Address, address_of
 from rag_sourcebias.io.files import PathLike
 
 if TYPE_CHECKING:
     import http.client
+    import urllib.request
 
 __all__ = ["Progress", "download", "has_checksum"]
 
@@ -43,7 +45,8 @@ def download(
     Parameters
     ----------
     url : str
-        An http or https address.
+        An http or https address. A user and password in it are sent to its host alone; messages
+        show neither them nor its query.
     target : path
         Missing folders are made. Incoming data lies in ``<target>.part``; the target appears only
         complete and verified. If it exists with the right checksum, nothing is downloaded.
@@ -66,10 +69,10 @@ def download(
     Raises
     ------
     DataError
-        If the file cannot be had, or is not the one expected (it is removed then).
+        If the file cannot be had, is not the one expected (it is removed then), or lies behind a
+        redirection that leaves http and https, or https for http.
     """
-    if not url.startswith(("http://", "https://")):
-        raise DataError(f"cannot download {url!r}: expected an http or https address")
+    address = address_of(url, "url")
     if attempts < 1:
         raise DataError(f"attempts must be at least 1, got {attempts}")
     file = Path(target)
@@ -78,16 +81,16 @@ def download(
     part = file.with_name(file.name + ".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(url, part, progress, timeout=timeout, attempts=attempts, backoff=backoff)
+        _fetch(address, part, progress, timeout=timeout, attempts=attempts, backoff=backoff)
     except OSError as error:
         raise DataError(f"cannot write {part}: {error.strerror or error}") from error
-    _verify(part, checksum, url)
+    _verify(part, checksum, address.url)
     part.replace(file)
     return file
 
 
 def _fetch(
-    url: str,
+    address: Address,
     part: Path,
     progress: Progress | None,
     *,
@@ -97,12 +100,13 @@ def _fetch(
 ) -> None:
     for attempt in range(attempts):
         try:
-            _attempt(url, part, progress, timeout)
+            _attempt(address, part, progress, timeout)
         except _TryAgainError as error:
             if attempt + 1 == attempts:
                 raise DataError(
-                    f"cannot download {url} ({attempts} attempts): {error}; what was received is "
-                    f"kept, try again later or put the file at {part.with_suffix('')} yourself"
+                    f"cannot download {address.url} ({attempts} attempts): {error}; what was "
+                    "received is kept, try again later or put the file at "
+                    f"{part.with_suffix('')} yourself"
                 ) from error
             time.sleep(backoff * 2**attempt)
         else:
@@ -133,10 +137,10 @@ def _digest(file: Path, checksum: str) -> str:
     return f"{kind}:{digest.hexdigest()}"
 
 
-def _attempt(url: str, part: Path, progress: Progress | None, timeout: float) -> None:
+def _attempt(address: Address, part: Path, progress: Progress | None, timeout: float) -> None:
     """Fetch what is missing of ``part``; raise `_TryAgainError` if it is still incomplete."""
     have = part.stat().st_size if part.exists() else 0
-    response = _request(url, have, timeout)
+    response = _request(address, have, timeout)
     with response:
         if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             if response.headers.get("Content-Range") == f"bytes */{have}":
@@ -154,17 +158,20 @@ def _attempt(url: str, part: Path, progress: Progress | None, timeout: float) ->
         raise _TryAgainError(f"the connection broke after {received} of {total} bytes")
 
 
-def _request(url: str, have: int, timeout: float) -> http.client.HTTPResponse:
+def _request(address: Address, have: int, timeout: float) -> http.client.HTTPResponse:
     """Ask for the file from byte ``have`` on; answers 2xx and 416 are returned."""
     import http.client
     import urllib.error
     import urllib.request
 
+    url = f"{address.url}?{address.query}" if address.query else address.url
     request = urllib.request.Request(url, headers={"User-Agent": "rag-sourcebias"})
+    if address.authorization is not None:  # not for where a redirection leads
+        request.add_unredirected_header("Authorization", address.authorization)
     if have:
         request.add_header("Range", f"bytes={have}-")
     try:
-        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout)
+        response: http.client.HTTPResponse = _opener().open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if have and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return cast("http.client.HTTPResponse", error)  # it can be read like a response
@@ -172,12 +179,33 @@ def _request(url: str, have: int, timeout: float) -> http.client.HTTPResponse:
         text = f"the server answered {error.code} {error.reason}"
         if error.code >= 500 or error.code in _RETRY_STATUS:
             raise _TryAgainError(text) from error
-        raise DataError(f"cannot download {url}: {text}") from error
+        raise DataError(f"cannot download {address.url}: {address.redacted(text)}") from error
     except urllib.error.URLError as error:
-        raise _TryAgainError(f"no connection ({error.reason})") from error
+        raise _TryAgainError(f"no connection ({address.redacted(str(error.reason))})") from error
     except (http.client.HTTPException, OSError) as error:
-        raise _TryAgainError(f"the connection broke ({error!r})") from error
+        raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
     return response
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Return what follows redirections, but neither out of http and https nor out of https."""
+    import urllib.request
+
+    class Redirections(urllib.request.HTTPRedirectHandler):
+        def redirect_request(
+            self,
+            req: urllib.request.Request,
+            *answer: Any,  # noqa: ANN401
+        ) -> urllib.request.Request | None:
+            scheme = answer[-1].partition(":")[0].lower()  # of the new address
+            if scheme != "https" and (scheme != "http" or req.type == "https"):
+                raise DataError(
+                    f"cannot download from {req.type}://{req.host}: it redirects to an address of "
+                    f"{scheme}, which is not followed; give an address that needs no redirection"
+                )
+            return super().redirect_request(req, *answer)
+
+    return urllib.request.build_opener(Redirections)
 
 
 def _copy(

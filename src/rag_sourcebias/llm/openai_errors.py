@@ -4,47 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_sourcebias.io.addresses import Address
 from rag_sourcebias.llm.http_status import retry_after_seconds, status_error
 from rag_sourcebias.types.completions import CompletionError
 
 __all__ = ["completion_error"]
 
 
-def completion_error(error: Exception, openai: Any, server: str, *, key: str) -> CompletionError:  # noqa: ANN401
+def completion_error(
+    error: Exception,
+    openai: Any,  # noqa: ANN401
+    server: Address,
+    *,
+    key: str,
+) -> CompletionError:
     """Return the error to report for an error of the openai client.
 
     Parameters
     ----------
     error : openai.OpenAIError
     openai : module
-    server : str
-        Address, for the message.
+    server : Address
     key : str
-        Never to be repeated in a message; some servers echo it.
+        Never to be repeated in a message, nor are the server's secrets; some servers echo them.
     """
     if isinstance(error, openai.APITimeoutError):
-        return CompletionError(f"{server} did not answer in time", reason="timeout")
+        return CompletionError(f"{server.url} did not answer in time", reason="timeout")
     if isinstance(error, openai.APIConnectionError):
-        cause = error.__cause__ or error
+        cause = _short(server.redacted(str(error.__cause__ or error), key))
         return CompletionError(
-            f"{server} cannot be reached or broke off ({_short(str(cause), key)})",
-            reason="unreachable",
+            f"{server.url} cannot be reached or broke off ({cause})", reason="unreachable"
         )
+    said = _short(server.redacted(str(error), key))
     if not isinstance(error, openai.APIStatusError):
-        return CompletionError(
-            f"{server}: {_short(str(error), key) or type(error).__name__}", reason="malformed"
-        )
+        return CompletionError(f"{server.url}: {said or type(error).__name__}", reason="malformed")
     status = int(error.status_code)
     return status_error(
         status,
-        f"{server} answered {status} ({_short(str(error), key)})",
+        f"{server.url} answered {status} ({said})",
         code=getattr(error, "code", None),
         retry_after=retry_after_seconds(error.response.headers.get("retry-after")),
     )
 
 
-def _short(text: str, key: str) -> str:
+def _short(text: str) -> str:
     text = " ".join(text.split())
-    if key:
-        text = text.replace(key, "…")
     return text if len(text) <= 300 else text[:299] + "…"

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from rag_sourcebias.io.addresses import Address
 from rag_sourcebias.llm.plain_http import PlainHttp
 
 __all__ = ["OpenAIHttp"]
@@ -27,7 +28,9 @@ class OpenAIHttp:
     Parameters
     ----------
     openai : module
-    key, base_url : str
+    key : str
+    address : Address
+        Its user and password, where it has them, take the place of the key.
     timeout : float
         Seconds without a byte.
     connections : int
@@ -35,7 +38,7 @@ class OpenAIHttp:
     """
 
     def __init__(
-        self, openai: ModuleType, *, key: str, base_url: str, timeout: float, connections: int
+        self, openai: ModuleType, *, key: str, address: Address, timeout: float, connections: int
     ) -> None:
         self._openai = openai
         self._httpx = _httpx_of(openai)
@@ -46,9 +49,15 @@ class OpenAIHttp:
         weakref.finalize(self, self._http.close)
         # Retries are the caller's, who counts them.
         client = openai.OpenAI(
-            api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=self._http
+            api_key=key,
+            base_url=address.url,
+            max_retries=0,
+            timeout=timeout,
+            http_client=self._http,
         )
         headers = {**client.default_headers, **client.auth_headers}
+        if address.authorization is not None:
+            headers["Authorization"] = address.authorization
         self._headers = {name: v for name, v in headers.items() if isinstance(v, str)}
         self._base = str(client.base_url).rstrip("/")
         self._extensions = {"timeout": self._httpx.Timeout(timeout).as_dict()}

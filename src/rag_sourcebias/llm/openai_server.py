@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.io.addresses import Address, address_of
 from rag_sourcebias.llm import openai_answers as answers
 from rag_sourcebias.llm.openai_errors import completion_error
 from rag_sourcebias.llm.openai_http import OpenAIHttp
@@ -18,6 +20,7 @@ __all__ = ["Api", "OpenAICompleter"]
 
 Api = Literal["chat", "completions"]
 
+_logger = logging.getLogger("rag_sourcebias.llm")
 _OFFICIAL = "https://api.openai.com/v1"
 
 
@@ -39,7 +42,9 @@ class OpenAICompleter:
     ----------
     model : str
     base_url : str, optional
-        Such as ``http://localhost:8000/v1``; OpenAI's own by default.
+        Such as ``http://localhost:8000/v1``; OpenAI's own by default. A user and password in it
+        (``https://user:password@…``) are sent in place of the key, and are shown and stored
+        nowhere.
     api_key : str, optional
         The environment variable ``OPENAI_API_KEY`` by default; a server of one's own needs none.
     api : {"chat", "completions"}
@@ -59,7 +64,8 @@ class OpenAICompleter:
     Raises
     ------
     DataError
-        If an option is out of range, or there is neither a key nor a server of one's own.
+        If an option is out of range, base_url is no address or has a query, or there is neither a
+        key nor a server of one's own.
     MissingExtraError
         If openai is not installed.
     """
@@ -94,7 +100,8 @@ class OpenAICompleter:
             )
         self.model = model
         self.name = name or model
-        self.base_url = (base_url or _OFFICIAL).rstrip("/")
+        self._address = _address(base_url or _OFFICIAL)
+        self.base_url = self._address.url
         self.max_concurrency = max_concurrency
         self._official = base_url is None
         self._key = api_key or os.environ.get("OPENAI_API_KEY") or ""
@@ -188,7 +195,7 @@ class OpenAICompleter:
         try:
             text = self._http.post(path, {"model": self.model, **body, **self._extra})
         except self._openai.OpenAIError as error:
-            raise completion_error(error, self._openai, self.base_url, key=self._key) from error
+            raise completion_error(error, self._openai, self._address, key=self._key) from error
         except UnicodeEncodeError as error:  # half a surrogate pair, as scraped text may hold
             raise CompletionError(
                 f"the text cannot be sent ({error})", reason="rejected"
@@ -197,13 +204,29 @@ class OpenAICompleter:
 
     @cached_property
     def _http(self) -> OpenAIHttp:
+        if self._address.exposed and (self._key or self._address.authorization):
+            _logger.warning(
+                "the key for %s is sent unencrypted and can be read on its way: use https, reach "
+                "the server through localhost (ssh -L), or unset OPENAI_API_KEY if it needs none",
+                self.base_url,
+            )
         return OpenAIHttp(
             self._openai,
             key=self._key or "none",
-            base_url=self.base_url,
+            address=self._address,
             timeout=self._timeout,
             connections=self.max_concurrency,
         )
+
+
+def _address(base_url: str) -> Address:
+    address = address_of(base_url, "base_url")
+    if address.query:
+        raise DataError(
+            f"base_url {address.url} has a query (?…), which this interface cannot send; give the "
+            "key as OPENAI_API_KEY or api_key"
+        )
+    return address._replace(url=address.url.rstrip("/"))
 
 
 def _import_openai(feature: str) -> Any:  # noqa: ANN401 - an untyped module

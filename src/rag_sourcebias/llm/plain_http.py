@@ -57,10 +57,10 @@ class PlainHttp:
 
     @staticmethod
     def suits(base_url: str) -> bool:
-        """Whether an address is of plain HTTP, with no name or password in it and no proxy set."""
+        """Whether an address is of plain HTTP and no proxy is set."""
         parts = urlsplit(base_url)
         direct = not {"http", "all"} & set(getproxies()) or proxy_bypass(parts.hostname or "")
-        return parts.scheme == "http" and "@" not in parts.netloc and bool(direct)
+        return parts.scheme == "http" and bool(direct)
 
     def post(self, path: str, content: bytes) -> PlainAnswer:
         """Send a body and return the whole answer.

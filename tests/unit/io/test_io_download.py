@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import socket
+import ssl
 import stat
+import subprocess
+import tarfile
+import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -111,6 +116,27 @@ def test_a_wrong_checksum_removes_the_file(tmp_path, server):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_changes_on_the_server_meanwhile_is_refused(tmp_path, server):
+    server.files["/f"] = BODY[::-1]
+    server.script = ["break"]
+    with pytest.raises(DataError, match="connection broke"):
+        download(f"{server.url}/f", tmp_path / "f", checksum=SHA, attempts=1)
+    server.files["/f"] = BODY
+    with pytest.raises(DataError, match="not the expected file"):
+        download(f"{server.url}/f", tmp_path / "f", checksum=SHA)
+    assert list(tmp_path.iterdir()) == []
+    download(f"{server.url}/f", tmp_path / "f", checksum=SHA)
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+def test_a_file_cut_short_without_a_length_is_refused(tmp_path, server):
+    server.files["/f"] = BODY
+    server.script = ["cut"]
+    with pytest.raises(DataError, match="not the expected file"):
+        download(f"{server.url}/f", tmp_path / "f", checksum=SHA)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_server_and_silent_server(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/f"
@@ -123,7 +149,11 @@ def test_no_server_and_silent_server(tmp_path):
 @pytest.mark.parametrize(
     ("url", "checksum", "message"),
     [
-        ("file:///etc/hosts", SHA, "expected an http or https address"),
+        (
+            "file:///etc/hosts",
+            SHA,
+            "url must be an http or https address .* got .file:///etc/hosts.",
+        ),
         ("http://127.0.0.1:9/f", "md5:zz", "neither md5:<32 hex> nor sha256:<64 hex>"),
         ("http://127.0.0.1:9/f", "", "checksum '' is neither"),
     ],
@@ -136,6 +166,71 @@ def test_bad_arguments(tmp_path, url, checksum, message):
 def test_at_least_one_attempt(tmp_path):
     with pytest.raises(DataError, match="attempts must be at least 1, got 0"):
         download("http://127.0.0.1:9/f", tmp_path / "f", checksum=SHA, attempts=0)
+
+
+def test_a_redirection_within_http_is_followed_and_what_comes_is_checked(tmp_path, server):
+    server.files |= {"/f": BODY, "/swapped": BODY[::-1]}
+    server.places |= {"/old": f"{server.url}/f", "/taken": f"{server.url}/swapped"}
+    download(f"{server.url}/old", tmp_path / "f", checksum=SHA)
+    assert (tmp_path / "f").read_bytes() == BODY
+    with pytest.raises(DataError, match="taken is not the expected file"):
+        download(f"{server.url}/taken", tmp_path / "g", checksum=SHA)
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "file", "data", "javascript"])
+def test_a_redirection_out_of_http_is_refused(tmp_path, server, scheme):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        server.places["/f"] = f"{scheme}://127.0.0.1:{port}/{Path(__file__).resolve()}"
+        with pytest.raises(DataError, match=f"(an address of {scheme}, |302 .* is not allowed)"):
+            download(f"{server.url}/f", tmp_path / "f", checksum=SHA, timeout=0.5)
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            other.accept()
+    assert len(server.ranges) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_redirections_in_a_circle_end(tmp_path, server):
+    server.places["/f"] = f"{server.url}/f"
+    with pytest.raises(DataError, match="the server answered 302"):
+        download(f"{server.url}/f", tmp_path / "f", checksum=SHA)
+    assert len(server.ranges) < 20
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_redirection_from_https_to_http_is_refused(tmp_path, server, tls_server, monkeypatch):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
+    made = ("-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2")
+    subprocess.run(["openssl", "req", "-x509", *made, *subject], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    secure = tls_server(context)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server.files["/f"] = secure.files["/f"] = BODY
+    secure.places |= {"/down": f"{server.url}/f", "/on": f"{secure.url}/f"}
+    download(f"{secure.url}/on", tmp_path / "f", checksum=SHA)
+    with pytest.raises(DataError, match="redirects to an address of http, which is not followed"):
+        download(f"{secure.url}/down", tmp_path / "g", checksum=SHA)
+    assert server.ranges == []
+    with urllib.request.urlopen(f"{secure.url}/down") as answer:  # what is prevented
+        assert answer.read() == BODY
+
+
+def test_credentials_go_to_their_host_alone_and_into_no_message(tmp_path, server):
+    server.files["/f?key=s3cret-q"] = BODY
+    with_password = server.url.replace("//", "//me:s3cret%2Fpw@")
+    download(f"{with_password}/f?key=s3cret-q", tmp_path / "f", checksum=SHA)
+    assert server.authorizations == ["Basic bWU6czNjcmV0L3B3"]
+    server.places["/old"] = f"{server.url}/f?key=s3cret-q"
+    download(f"{with_password}/old", tmp_path / "g", checksum=SHA)
+    assert server.authorizations[1:] == ["Basic bWU6czNjcmV0L3B3", None]
+    for path in ("absent", "f b", "f\x00"):
+        with pytest.raises(DataError) as caught:
+            download(f"{with_password}/{path}?key=s3cret-q", tmp_path / "h", checksum=SHA)
+        assert "s3cret" not in f"{caught.value}{caught.value.__cause__}"
 
 
 def archive(path, members):
@@ -171,6 +266,14 @@ def test_links_are_refused(tmp_path):
         file.writestr(link, "/etc")
     with pytest.raises(DataError, match="'link' is a link; refused"):
         extract_zip(tmp_path / "a.zip", tmp_path / "out")
+
+
+def test_other_archives_are_refused(tmp_path):
+    with tarfile.open(tmp_path / "a.zip", "w:gz") as file:
+        file.addfile(tarfile.TarInfo("../evil"))
+    with pytest.raises(DataError, match="not a sound zip archive"):
+        extract_zip(tmp_path / "a.zip", tmp_path / "out")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
 
 
 def test_damaged_archives(tmp_path):

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
 from http.cookies import CookieError, SimpleCookie
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["LOOPBACK_HOSTS", "Access", "is_loopback"]
+__all__ = ["LOOPBACK_HOSTS", "Access"]
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
 _TOKEN = re.compile(r"[!-~]{16,200}")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address is of this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Access:

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.monitor.dashboard.access import LOOPBACK_HOSTS, is_loopback
+from rag_sourcebias.io.addresses import is_loopback
+from rag_sourcebias.monitor.dashboard.access import LOOPBACK_HOSTS
 from rag_sourcebias.monitor.dashboard.app import create_app
 from rag_sourcebias.monitor.dashboard.limits import BACKLOG, Limits, Table
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
