@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
 from rag_sourcebias.types.monitor import Alarm, GroupShare, MonitorSnapshot
+from rag_sourcebias.types.names import visible
 
 __all__ = ["LoggingSink", "Sink", "SinkGroup"]
 
@@ -61,14 +62,14 @@ class LoggingSink:
     def alarm(self, alarm: Alarm) -> None:
         """Log one alarm."""
         with self._logging:
-            self._logger.warning("%s", _one_line(_alarm_text(alarm)))
+            self._logger.warning("%s", visible(_alarm_text(alarm)))
 
     def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
         """Log each state."""
         with self._logging:
             if self._logger.isEnabledFor(logging.INFO):
                 for snapshot in snapshots:
-                    self._logger.info("%s", _one_line(_snapshot_text(snapshot)))
+                    self._logger.info("%s", visible(_snapshot_text(snapshot)))
 
     def close(self) -> None:
         """Nothing waits."""
@@ -153,8 +154,3 @@ def _where(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
     return " (" + ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) + ")"
-
-
-def _one_line(text: str) -> str:
-    """Replace control characters and line separators: a label may come from a request."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)

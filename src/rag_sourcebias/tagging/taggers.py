@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.types.documents import DocTags
+from rag_sourcebias.types.names import require_name
 
 __all__ = ["Tagger", "check_source", "is_source", "tag_documents"]
 
@@ -36,7 +37,8 @@ def check_source(source: str) -> str:
     Raises
     ------
     DataError
-        If it is anything else; an unknown source is None, never a word.
+        If it is anything else, or holds control characters; an unknown source is None, never a
+        word.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def check_source(source: str) -> str:
     'llm:gpt-4o'
     """
     if is_source(source):
-        return source
+        return require_name(source, "source")
     raise DataError(
         f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "
         "(leave it out where the source is unknown)"
