@@ -75,11 +75,14 @@ def check_rows(
 
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
-    style, source = (metadata_text(row, key) for key in ("style", "source"))
-    if style is not None:
+    metadata = row.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    style, source = metadata.get("style"), metadata.get("source")
+    if isinstance(style, str) and not style.isprintable() and style.strip():
         require_name(style, "style", where)
     # elsewhere the key often holds what is no tag, and is not read as one
-    if source is not None and source.startswith("llm:"):
+    if isinstance(source, str) and not source.isprintable() and source.startswith("llm:"):
         require_name(source, "source", where)
 
 
