@@ -29,12 +29,26 @@ __all__ = [
 ]
 
 
+_LONGEST = 1_500  # characters of a message
+
+
 class SourceBiasError(Exception):
     """Base of every error raised on purpose."""
 
 
 class DataError(SourceBiasError, ValueError):
-    """Input data cannot be used as it is."""
+    """Input data cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        Cut in the middle where it is long: the value it names may be a damaged cell of megabytes.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        half = _LONGEST // 2
+        long = len(message) > _LONGEST
+        super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
 
 
 class MissingTagsError(DataError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from pathlib import Path
 
 from rag_sourcebias.corpora.annotate import content_digest
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike, read_lines
+from rag_sourcebias.io.files import PathLike, read_json, read_lines
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.types.annotations import AnnotationKey, KeyRow
 
-__all__ = ["GivenAnswer", "given_answers", "read_json"]
+__all__ = ["GivenAnswer", "given_answers"]
 
 _FORMAT = "rag-sourcebias answers"
 _TEXTS = ("query", "text_a", "text_b", "text")
@@ -102,7 +101,7 @@ def _shown(row: KeyRow) -> tuple[str, ...]:
 def _from_json(
     path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]
 ) -> Iterator[GivenAnswer]:
-    data = read_json(path)
+    data = read_json(path, "the answers of an annotation page")
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise DataError(f"{path} was not downloaded from an annotation page")
     if data.get("sheet") != plan.sheet_id:
@@ -137,21 +136,3 @@ def _entry(
                 f"{', '.join(asked)}"
             )
         yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
-
-
-def read_json(path: PathLike) -> object:
-    """Read one JSON value.
-
-    Raises
-    ------
-    DataError
-        With the line that is malformed.
-    """
-    text = "\n".join(line for _, line in read_lines(path, blank=True))
-    try:
-        data: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: malformed JSON ({error.msg})") from error
-    except RecursionError as error:
-        raise DataError(f"{path}: malformed JSON (nested too deep)") from error
-    return data

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.corpora.annotate_answers import GivenAnswer, given_answers, read_json
+from rag_sourcebias.corpora.annotate_answers import GivenAnswer, given_answers
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, read_json
 from rag_sourcebias.types.annotations import (
     AnnotationKey,
     AnnotationQuestion,
@@ -30,10 +31,18 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
     UnsupportedVersionError
         If another version wrote it.
     """
-    data = read_json(path)
+    data = read_json(path, "the key of annotation sheets")
     if not isinstance(data, dict) or "sheet_id" not in data or "rows" not in data:
         raise DataError(f"{path} is not the key of annotation sheets")
-    return AnnotationKey.from_dict(data)
+    with sound(path, "a complete key of annotation sheets", names_file=False):
+        key = AnnotationKey.from_dict(data)
+        for row in key.rows:
+            places = ((row.unit, len(key.units)), (row.annotator, len(key.annotators)))
+            if not all(0 <= place < n for place, n in places):
+                raise DataError(f"row {row.row_id!r} is of a unit or an annotator it does not name")
+            if sorted(row.order) != list(range(len(key.units[row.unit].sources))):
+                raise DataError(f"row {row.row_id!r} shows texts {row.order} of its unit")
+        return key
 
 
 def read_annotations(

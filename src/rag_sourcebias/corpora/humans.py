@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -63,10 +64,13 @@ def human_rows(
         If an id occurs twice, a row is malformed, or there is no document by people.
     """
     if isinstance(source, Dataset):
-        rows = _of_corpus(source.corpus, source.name, untagged)
+        where = source.name
+        rows = _of_corpus(source.corpus, where, untagged)
     elif isinstance(source, Corpus):
-        rows = _of_corpus(source, "the corpus", untagged)
+        where = "the corpus"
+        rows = _of_corpus(source, where, untagged)
     else:
+        where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
     n = 0
     # Seen ids lie in a temporary database of SQLite, which keeps them on disk.
@@ -78,18 +82,18 @@ def human_rows(
                 seen.execute("INSERT INTO ids VALUES (?)", (row.doc_id,))
             except UnicodeEncodeError as error:
                 raise DataError(
-                    f"document {row.doc_id!r} holds half a character ({error.reason}) and cannot "
-                    "be written as UTF-8; repair its text"
+                    f"{where}: document {row.doc_id!r} holds half a character ({error.reason}) and "
+                    "cannot be written as UTF-8; repair its text"
                 ) from error
             except sqlite3.IntegrityError:
                 raise DataError(
-                    f"document id {row.doc_id!r} occurs twice among the human documents; "
+                    f"{where}: document id {row.doc_id!r} occurs twice among the human documents; "
                     "each needs its own"
                 ) from None
             n += 1
             yield row
     if not n:
-        raise DataError("there is no document of source 'human' to rewrite")
+        raise DataError(f"{where}: there is no document of source 'human' to rewrite")
 
 
 def read_human_rows(file: Path) -> Iterator[HumanRow]:

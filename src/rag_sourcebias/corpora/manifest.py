@@ -10,7 +10,9 @@ from urllib.parse import quote
 from rag_sourcebias._version import __version__
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.beir_corpus import source_of_stem
-from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, read_json, write_atomic
+from rag_sourcebias.types.names import require_name
 from rag_sourcebias.types.rewrites import (
     PAIRED_VERSION,
     HumanTexts,
@@ -35,15 +37,11 @@ def read_manifest(folder: PathLike) -> PairedManifest:
         If another release wrote it in a form this one does not know.
     """
     file = Path(folder) / MANIFEST
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise DataError(f"{file} is not JSON ({error}); expected a manifest") from error
+    data = read_json(file, "the manifest of a folder of rewrites")
     if not isinstance(data, dict):
         raise DataError(f"{file} holds {type(data).__name__}; expected an object")
-    return from_versioned(PairedManifest, data, version=PAIRED_VERSION, what=str(file))
+    with sound(file, "a complete manifest", names_file=False):
+        return from_versioned(PairedManifest, data, version=PAIRED_VERSION, what="manifest")
 
 
 def write_manifest(folder: Path, manifest: PairedManifest) -> None:
@@ -119,6 +117,7 @@ def source_tag(model: str, prompt: str) -> str:
     """
     if not model.strip() or model != model.strip():
         raise DataError(f"model name {model!r} cannot be a source; give a name with model=")
+    require_name(model, "model name")
     return f"llm:{model}" if prompt == "rewrite" else f"llm:{model}+{prompt}"
 
 

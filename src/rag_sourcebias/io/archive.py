@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import check_file, check_unpacked, sound
 from rag_sourcebias.io.files import PathLike
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
     ------
     DataError
         If the file is not a sound zip archive, the folder exists, or a member would land outside
-        the folder or is a link (then nothing is written).
+        the folder or is a link (then nothing is written), or it
+        unpacks to far more than it takes.
     """
     import zipfile
 
@@ -34,16 +36,16 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
         raise DataError(f"cannot unpack {path}: {target} exists already")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    size = check_file(path).st_size
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                _refuse_escape(member, path)
-            archive.extractall(temporary)
-        temporary.replace(target)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path} is not a sound zip archive: {error}") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be unpacked to {target}: {error}") from error
+        with sound(path, "a sound zip archive"):
+            with zipfile.ZipFile(path) as archive:
+                members = archive.infolist()
+                for member in members:
+                    _refuse_escape(member, path)
+                check_unpacked(path, unpacked=sum(m.file_size for m in members), packed=size)
+                archive.extractall(temporary)
+            temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return target

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import (
+    REMEDY,
+    PathLike,
+    check_unpacked,
+    longest_line,
+    open_file,
+    refused_line,
+    sound,
+)
+from rag_sourcebias.io.private import create_file
+from rag_sourcebias.types.names import visible
 
 __all__ = [
+    "PathLike",
     "jsonl_text",
     "open_bytes",
+    "raw_lines",
+    "read_json",
     "read_jsonl",
     "read_jsonl_part",
     "read_lines",
+    "read_text",
     "write_atomic",
 ]
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
-PathLike = str | os.PathLike[str]
+_BLOCK = 1 << 16
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -34,27 +52,44 @@ def open_bytes(path: Path) -> IO[bytes]:
     Raises
     ------
     DataError
-        If it is missing, a folder, or cannot be opened.
+        If it is missing, no ordinary file, or cannot be opened; while it is read, if it unpacks to
+        far more than it takes (see :mod:`~rag_sourcebias.io.damage`).
     """
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; expected a text file (plain, or gzip if named .gz)")
-    if not path.exists():
-        raise DataError(f"{path} does not exist; {_inside(path.parent)}")
-    try:
-        if path.suffix == ".gz":
-            return cast("IO[bytes]", gzip.open(path, "rb"))
-        return path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path} cannot be opened: {error.strerror or error}") from error
+    stream = open_file(path)
+    return io.BufferedReader(_Unpacked(path, stream), _BLOCK) if path.suffix == ".gz" else stream
 
 
-def _inside(folder: Path) -> str:
-    """Say what a folder holds, so that a misspelt name is easy to see."""
-    if not folder.is_dir():
-        return f"nor does its folder {folder}"
-    names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
-    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    return f"its folder holds {shown}" if names else "its folder is empty"
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds, for as long as that is in proportion to its size."""
+
+    def __init__(self, path: Path, packed: io.BufferedReader) -> None:
+        self._path = path
+        self._packed = packed
+        self._size = os.fstat(packed.fileno()).st_size
+        self._data = gzip.GzipFile(fileobj=packed, mode="rb")
+        self._n_bytes = 0
+
+    def readable(self) -> bool:
+        """Say that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
+        """Unpack some more."""
+        n = self._data.readinto(buffer)
+        self._n_bytes += n
+        check_unpacked(self._path, unpacked=self._n_bytes, packed=self._size)
+        return n
+
+    def close(self) -> None:
+        """Close the file too."""
+        self._data.close()
+        self._packed.close()
+        super().close()
+
+
+def raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Stream lines with their ends; one that is too long comes cut, at one byte too many."""
+    return iter(partial(stream.readline, longest_line() + 1), b"")
 
 
 def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, str]]:
@@ -74,20 +109,23 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
     Raises
     ------
     DataError
-        If the path is missing or a folder, the text is not UTF-8, or the gzip data is corrupt.
+        If the path is missing or no ordinary file, the text is not UTF-8, the gzip data is corrupt
+        or out of proportion, or a line is too long.
     """
     file = Path(path)
     with open_bytes(file) as stream:
-        yield from _decoded(file, stream, 1, blank=blank)
+        yield from _decoded(file, raw_lines(stream), 1, blank=blank)
 
 
 def _decoded(
     file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
 ) -> Iterator[tuple[int, str]]:
-    number = first_line - 1
+    number, most = first_line - 1, longest_line()
     try:
         # Lines are split before they are decoded: only so is the line of a bad byte known.
         for number, raw in enumerate(lines, start=first_line):
+            if len(raw) > most:
+                raise refused_line(file, number)
             data = raw.removeprefix(_BOM) if number == 1 else raw
             line = data.decode("utf-8").rstrip("\r\n")
             if blank or (line and not line.isspace()):
@@ -153,16 +191,54 @@ def read_jsonl_part(
     file = Path(path)
     with open_bytes(file) as stream:
         stream.seek(offset)
-        yield from _objects(file, _decoded(file, islice(stream, n_lines), first_line, blank=False))
+        yield from _objects(
+            file, _decoded(file, islice(raw_lines(stream), n_lines), first_line, blank=False)
+        )
+
+
+def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
+    """Read a UTF-8 text as a whole, whatever the length of its lines.
+
+    Parameters
+    ----------
+    path : path
+        Plain text, or gzip if the name ends in ``.gz``; a byte-order mark is left out.
+    expected, remedy : str
+        For the message: see :func:`~rag_sourcebias.io.damage.sound`.
+
+    Raises
+    ------
+    DataError
+        If the path is missing or no ordinary file, the text is not UTF-8, or the gzip data is
+        corrupt or out of proportion.
+    """
+    file = Path(path)
+    with sound(file, expected, remedy=remedy), open_bytes(file) as stream:
+        return stream.read().decode("utf-8-sig")
+
+
+def read_json(path: PathLike, expected: str, *, remedy: str = REMEDY) -> Any:  # noqa: ANN401
+    """Read the one JSON value that a file holds.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_text`, and, with the line, if it is not JSON.
+    """
+    text = read_text(path, expected, remedy=remedy)
+    with sound(path, expected, remedy=remedy):
+        return json.loads(text)
 
 
 def jsonl_text(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Give one line of strict JSON per row."""
+    """Give one line of strict JSON per row; any text can be encoded, as answers of models need."""
     for row in rows:
-        yield json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+        yield visible(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def write_atomic(path: PathLike, content: str | bytes | Iterable[str]) -> None:
+def write_atomic(
+    path: PathLike, content: str | bytes | Iterable[str], *, mode: int | None = None
+) -> None:
     """Write a file so that a reader sees the old one or the complete new one, nothing between.
 
     Parameters
@@ -172,6 +248,8 @@ def write_atomic(path: PathLike, content: str | bytes | Iterable[str]) -> None:
     content : str, bytes or iterable of str
         Text is encoded as UTF-8, and compressed if the name ends in ``.gz``; bytes are written as
         they are.
+    mode : int, optional
+        Of a new file, whatever the umask says, such as 0o600; one that is there keeps its own.
 
     Raises
     ------
@@ -183,7 +261,9 @@ def write_atomic(path: PathLike, content: str | bytes | Iterable[str]) -> None:
         raise DataError(f"{file} cannot be written: folder {file.parent} does not exist")
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as stream:
+        if mode is not None:
+            create_file(temporary, stat.S_IMODE(file.stat().st_mode) if file.exists() else mode)
+        with temporary.open("xb" if mode is None else "wb") as stream:
             _write(stream, content, compress=file.suffix == ".gz")
             stream.flush()
             os.fsync(stream.fileno())

@@ -6,7 +6,8 @@ import json
 from typing import Any, TypeVar
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, read_json, write_atomic
 from rag_sourcebias.types.serial import from_plain, to_plain
 
 __all__ = ["read_fitted", "write_fitted"]
@@ -43,12 +44,7 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
     UnsupportedVersionError
         If it was written by a release with other fields.
     """
-    try:
-        data = json.loads("\n".join(line for _, line in read_lines(path)))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not JSON ({error}); expected a {kind}") from error
+    data = read_json(path, f"the JSON of a {kind}")
     if not isinstance(data, dict) or data.get("kind") != kind.replace(" ", "_"):
         raise DataError(f"{path} is no {kind}; expected a file that this library wrote")
     if data.get("schema_version") != version:
@@ -56,7 +52,5 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
             f"{path}: {kind} of schema version {data.get('schema_version')!r}; this release reads "
             f"version {version}"
         )
-    try:
+    with sound(path, f"a complete {kind}", names_file=False):
         return from_plain(cls, data)
-    except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise DataError(f"{path} is not a complete {kind}: {error}") from error

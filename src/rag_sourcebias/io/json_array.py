@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike, read_lines
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, open_bytes, read_json
 from rag_sourcebias.io.tables import Chooser, Table, read_table
 
 __all__ = ["read_any_table"]
+
+_START = 4_096  # bytes in which the first bracket stands
 
 
 class _Records(Table):
@@ -30,14 +32,9 @@ def read_any_table(path: PathLike, choose: Chooser) -> Table:
         As :func:`~rag_sourcebias.io.tables.read_table`, and if an array holds something else.
     """
     name = os.fspath(path)
-    first = "" if _is_parquet(name) else next(read_lines(path), (0, ""))[1]
-    if not first.lstrip().startswith("["):
+    if _is_parquet(name) or not _is_array(Path(path)):
         return read_table(path, choose)
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{name}: malformed JSON ({error})") from error
+    rows = read_json(path, "a JSON array of objects")
     if not rows:
         raise DataError(f"{name} holds an empty array; at least one record is needed")
     for number, row in enumerate(rows, start=1):
@@ -46,6 +43,12 @@ def read_any_table(path: PathLike, choose: Chooser) -> Table:
     names = tuple(dict.fromkeys(key for row in rows for key in row))
     columns = {column: [row.get(column) for row in rows] for column in choose(names)}
     return _Records(path=name, names=names, lines=range(1, len(rows) + 1), columns=columns)
+
+
+def _is_array(path: Path) -> bool:
+    with sound(path, "a table or a JSON array"), open_bytes(path) as stream:
+        start = stream.read(_START).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start.startswith(b"[")
 
 
 def _is_parquet(name: str) -> bool:

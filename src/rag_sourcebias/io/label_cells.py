@@ -15,6 +15,7 @@ from rag_sourcebias.io.tables import Table
 
 __all__ = ["cell_floats", "cell_grades", "cell_items", "stacked_rows", "vote_shares"]
 
+_MOST_GRADES = 1_000  # a damaged grade must not ask for a table of its size
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -23,7 +24,7 @@ def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
         if isinstance(cell, bool):
             raise TypeError
         return float(cell)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
 
 
@@ -41,7 +42,7 @@ def cell_items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN
                 if cell.lstrip().startswith("[")
                 else re.split(r"[\s|]+", cell.strip())
             )
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{table.where(row)}: {cell!r} is not a list of numbers") from error
     if not isinstance(cell, list) or not cell or cell == [""]:
         raise DataError(
@@ -80,10 +81,11 @@ def vote_shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | No
     """Votes as shares of each grade."""
     highest = [max(v) for v in votes]
     width = max(max(highest) + 1, 2) if n_grades is None else n_grades
-    over = next((i for i, g in enumerate(highest) if g >= width), None)
+    most = min(width, _MOST_GRADES)
+    over = next((i for i, g in enumerate(highest) if g >= most), None)
     if over is not None:
         raise DataError(
-            f"{table.where(over)}: grade {highest[over]} is outside the scale 0 … {width - 1}"
+            f"{table.where(over)}: grade {highest[over]} is outside the scale 0 … {most - 1}"
         )
     counts = np.zeros((len(votes), width))
     rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])

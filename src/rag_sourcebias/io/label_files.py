@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.arrays import read_arrays
 from rag_sourcebias.io.cells import names_of
 from rag_sourcebias.io.columns import find_column
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.label_cells import (
     cell_floats,
@@ -148,19 +150,13 @@ def _value_columns(names: Sequence[str]) -> list[str]:
 
 
 def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:
-    if not path.is_file():
-        raise DataError(f"{path} does not exist or is not a file")
     key = {"judge": "pred_label_dist", "human": "true_label_dist"}[of]
     sidecar = path.with_suffix(".ids.tsv")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if key not in arrays:
-                raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
-            probs = np.asarray(arrays[key], dtype=np.float64)
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not a readable .npz file: {error}") from error
+    arrays = read_arrays(path)
+    if key not in arrays:
+        raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
+    with sound(path, f"numbers under {key!r}"):
+        probs = np.asarray(arrays[key], dtype=np.float64)
     table = read_table(sidecar, _pair_columns(str(sidecar)))
     if probs.ndim != 2 or len(probs) != len(table):
         raise DataError(

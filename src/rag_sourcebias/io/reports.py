@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TypeAlias
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, read_json, write_atomic
 from rag_sourcebias.types import (
     AnswerBiasReport,
     DebiasReport,
@@ -67,24 +68,16 @@ def read_report_json(path: PathLike) -> Report:
     UnsupportedVersionError
         If it was written by a release with another schema.
     """
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not JSON ({error}); expected a report") from error
+    data = read_json(path, "the JSON of a report")
     if not isinstance(data, dict) or "schema_version" not in data:
         raise DataError(
             f"{path} is not a report: it is JSON without a schema_version; "
             "expected a file written by write_report_json"
         )
     given = data.get("kind")
-    if given not in _KINDS:
+    if not isinstance(given, str | None) or given not in _KINDS:
         known = ", ".join(repr(kind) for kind in _KINDS if kind)
         raise DataError(f"{path}: report of kind {given!r} is unknown; there are {known}")
     name, kind = _KINDS[given]
-    try:
+    with sound(path, f"a complete {name} report", names_file=False):
         return kind.from_dict(data)
-    except UnsupportedVersionError as error:
-        raise UnsupportedVersionError(f"{path}: {error}") from error
-    except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise DataError(f"{path} is not a complete {name} report: {error}") from error

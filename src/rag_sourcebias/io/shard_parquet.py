@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.parquet import open_parquet, parquet_columns
 from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.io.shard_parts import Part
 
@@ -40,13 +41,10 @@ def index_parquet(path: Path, shard_documents: int) -> list[Part]:
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa, pq = pyarrow_modules(f"reading {path.name}")
-    try:
-        with pq.ParquetFile(path) as file:
-            _check_columns(pa, file.schema_arrow, path)
-            sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a readable Parquet file: {error}") from error
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    with open_parquet(path) as file:
+        _check_columns(pa, file.schema_arrow, path)
+        sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
     parts: list[Part] = []
     start = first_row = n_documents = 0
     for group, size in enumerate(sizes):
@@ -69,16 +67,15 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa, pq = pyarrow_modules(f"reading {path.name}")
-    try:
-        with pq.ParquetFile(path) as file:
-            names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
-            groups = range(part.start, part.start + part.length)
-            table = file.read_row_groups(groups, columns=names, use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a readable Parquet file: {error}") from error
-    columns = {name: table.column(name).to_pylist() for name in names}
-    del table
+    with open_parquet(path) as file:
+        names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
+        groups = range(part.start, part.start + part.length)
+        columns = parquet_columns(file, path, names, groups=groups)
+    if any(len(values) != part.n_documents for values in columns.values()):
+        raise DataError(
+            f"{path}: row group {part.start} and the {part.length - 1} after it do not hold the "
+            f"{part.n_documents} rows they are said to hold; write the file again"
+        )
     tags = [name for name in names if name in _TAGS]
     fields = [name for name in names if name not in _TAGS]
     for i in range(part.n_documents):

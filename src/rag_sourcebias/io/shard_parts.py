@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import open_bytes
+from rag_sourcebias.io.damage import check_file, longest_line, refused_line
+from rag_sourcebias.io.files import open_bytes, raw_lines
 
 __all__ = ["FileState", "Part", "index_jsonl", "state_fingerprint"]
 
@@ -47,12 +48,9 @@ class FileState:
         Raises
         ------
         DataError
-            If it is missing or cannot be looked at.
+            If it is missing, or no ordinary file.
         """
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        found = check_file(path)
         return cls(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns)
 
     def check(self) -> None:
@@ -101,9 +99,12 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
     parts: list[Part] = []
     start = position = 0
     first_row = n_documents = number = 0
+    most = longest_line()
     with open_bytes(path) as stream:
         try:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(raw_lines(stream), start=1):
+                if len(raw) > most:
+                    raise refused_line(path, number)
                 if n_documents == shard_documents:
                     parts.append(Part(start, first_row, number - first_row, n_documents))
                     n_documents = 0

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, write_atomic
 from rag_sourcebias.io.sheets_csv import read_sheet_csv, sheet_csv
 
 __all__ = ["FilledSheet", "SheetRow", "manifest_path", "read_label_sheet", "write_label_sheet"]
@@ -280,11 +281,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} does not exist: the sheet's manifest is needed to read it; it was written "
             "beside the sheet, name it with manifest="
         )
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: malformed JSON ({error})") from error
+    data = read_json(path, "the manifest of a labelling sheet")
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise DataError(f"{path} is not the manifest of a labelling sheet")
     if data.get("version") != _VERSION:
@@ -294,4 +291,16 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     lacking = [k for k in ("n_grades", "columns", "rows", "design") if not data.get(k)]
     if lacking and lacking != ["design"]:
         raise DataError(f"{path} lacks {', '.join(lacking)}; it was cut or edited")
+    with sound(path, "a complete manifest", remedy="it was cut or edited: take another copy"):
+        _check_rows(path, data)
     return data
+
+
+def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
+    rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
+    bad = next((row for row in rows if not all(isinstance(row[name], str) for name in names)), None)
+    positions = [row["position"] for row in rows]
+    if bad is not None or sorted(positions) != list(range(len(rows))):
+        raise DataError(f"{path}: a row holds no text or has no place of its own; it was edited")
+    if not isinstance(data["n_grades"], int) or not isinstance(data["columns"], list):
+        raise DataError(f"{path}: n_grades is {data['n_grades']!r:.80}; it was edited")

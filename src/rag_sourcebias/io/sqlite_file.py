@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import check_file, reason_of
 
 __all__ = ["MOST_KEYS", "SqliteFile"]
 
@@ -58,6 +60,8 @@ class SqliteFile:
         DataError
             If the file is damaged, is not such a cache, or cannot be opened or written.
         """
+        if os.path.lexists(self.path):
+            check_file(self.path)
         try:
             with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
                 _write_ahead(database)
@@ -67,11 +71,12 @@ class SqliteFile:
                     yield database
         except sqlite3.OperationalError as error:
             raise DataError(
-                f"cache {self.path} cannot be used ({error}); check that its folder can be "
-                "written, that the disk is not full and that the file is a cache of this library"
+                f"cache {self.path} cannot be used ({reason_of(error)}); check that its folder can "
+                "be written, that the disk is not full and that the file is a cache of this library"
             ) from error
-        except sqlite3.DatabaseError as error:
-            raise self.damaged(str(error)) from error
+        # UnicodeDecodeError: of a message that quotes what is damaged
+        except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
+            raise self.damaged(reason_of(error)) from error
 
     def damaged(self, reason: str) -> DataError:
         """Return the error for content that cannot be read."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
-from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
+from rag_sourcebias.io.parquet import open_parquet, parquet_columns
 
 __all__ = ["Table", "read_table"]
 
@@ -154,32 +154,34 @@ def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_json(path: PathLike, choose: Chooser) -> Table:
+    # A row may lack keys (an unlabelled item has no "human"): the columns are those of all rows,
+    # which are not kept, because an object takes many times the memory of its line.
     lines: list[int] = []
-    rows: list[dict[str, Any]] = []
+    columns: dict[str, list[Any]] = {}
     for number, row in read_jsonl(path):
+        for name, value in row.items():
+            values = columns.setdefault(name, [])
+            if len(values) < len(lines):
+                values.extend([None] * (len(lines) - len(values)))
+            values.append(value)
         lines.append(number)
-        rows.append(row)
-    # a row may lack keys (an unlabelled item has no "human"): the columns are those of all rows
-    names = tuple(dict.fromkeys(key for row in rows for key in row))
-    columns = {n: [row.get(n) for row in rows] for n in choose(names)}
-    return Table(path=os.fspath(path), names=names, lines=lines, columns=columns)
+    for values in columns.values():
+        values.extend([None] * (len(lines) - len(values)))
+    names = tuple(columns)
+    chosen = {name: columns[name] for name in choose(names)}
+    return Table(path=os.fspath(path), names=names, lines=lines, columns=chosen)
 
 
 def _read_parquet(path: Path, choose: Chooser) -> Table:
-    if not path.is_file():
-        raise DataError(f"{path} does not exist or is not a file")
-    pa, pq = pyarrow_modules(f"reading {path.name}")
-    try:
-        with pq.ParquetFile(path) as file:
-            names = _unique_names(file.schema_arrow.names, str(path))
-            chosen = list(choose(names))
-            table = file.read(columns=chosen)
-    except pa.ArrowException as error:
-        raise DataError(f"{path} is not a readable Parquet file: {error}") from error
-    columns = {n: table.column(n).to_pylist() for n in chosen}
+    with open_parquet(path) as file:
+        names = _unique_names(file.schema_arrow.names, str(path))
+        n_rows = file.metadata.num_rows
+        columns = parquet_columns(file, path, list(choose(names)))
+    if any(len(values) != n_rows for values in columns.values()):
+        raise DataError(f"{path} says that it has {n_rows} rows, and has others; write it again")
     return Table(
         path=str(path),
         names=names,
-        lines=_rows(range(1, table.num_rows + 1), str(path)),
+        lines=_rows(range(1, n_rows + 1), str(path)),
         columns=columns,
     )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.arrays import map_array
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.shard_parts import FileState, state_fingerprint
 
@@ -116,15 +117,7 @@ class VectorFile:
         return found
 
     def _map(self) -> npt.NDArray[np.floating]:
-        try:
-            return np.lib.format.open_memmap(self.path, mode="r")
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        except ValueError as error:
-            raise DataError(
-                f"{self.path} is not a complete .npy file of numbers ({error}); write it with "
-                "numpy.save"
-            ) from error
+        return map_array(self.path)
 
 
 class Vectors(NamedTuple):

@@ -14,7 +14,8 @@ from rag_sourcebias.errors import (
     UnsupportedVersionError,
 )
 from rag_sourcebias.intervals.scale_checks import is_constant
-from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import PathLike, read_json, write_atomic
 from rag_sourcebias.types.anchors import ANCHOR_SCHEMA, AnchorSet
 from rag_sourcebias.types.judged_items import JudgedItems
 
@@ -82,11 +83,7 @@ def read_anchor_set(path: PathLike) -> AnchorSet:
     UnsupportedVersionError
         If it was written with another schema.
     """
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not JSON ({error}); expected an anchor set") from error
+    data = read_json(path, "the JSON of an anchor set")
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version is None:
         raise DataError(f"{path} is not an anchor set; expected a file of write_anchor_set")
@@ -94,7 +91,5 @@ def read_anchor_set(path: PathLike) -> AnchorSet:
         raise UnsupportedVersionError(
             f"{path} has anchor set schema {version!r}; this release reads {ANCHOR_SCHEMA}"
         )
-    try:
+    with sound(path, "a complete anchor set", names_file=False):
         return AnchorSet.from_dict(data)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{path} is not a complete anchor set: {error}") from error

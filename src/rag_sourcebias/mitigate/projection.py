@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.io.arrays import read_arrays
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.mitigate.project_rows import project_rows
 
@@ -179,20 +179,17 @@ def read_projection(path: PathLike) -> SourceProjection:
     UnsupportedVersionError
         If it was written by a release with another schema.
     """
-    try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            version = data["schema_version"].item()
-            if version != _SCHEMA_VERSION:
-                raise UnsupportedVersionError(
-                    f"{path}: projection of schema version {version!r}; this release reads "
-                    f"version {_SCHEMA_VERSION}"
-                )
-            arrays = {name: data[name].astype(np.float32) for name in _ARRAYS}
-            return SourceProjection(**arrays, **{name: data[name].item() for name in _SCALARS})
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is not a file of write_projection: {error}") from error
+    expected = "a file of write_projection"
+    data = read_arrays(path, expected=expected)
+    with sound(path, expected, names_file=False):
+        version = data["schema_version"].item()
+        if version != _SCHEMA_VERSION:
+            raise UnsupportedVersionError(
+                f"projection of schema version {version!r}; this release reads version "
+                f"{_SCHEMA_VERSION}"
+            )
+        arrays: dict[str, Any] = {name: data[name].astype(np.float32) for name in _ARRAYS}
+        return SourceProjection(**arrays, **{name: data[name].item() for name in _SCALARS})
 
 
 def _target(vectors: npt.NDArray[np.floating], out: FloatArray | None) -> FloatArray:

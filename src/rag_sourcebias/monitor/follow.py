@@ -12,8 +12,15 @@ from typing import Any
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.dropped import DroppedEvents
 from rag_sourcebias.instrument.guard import guarded
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.private import PRIVATE, check_mode
-from rag_sourcebias.monitor.follow_state import Position, read_position, write_position
+from rag_sourcebias.monitor.follow_state import (
+    START_ANEW,
+    STATE_FILE,
+    Position,
+    read_position,
+    write_position,
+)
 from rag_sourcebias.monitor.log.tail import Tail, read_tail
 from rag_sourcebias.monitor.replay import events_of
 from rag_sourcebias.monitor.sinks import Sink
@@ -109,7 +116,9 @@ class LogFollower:
                 if n > 0:
                     self.dropped.add(reason, n=n)
         on_alarm = None if sinks is None else sinks.alarm
-        self.monitor = SkewMonitor.from_dict(kept, on_alarm=on_alarm)
+        # What was not stored is the state of the given monitor: nothing can be wrong with it.
+        with sound(state or "", STATE_FILE, remedy=START_ANEW, names_file=stored is None):
+            self.monitor = SkewMonitor.from_dict(kept, on_alarm=on_alarm)
         self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0
         self._errors: dict[str, str] = {}

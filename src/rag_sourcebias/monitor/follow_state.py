@@ -14,12 +14,13 @@ from typing import Any
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.files import read_json, write_atomic
+from rag_sourcebias.io.private import PRIVATE
 
-__all__ = ["Position", "read_position", "write_position"]
+__all__ = ["START_ANEW", "STATE_FILE", "Position", "read_position", "write_position"]
 
 _KIND, _VERSION = "log-follower", 1
-_WHAT = "the state file of a monitor"
-_REMEDY = "start anew, or name another state file"
+STATE_FILE = "the state file of a monitor"
+START_ANEW = "start anew, or name another state file"
 
 
 @dataclass(kw_only=True)
@@ -44,8 +45,12 @@ class Position:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-def write_position(path: Path, position: Position, monitor: Mapping[str, Any]) -> None:
+def write_position(
+    path: Path, position: Position, monitor: Mapping[str, Any], *, mode: int = PRIVATE
+) -> None:
     """Write a position and the state that the monitor has there, or leave the file as it was.
+
+    A new file gets this mode.
 
     Raises
     ------
@@ -61,7 +66,7 @@ def write_position(path: Path, position: Position, monitor: Mapping[str, Any]) -
         "dropped": dict(position.dropped),
         "monitor": monitor,
     }
-    write_atomic(path, json.dumps(data))
+    write_atomic(path, json.dumps(data), mode=mode)
 
 
 def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
@@ -81,15 +86,15 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
             part.unlink(missing_ok=True)
     if not os.path.lexists(path):
         return None
-    data = read_json(path, _WHAT, remedy=_REMEDY)
+    data = read_json(path, STATE_FILE, remedy=START_ANEW)
     if not isinstance(data, dict) or data.get("kind") != _KIND:
-        raise DataError(f"{path} is not {_WHAT}; {_REMEDY}")
+        raise DataError(f"{path} is not {STATE_FILE}; {START_ANEW}")
     if data.get("version") != _VERSION:
         raise UnsupportedVersionError(
             f"state file {path} has version {data.get('version')!r}, this release reads "
-            f"{_VERSION}; {_REMEDY}"
+            f"{_VERSION}; {START_ANEW}"
         )
-    with sound(path, _WHAT, remedy=_REMEDY):
+    with sound(path, STATE_FILE, remedy=START_ANEW):
         position = Position(
             log=_whole(data["log"]),
             number=_whole(data["number"]),

@@ -12,8 +12,10 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_sourcebias.errors import DataError, SourceBiasError
+from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.parquet import open_parquet, parquet_batches
 from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.rankings import RankedList
@@ -22,7 +24,7 @@ __all__ = ["is_parquet", "parquet_events"]
 
 _NAME = re.compile(r"events-(\w+)-(\d+)-\d+\.parquet")
 _READING = "reading archives of event logs"
-_AT_ONCE = 4_096  # retrievals
+_EXPECTED = "a file of retrievals that an event log archived"
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
 _MAY_BE = ("doc_ids", "event_labels")
 _Timed = tuple[RetrievalEvent, float]
@@ -113,24 +115,18 @@ def _of_files(paths: list[Path]) -> Iterator[_Timed]:
 
 
 def _of_file(path: Path) -> Iterator[_Timed]:
-    pa, pq = pyarrow_modules(_READING)
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            missing = [name for name in _NEEDED if name not in names]
-            if missing:
-                raise DataError(f"{path}: no columns {missing}; expected those of an event log")
-            columns = [*_NEEDED, *(name for name in _MAY_BE if name in names)]
-            for batch in file.iter_batches(_AT_ONCE, columns=columns):
+    pa, _ = pyarrow_modules(_READING)
+    with open_parquet(path, expected=_EXPECTED) as file:
+        names = file.schema_arrow.names
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise DataError(f"{path}: no columns {missing}; expected those of an event log")
+        columns = [*_NEEDED, *(name for name in _MAY_BE if name in names)]
+        for batch in parquet_batches(file, path, columns):
+            with sound(path, _EXPECTED, names_file=False):
                 times = batch.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
                 rest = {name: batch.column(name).to_pylist() for name in columns[1:]}
                 yield from _events(times.to_pylist(), rest)
-    except SourceBiasError as error:
-        if str(path) in str(error):
-            raise
-        raise DataError(f"{path}: {error}") from None
-    except (OSError, pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as retrievals of an event log: {error}") from None
 
 
 def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Timed]:

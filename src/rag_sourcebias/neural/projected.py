@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import read_json
 from rag_sourcebias.mitigate.projection import SourceProjection, write_projection
 from rag_sourcebias.neural.encoder import SentenceEncoder
 from rag_sourcebias.neural.loading import find_model, require_torch
@@ -103,12 +105,11 @@ def _modules(source: Path) -> list[dict[str, Any]]:
             f"{source} has no modules.json and so no pooling module: how it makes one vector of a "
             "text is not known; save it with SentenceTransformer(…).save_pretrained"
         )
-    try:
-        modules: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    expected = "a list of modules with type and path"
+    modules: list[dict[str, Any]] = read_json(file, expected)
+    with sound(file, expected):
         kinds = [_kind(module["type"]) for module in modules]
         paths = [str(module["path"]) for module in modules]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{file} is not a list of modules with type and path: {error}") from error
     if "Transformer" in kinds and "Pooling" not in kinds:
         raise DataError(
             f"{source} has no pooling module ({' → '.join(kinds)}): there is no vector per text to "

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.files import read_json, write_atomic
 from rag_sourcebias.neural.train_progress import PROGRESS_FILE
 
 __all__ = ["checked_output", "last_checkpoint", "open_run", "run_folder"]
@@ -118,11 +118,11 @@ def _difference(folder: Path, settings: Mapping[str, str]) -> str | None:
     file = folder / _RUN_FILE
     if not file.is_file():
         return None
-    try:
-        before = json.loads(file.read_text(encoding="utf-8"))
-        names = sorted({*before, *settings} - _MAY_DIFFER)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{file} cannot be read ({error}); delete {folder}") from error
+    expected, remedy = "the settings of a training", f"delete {folder}"
+    before = read_json(file, expected, remedy=remedy)
+    if not isinstance(before, dict):
+        raise DataError(f"{file} is not {expected}; {remedy}")
+    names = sorted({*before, *settings} - _MAY_DIFFER)
     for name in names:
         if before.get(name) != settings.get(name):
             was, now = (given.get(name, "left out") for given in (before, settings))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.io.arrays import read_array
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.mitigate.twin_texts import TrainingPairs
 from rag_sourcebias.neural.train_batches import plan_batches
@@ -118,7 +119,7 @@ def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
 def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Read an array, or make it and write it."""
     if file.is_file():
-        return np.asarray(np.load(file, allow_pickle=False))
+        return read_array(file, remedy="delete it and start again to make it again")
     made = make()
     buffer = io.BytesIO()
     np.save(buffer, made, allow_pickle=False)

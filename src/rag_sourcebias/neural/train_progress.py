@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import read_json, write_atomic
 from rag_sourcebias.neural.debias_hinge import HingeStatistics
 from rag_sourcebias.neural.debias_loss import DebiasedRankingLoss
 from rag_sourcebias.neural.train_judge import SkewJudge
@@ -117,18 +117,14 @@ class Progress:
             If it cannot be read.
         """
         file = checkpoint / PROGRESS_FILE
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+        remedy = f"delete the folder {checkpoint} to go on from the checkpoint before it"
+        content = read_json(file, "the progress of a training", remedy=remedy)
+        with sound(file, "the progress of a training", remedy=remedy, names_file=False):
             self.step = int(content["step"])
             self._seconds = float(content["seconds"])
             self.loss.step = int(content["forward"])
             self.loss.statistics = HingeStatistics(**content["statistics"])
             self.points = [from_plain(TrainingPoint, point) for point in content["points"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{file} cannot be read ({error}); delete the folder {checkpoint} to go on from "
-                "the checkpoint before it"
-            ) from error
 
 
 def _number(value: float) -> float | None:

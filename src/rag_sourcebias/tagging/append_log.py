@@ -10,7 +10,8 @@ from io import SEEK_END, FileIO
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.damage import longest_line, open_file, refused_line, sound
+from rag_sourcebias.io.files import raw_lines, write_atomic
 
 __all__ = ["AppendLog"]
 
@@ -47,28 +48,28 @@ class AppendLog:
         DataError
             If another line is damaged (file and line are named), or the file cannot be read.
         """
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             return
-        try:
-            with self.path.open("rb") as stream:
-                for number, raw in enumerate(stream, start=1):
-                    where = f"{self.path}:{number}"
-                    self._end += len(raw)
-                    if raw.strip():
-                        try:
-                            record = json.loads(raw.decode("utf-8-sig"))
-                        except (ValueError, RecursionError) as error:
-                            if raw.endswith(b"\n"):
-                                text = f"{where}: malformed JSON ({error}): {raw[:80]!r}"
-                                raise DataError(text) from error
-                            self.torn = 1
-                            return
-                        self.lines += 1
-                        yield where, record
-                    self._good = self._end
-                    self._lead = b"" if raw.endswith(b"\n") else b"\n"
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        most = longest_line()
+        with sound(self.path, "a log of tags"), open_file(self.path) as stream:
+            for number, raw in enumerate(raw_lines(stream), start=1):
+                if len(raw) > most:
+                    raise refused_line(self.path, number)
+                where = f"{self.path}:{number}"
+                self._end += len(raw)
+                if raw.strip():
+                    try:
+                        record = json.loads(raw.decode("utf-8-sig"))
+                    except (ValueError, RecursionError) as error:
+                        if raw.endswith(b"\n"):
+                            text = f"{where}: malformed JSON ({error}): {raw[:80]!r}"
+                            raise DataError(text) from error
+                        self.torn = 1
+                        return
+                    self.lines += 1
+                    yield where, record
+                self._good = self._end
+                self._lead = b"" if raw.endswith(b"\n") else b"\n"
 
     def append(self, lines: list[str]) -> None:
         """Add lines of ASCII, durably: all of them, or none when the disk is full.

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.files import read_json, write_atomic
 from rag_sourcebias.tagging.document_store import DocumentStore
 from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
 from rag_sourcebias.tagging.jsonl_store import JsonlTagStore
@@ -138,8 +138,8 @@ class SidecarStore:
 
     def _tagged_by(self) -> str | None:
         try:
-            found = json.loads(self._note.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # then --overwrite is asked for
+            found = read_json(self._note, "a note on taggers")
+        except DataError:  # then --overwrite is asked for
             return None
         return str(found.get("taggers")) if isinstance(found, dict) else None
 

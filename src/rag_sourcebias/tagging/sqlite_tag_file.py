@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import check_file, reason_of
 from rag_sourcebias.io.sqlite_file import SqliteFile
 
 __all__ = ["SCHEMA", "TABLE", "Cell", "TagFile", "from_cell", "to_cell"]
@@ -44,14 +45,15 @@ class TagFile(SqliteFile):
             If it is no database, or one with tables of another program only.
         """
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        check_file(self.path)
         try:
             address = f"{self.path.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=60.0)) as database:
                 names = [str(name) for (name,) in database.execute(query)]
         except sqlite3.OperationalError as error:
             raise self._unusable(error) from error
-        except sqlite3.DatabaseError as error:
-            raise self.damaged(str(error)) from error
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise self.damaged(reason_of(error)) from error
         if names and TABLE not in names:
             raise DataError(
                 f"{self.path} is a database of another program (it holds {', '.join(names[:5])}); "
@@ -60,7 +62,7 @@ class TagFile(SqliteFile):
 
     def _unusable(self, error: sqlite3.OperationalError) -> DataError:
         return DataError(
-            f"tag store {self.path} cannot be used ({error}); check that its folder can be "
+            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can be "
             "written, that the disk is not full and that the file is a tag store"
         )
 

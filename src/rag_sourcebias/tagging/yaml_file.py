@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import read_text
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -46,17 +48,17 @@ def read_yaml(path: Path, *, expected: str) -> Node:
     """
     import yaml
 
+    text = read_text(path, "YAML text in UTF-8", remedy=f"expected {expected}")
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; expected a YAML file") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start}); expected YAML text") from error
-    except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        raise DataError(f"{path}{line}: not YAML: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise DataError(f"{path}: not YAML: {error}") from error
+        with sound(path, "YAML", remedy=f"expected {expected}"):
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except DataError as error:
+        # what is wrong, without the text around it that the library's own message shows
+        mark = error.__cause__ if isinstance(error.__cause__, yaml.MarkedYAMLError) else None
+        if mark is None or mark.problem_mark is None:
+            raise
+        place = f"{path}:{mark.problem_mark.line + 1}"
+        raise DataError(f"{place}: not YAML: {mark.problem or mark.context}") from mark
     if root is None:
         raise DataError(f"{path} is empty; expected {expected}")
     return root

@@ -47,7 +47,7 @@ def test_a_yaml_file(tmp_path: Path) -> None:
         (["Rewrite {text} for {query}"], ["{query}", "must not know the query"]),
         (["{text} and {text}"], ["exactly once"]),
         (["styles", "style-2"], ["'style-2' occurs twice"]),
-        (["no.yaml"], ["no.yaml cannot be read"]),
+        (["no.yaml"], ["no.yaml does not exist"]),
     ],
 )
 def test_what_is_wrong_is_named(values: list[str], words: list[str]) -> None:

@@ -241,7 +241,7 @@ def test_a_lost_column_is_named(written):
             r":\d+: row '\w+': \w+ '\[1\]' is not an answer",
         ),
         (lambda t: t.replace("[\n", "[\n 7,\n", 1), "answer 1 is 7; expected an object with a row"),
-        (lambda t: t[:-20], r"bob\.json:\d+: malformed JSON"),
+        (lambda t: t[:-20], r"bob\.json:\d+ is not the answers"),
     ],
 )
 def test_json_errors_name_file_and_line(written, change, message):

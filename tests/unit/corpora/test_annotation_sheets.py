@@ -278,5 +278,5 @@ def test_keys_of_other_versions_and_other_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="is not the key of annotation sheets"):
         read_annotation_key(path)
     path.write_text('{\n"rows": ]')
-    with pytest.raises(DataError, match=r"key\.json:2: malformed JSON"):
+    with pytest.raises(DataError, match=r"key\.json:2 is not the key"):
         read_annotation_key(path)

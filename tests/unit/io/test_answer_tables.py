@@ -118,7 +118,7 @@ def test_one_row_per_question(tmp_path):
         (('{"question": "q", "answer": "a", "reference": [], "correct": 1}',), (":1:", "no text")),
         (("[]",), ("empty array",)),
         (("[1]",), ("record 1 is 1",)),
-        (('[{"question": "q"}',), ("malformed JSON",)),
+        (('[{"question": "q"}',), ("a JSON array of objects",)),
         (
             ('[{"question": "q", "answer": "a", "reference": "r", "correct": 3}]',),
             ("record 1", "verdict 3"),

@@ -282,7 +282,7 @@ def test_damaged_archives(tmp_path):
         extract_zip(tmp_path / "a.zip", tmp_path / "out")
     file = archive(tmp_path / "b.zip", {"x": "text " * 100})
     file.write_bytes(file.read_bytes().replace(b"text text", b"texT text", 1))
-    with pytest.raises(DataError, match=r"b\.zip is not a sound zip archive: Bad CRC"):
+    with pytest.raises(DataError, match=r"b\.zip is not a sound zip archive \(Bad CRC"):
         extract_zip(file, tmp_path / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip", "b.zip"]
 

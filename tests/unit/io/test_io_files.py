@@ -62,7 +62,7 @@ def test_a_missing_file_lists_its_neighbours(tmp_path):
 
 
 def test_a_folder_says_that_a_file_was_expected(tmp_path):
-    with pytest.raises(DataError, match="is a folder; expected a text file"):
+    with pytest.raises(DataError, match="is a folder; expected a file"):
         list(read_lines(tmp_path))
 
 

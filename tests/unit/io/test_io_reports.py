@@ -159,8 +159,8 @@ def test_infinity_is_refused_and_nothing_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"r\.json is not JSON"),
-        ('{"a": 1', r"r\.json is not JSON"),
+        ("", r"r\.json:1 is not the JSON of a report"),
+        ('{"a": 1', r"r\.json:1 is not the JSON of a report"),
         ("[1]", r"r\.json is not a report: it is JSON without a schema_version"),
         ('{"a": 1}', r"r\.json is not a report"),
         (

@@ -243,7 +243,7 @@ def test_manifests(sheet):
     with pytest.raises(DataError, match="is not the manifest of a labelling sheet"):
         read_label_sheet(sheet, manifest=moved)
     moved.write_text("{")
-    with pytest.raises(DataError, match="malformed JSON"):
+    with pytest.raises(DataError, match="is not the manifest"):
         read_label_sheet(sheet, manifest=moved)
 
 

@@ -242,7 +242,7 @@ def test_a_changed_file_is_not_read(tmp_path):
     with pytest.raises(DataError, match=rf"\({len(PLAIN)} bytes then, {2 * len(PLAIN)} now\)"):
         before.read(before.shards[0])
     path.unlink()
-    with pytest.raises(DataError, match=r"corpus\.jsonl cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"corpus\.jsonl does not exist"):
         before.read(before.shards[0])
 
 
@@ -325,7 +325,7 @@ def test_missing_parts_are_named(tmp_path):
     with pytest.raises(DataError, match="holds no corpus; expected"):
         open_corpus(tmp_path)
     (tmp_path / "corpus" / "human.jsonl").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"human\.jsonl is a folder; expected a text file"):
+    with pytest.raises(DataError, match=r"human\.jsonl is a folder; expected a file"):
         open_corpus(tmp_path)
 
 

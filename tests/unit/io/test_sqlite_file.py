@@ -39,7 +39,7 @@ def test_writers_that_create_the_same_file_wait_for_each_other(tmp_path: Path) -
 
 def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
     with (
-        pytest.raises(DataError, match=r"cannot be used \(unable to open database file\)"),
+        pytest.raises(DataError, match=r"is a folder; expected a file"),
         SqliteFile(tmp_path, SCHEMA).connection(),
     ):
         pass

@@ -78,7 +78,7 @@ def test_arrays_that_are_no_vectors(tmp_path, array, message):
 
 def test_files_that_are_no_arrays(tmp_path):
     path = tmp_path / "v.npy"
-    with pytest.raises(DataError, match=r"v\.npy cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"v\.npy does not exist"):
         VectorFile(path)
     for content in (b"", b"0.1 0.2\n", b"PK\x03\x04 an archive", b"\x93NUMPY"):
         path.write_bytes(content)
@@ -88,7 +88,7 @@ def test_files_that_are_no_arrays(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match="not a complete"):
         VectorFile(path)
-    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+    with pytest.raises(DataError, match="is a folder; expected a file"):
         VectorFile(tmp_path)
 
 

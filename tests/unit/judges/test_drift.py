@@ -158,7 +158,7 @@ def test_files(tmp_path, anchors):
         read_anchor_set(path)
     for text, message in [
         ("{}", "is not an anchor set"),
-        ("not json", "is not JSON"),
+        ("not json", "is not the JSON of an anchor set"),
         (json.dumps({**data, "human": [1]}), "is not a complete anchor set: human values of the"),
         (json.dumps({k: data[k] for k in ("schema_version", "ids")}), "field 'human' is missing"),
         (json.dumps({**data, "ids": ["x"] * 89}), "an anchor id occurs twice"),

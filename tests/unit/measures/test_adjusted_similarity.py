@@ -126,7 +126,7 @@ def test_a_file_keeps_an_adjustment_exactly(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (None, DataError, "is not JSON"),
+        (None, DataError, "is not the JSON"),
         ({"kind": "other"}, DataError, "is no style adjustment"),
         ({"schema_version": 9}, UnsupportedVersionError, "schema version 9"),
         ({"center": "much"}, DataError, "not a complete style adjustment: field 'center'"),

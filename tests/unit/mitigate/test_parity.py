@@ -293,7 +293,7 @@ def test_a_damaged_file_is_refused(
     with pytest.raises(error, match=message):
         read_parity(file)
     file.write_text("{")
-    with pytest.raises(DataError, match="is not JSON"):
+    with pytest.raises(DataError, match="is not the JSON"):
         read_parity(file)
 
 

@@ -217,7 +217,7 @@ def test_a_projection_is_read_back_exactly(tmp_path: Path) -> None:
 
 def test_files_that_hold_no_projection_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "p.npz"
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="does not exist"):
         read_projection(file)
     human, other, _ = twins()
     write_projection(fit_projection(human, other), file)

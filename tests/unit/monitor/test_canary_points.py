@@ -70,7 +70,7 @@ def test_only_the_end_of_a_big_file_is_read(tmp_path) -> None:
     # What stands in front is not looked at: here it is not even a log.
     log.write_bytes(b'{"not": "a point"}\n' * 10 + log.read_bytes())
     assert read_points(log, 300) == given[-300:]
-    with pytest.raises(DataError, match="no canary point"):
+    with pytest.raises(DataError, match="not a log of canary points"):
         read_points(log, 3_000)
 
 
@@ -78,13 +78,13 @@ def test_files_that_are_no_log(tmp_path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text('{"_id": "d1"}\n', encoding="utf-8")
     with pytest.raises(
-        DataError, match=r"other.jsonl holds a line that is no canary point: .*'at'"
+        DataError, match=r"other.jsonl is not a log of canary points: .*'at'"
     ):
         read_points(other)
     other.write_bytes(b"\xff\xfe\x00\n" * 5)
     with pytest.raises(DataError, match="holds no canary points; expected one JSON object"):
         read_points(other)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder; expected a file"):
         read_points(tmp_path)
     with pytest.raises(DataError, match="cannot be written"):
         append_point(tmp_path, POINT)

@@ -281,7 +281,7 @@ def test_settings_out_of_range(tmp_path: Path, options: dict, message: str) -> N
         (lambda p: read_events(p.with_name("sql.db")), "another program's SQLite file"),
         (lambda p: EventLog(p.with_name("text.db")), "not an event log"),
         (lambda p: EventLog(p.with_name("sql.db")), "another program's SQLite file"),
-        (lambda p: EventLog(p.parent), "cannot be written"),
+        (lambda p: EventLog(p.parent), "is a folder; expected a file"),
         (lambda p: EventLog(p / "below.db"), "cannot be created"),
     ],
 )

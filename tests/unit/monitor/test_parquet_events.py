@@ -108,10 +108,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no Parquet files"):
         replay(tmp_path / "empty", SkewMonitor())
-    with pytest.raises(DataError, match=r"none\.parquet cannot be read"):
+    with pytest.raises(DataError, match=r"none\.parquet does not exist"):
         replay(tmp_path / "none.parquet", SkewMonitor())
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataError, match=r"broken\.parquet cannot be read"):
+    with pytest.raises(DataError, match=r"broken\.parquet is not a file of retrievals"):
         replay(tmp_path / "broken.parquet", SkewMonitor())
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     with pytest.raises(DataError, match=r"other\.parquet: no columns \['time', 'labels'"):

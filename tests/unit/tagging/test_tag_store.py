@@ -221,7 +221,7 @@ def test_reading_creates_no_file(path: Path) -> None:
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).mkdir()
-        with pytest.raises(DataError, match=f"{name}.* cannot be "):
+        with pytest.raises(DataError, match=f"{name}.* is a folder"):
             open_tag_store(tmp_path / name)
 
 

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.arrays import map_array, read_arrays
 
 __all__ = ["Arrays", "WorkFolder", "identity"]
 
+_REMEDY = "delete it and start again to redo it"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -67,11 +68,7 @@ class WorkFolder:
         DataError
             If the file is missing or damaged.
         """
-        path = self.file(index, "npy")
-        try:
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (OSError, ValueError) as error:
-            raise _damaged(path, error) from error
+        return map_array(self.file(index, "npy"), remedy=_REMEDY)
 
     def read_arrays(self, index: int) -> Arrays:
         """Return the arrays of a shard.
@@ -81,13 +78,7 @@ class WorkFolder:
         DataError
             If the file is missing or damaged.
         """
-        path = self.file(index, "npz")
-        try:
-            # numpy leaves a file open that it opened itself and found damaged.
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise _damaged(path, error) from error
+        return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
 
     def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
         try:
@@ -104,7 +95,3 @@ class WorkFolder:
             raise DataError(
                 f"{path} cannot be written: {error.strerror or error}; choose another work folder"
             ) from error
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} cannot be read ({error}); delete it and start again to redo it")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.damage import PathLike, open_file, sound
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.serial import from_plain
 
@@ -67,22 +67,18 @@ def read_points(path: PathLike, limit: int = 2_000) -> list[CanaryPoint]:
     if limit < 1:
         raise DataError(f"limit must be at least 1, got {limit}")
     file = Path(path)
-    try:
-        tail = _tail(file, limit)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return []
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
+    with sound(file, "the log of a canary probe"):
+        tail = _tail(file, limit)
     points: list[CanaryPoint] = []
     for line in tail:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):  # also bytes that are not UTF-8
             continue
-        try:
+        with sound(file, "a log of canary points", names_file=False):
             points.append(_point(row))
-        except DataError as error:
-            raise DataError(f"{file} holds a line that is no canary point: {error}") from None
     if not points and len(tail) > 1:
         raise DataError(f"{file} holds no canary points; expected one JSON object per line")
     return points[-limit:]
@@ -99,7 +95,7 @@ def _point(row: Any) -> CanaryPoint:  # noqa: ANN401 - what JSON holds
 
 def _tail(file: Path, limit: int) -> list[bytes]:
     """Return at least the last ``limit`` lines, or all there are, without blank ones."""
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         start = stream.seek(0, os.SEEK_END)
         least, data = max(0, start - limit * _LONGEST - _BLOCK), b""
         while start > least and data.count(b"\n") <= limit:

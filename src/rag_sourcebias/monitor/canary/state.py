@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import read_json, write_atomic
+from rag_sourcebias.io.private import PRIVATE
 from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
 from rag_sourcebias.monitor.sequential.state import read_state, write_state
 
 __all__ = ["ProbeState", "open_state", "save_state", "state_path"]
 
 _KIND = "canary-probe"
+_REMEDY = "delete it to start anew"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,27 +91,27 @@ def save_state(log: Path, state: ProbeState) -> None:
     """
     members = {"entropy": str(state.entropy), "rounds": state.rounds}
     data = write_state(_KIND, state.settings, members)
-    write_atomic(state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}))
+    write_atomic(
+        state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}), mode=PRIVATE
+    )
 
 
 def _load_state(log: Path, settings: Mapping[str, Any]) -> ProbeState | None:
     path = state_path(log)
     if not path.exists():
         return None
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read: {error}; delete it to start anew") from None
-    found, members = read_state(data, _KIND)
+    data = read_json(path, "the state of a canary probe", remedy=_REMEDY)
+    with sound(path, "the state of a canary probe", remedy=_REMEDY, names_file=False):
+        found, members = read_state(data, _KIND)
+        sequence = RelativeDeltaSequence.from_dict(data.get("sequence", {}))
     for name, value in settings.items():
         if found.get(name) != value:
             raise DataError(
                 f"{path} was written with {name} {found.get(name)!r}, now it is {value!r}; "
                 "probe into another log, or delete the file to start anew"
             )
-    try:
+    with sound(path, "whole numbers under 'entropy' and 'rounds'", remedy=_REMEDY):
         entropy, rounds = int(members["entropy"]), int(members["rounds"])
-    except (KeyError, TypeError, ValueError):
-        raise DataError(f"{path} lacks 'entropy' and 'rounds'; delete it to start anew") from None
-    sequence = RelativeDeltaSequence.from_dict(data.get("sequence", {}))
+    if entropy < 0 or rounds < 0:
+        raise DataError(f"{path} holds an entropy or rounds below 0; {_REMEDY}")
     return ProbeState(settings=found, sequence=sequence, entropy=entropy, rounds=rounds)

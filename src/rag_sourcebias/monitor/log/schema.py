@@ -8,6 +8,7 @@ are ordinary rows (``rollups``, ``traffic``), written in the same transaction.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.io.damage import check_file, reason_of
 from rag_sourcebias.io.private import PRIVATE, create_file
 from rag_sourcebias.monitor.log.migrate import upgrade
 
@@ -77,6 +79,8 @@ def open_for_writing(
     sqlite3.Error
         If it cannot be opened or written now.
     """
+    if os.path.lexists(path):
+        check_file(path)
     with suppress(OSError):  # of which SQLite will tell as well
         create_file(path, file_mode)
     database = sqlite3.connect(
@@ -131,8 +135,8 @@ def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
                     "open it once with EventLog to have it migrated"
                 )
             yield database
-    except sqlite3.Error as error:
-        raise DataError(f"event log {path} cannot be read: {error}") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message about damage
+        raise DataError(f"event log {path} cannot be read: {reason_of(error)}") from error
 
 
 def _version_of(database: sqlite3.Connection, path: Path) -> int:
@@ -144,7 +148,7 @@ def _version_of(database: sqlite3.Connection, path: Path) -> int:
     except sqlite3.OperationalError:
         raise  # busy, or cannot be opened: that may pass
     except sqlite3.DatabaseError as error:
-        raise DataError(f"{path} is damaged or not an event log ({error})") from error
+        raise DataError(f"{path} is damaged or not an event log ({reason_of(error)})") from error
     if not tables:
         return 0
     if application != APPLICATION:

@@ -72,7 +72,7 @@ def restore(target: object, members: Mapping[str, Any], state: Mapping[str, Any]
     for name, now in members.items():
         try:
             found = np.asarray(state.get(name), np.asarray(now).dtype)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DataError(
                 f"stored {name!r}: expected numbers, found {state.get(name)!r:.80}"
             ) from None

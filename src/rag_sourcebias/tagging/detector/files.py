@@ -8,14 +8,15 @@ import json
 import os
 import secrets
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.io.arrays import read_arrays
+from rag_sourcebias.io.damage import open_file, sound
+from rag_sourcebias.io.files import PathLike, read_json, write_atomic
 from rag_sourcebias.tagging.detector.calibration import Calibration
 from rag_sourcebias.tagging.detector.domain import Domain
 from rag_sourcebias.tagging.detector.features import FeatureSettings, Perplexity
@@ -114,12 +115,8 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
     """
     path = Path(folder)
     record = _record(path)
-    try:
+    with sound(path, "a complete detector", remedy="fit it again", names_file=False):
         detector = _read(record, _arrays(path, record), perplexity)
-    except DataError as error:
-        raise DataError(f"{path} is damaged: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {type(error).__name__} {error}") from error
     if detector.features.perplexity and perplexity is None:
         raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
     return detector
@@ -130,10 +127,7 @@ def _record(path: Path) -> dict[str, Any]:
     if not file.is_file():
         what = "has no detector.json" if path.is_dir() else "is no folder"
         raise DataError(f"{path} {what}; expected a folder that rag-sourcebias tag fit wrote")
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is damaged: {error}") from error
+    record = read_json(file, "the record of a detector")
     if not isinstance(record, dict) or record.get("format") != _FORMAT:
         raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
     version = record.get("schema_version")
@@ -150,14 +144,11 @@ def _arrays(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     file = path / _ARRAYS
     if not file.is_file():
         raise DataError(f"{_ARRAYS} is missing")
-    data = file.read_bytes()
+    with open_file(file) as stream:
+        data = stream.read()
     if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
         raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{_ARRAYS} cannot be read: {error}") from error
+    return read_arrays(file, content=data)
 
 
 def _read(

@@ -93,14 +93,14 @@ def test_newer_schema_names_its_release(folder: Path) -> None:
 def test_cut_arrays_are_damaged(folder: Path, cut: int) -> None:
     file = folder / "model.npz"
     file.write_bytes(file.read_bytes()[:cut])
-    with pytest.raises(DataError, match=r"is damaged: model.npz is not the one"):
+    with pytest.raises(DataError, match=r"is not a complete detector: model.npz is not the one"):
         load_detector(folder)
 
 
 def test_cut_json_is_damaged(folder: Path) -> None:
     file = folder / "detector.json"
     file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(DataError, match=r"detector.json is damaged"):
+    with pytest.raises(DataError, match=r"detector.json:\d+ is not the record of a detector"):
         load_detector(folder)
 
 
@@ -111,14 +111,14 @@ def test_cut_json_is_damaged(folder: Path) -> None:
         ({"target": "tone"}, "target 'tone'"),
         ({"report": {}}, "report.labels"),
         ({"features": {"char_bits": "x"}}, "features.char_bits"),
-        ({"threshold": "high"}, "ValueError"),
-        ({"threshold": 2.0, "factor": None}, "TypeError"),
+        ({"threshold": "high"}, "could not convert"),
+        ({"threshold": 2.0, "factor": None}, "NoneType"),
         ({"threshold": 0.0}, "fingerprint"),
     ],
 )
 def test_changed_values_are_damage(folder: Path, values: dict, message: str) -> None:
     change(folder, **values)
-    with pytest.raises(DataError, match=f"is damaged: .*{message}"):
+    with pytest.raises(DataError, match=f"is not a complete detector.*{message}"):
         load_detector(folder)
 
 
@@ -136,7 +136,7 @@ def test_pickles_are_not_read(folder: Path, detector: Detector) -> None:
     np.savez(packed, **(detector.arrays() | {"bias": np.array([{}], dtype=object)}))
     (folder / "model.npz").write_bytes(packed.getvalue())
     change(folder, arrays_sha256=hashlib.sha256(packed.getvalue()).hexdigest())
-    with pytest.raises(DataError, match="is damaged"):
+    with pytest.raises(DataError, match="is not a complete detector"):
         load_detector(folder)
 
 

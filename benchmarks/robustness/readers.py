@@ -1,0 +1,939 @@
+"""Every reader of files, with a valid file for each and a call that reads all of it.
+
+A reader that the library gains belongs here: ``Reader(name, file, write, read)``.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+
+__all__ = ["CONTROLS", "READERS", "Reader"]
+
+START = 1_780_012_800.0  # midnight
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader and one of its files.
+
+    Parameters
+    ----------
+    name : str
+    file : str
+        Which file is damaged, within the folder.
+    write : callable
+        Writes everything that is read to a folder.
+    read : callable
+        Reads it; gets the folder.
+    slow : bool
+        Left out where seconds count.
+    """
+
+    name: str
+    file: str
+    write: Callable[[Path], object]
+    read: Callable[[Path], object]
+    slow: bool = False
+
+
+def _text(name: str, content: str | Iterable[str]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        data = content if isinstance(content, str) else "".join(content)
+        raw = data.encode()
+        place.write_bytes(gzip.compress(raw, 1, mtime=0) if name.endswith(".gz") else raw)
+
+    return write
+
+
+def _several(*writers: Callable[[Path], object]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for one in writers:
+            one(folder)
+
+    return write
+
+
+def _rows(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _parquet(name: str, columns: dict[str, Any]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), folder / name, row_group_size=10)
+
+    return write
+
+
+N = range(24)
+RUN = "".join(f"q{i // 4} Q0 d{i} {i % 4 + 1} {9 - i / 4:.3f} bm25\n" for i in N)
+QRELS = "".join(f"q{i // 4} 0 d{i} {i % 3}\n" for i in N)
+BEIR_QRELS = "query-id\tcorpus-id\tscore\n" + "".join(f"q{i // 4}\td{i}\t{i % 3}\n" for i in N)
+QUERIES = _rows({"_id": f"q{i}", "text": f"what is {i}?"} for i in range(6))
+TAGS = "doc_id\tsource\tstyle\tpair_id\torigin\tconfidence\n" + "".join(
+    f"d{i}\t{('human', 'llm:x')[i % 2]}\ts{i % 3}\tp{i // 2}\tdetected\t0.{i:02}\n" for i in N
+)
+CORPUS = _rows(
+    {"_id": f"d{i}", "title": f"T{i}", "text": f"text of {i} ü", "metadata": {"source": "human"}}
+    for i in N
+)
+CLUSTERS = {"query_id": [f"q{i}" for i in N], "cluster": [f"c{i // 5}" for i in N]}
+JUDGED = [
+    {"id": f"i{i}", "human": i % 2 if i < 12 else None, "judge": i / 24, "group": f"g{i % 2}"}
+    for i in N
+]
+ANSWERS = [
+    {"question": f"what is {i}?", "reference": f"r{i}/s{i}", "answer-a": f"r{i}",
+     "answer-b": "no idea", "judge-a": True, "judge-b": False, "id": f"q{i}",
+     "score": 0.5, "system": "a", "answer": f"r{i}", "correct": 1}
+    for i in N
+]  # fmt: skip
+RULES = """rules:
+  - name: generators
+    when:
+      metadata: {generator: {regex: '^gpt-(?P<model>.+)$'}}
+    set: {source: "llm:gpt-{model}", style: news}
+  - when:
+      url_host: [example.org, example.com]
+      text: {regex: 'as an AI'}
+    set: {source: human}
+"""
+PROMPTS = "short: 'Shorten this: {text}'\nnews:\n  template: 'As news: {text}'\n  style: news\n"
+
+
+def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
+    head = ",".join(rows[0])
+    lines = (
+        ",".join("" if v is None else f'"{v}"' if isinstance(v, str) else str(v) for v in r.values())
+        for r in rows
+    )
+    return _text(name, "\n".join([head, *lines]) + "\n")
+
+
+# readers of io
+
+
+def _run(folder: Path, name: str = "run.txt") -> object:
+    from rag_sourcebias.io import read_run
+
+    return read_run(folder / name)
+
+
+def _qrels(folder: Path) -> object:
+    from rag_sourcebias.io import read_qrels
+
+    return read_qrels(folder / "qrels.txt")
+
+
+def _beir(folder: Path) -> object:
+    from rag_sourcebias.io import read_beir
+
+    return read_beir(folder / "beir")
+
+
+def _sharded(folder: Path) -> object:
+    from rag_sourcebias.io import open_sharded
+
+    data = open_sharded(folder / "beir", shard_documents=10)
+    return [data.corpus.read(shard) for shard in data.corpus.shards]
+
+
+def _tags(folder: Path, name: str = "tags.tsv") -> object:
+    from rag_sourcebias.io import read_tags
+
+    return read_tags(folder / name)
+
+
+def _texts(folder: Path, name: str, kind: Any = "document") -> object:
+    from rag_sourcebias.io.texts import read_texts
+
+    return read_texts(folder / name, kind)
+
+
+def _clusters(folder: Path, name: str) -> object:
+    from rag_sourcebias.io import read_clusters
+
+    return read_clusters(folder / name)
+
+
+def _items(folder: Path, name: str) -> object:
+    from rag_sourcebias.io import read_judged_items
+
+    return read_judged_items(folder / name)
+
+
+def _joined(folder: Path) -> object:
+    from rag_sourcebias.io import join_judged
+
+    return join_judged(folder / "human.csv", folder / "judge.jsonl")
+
+
+def _labels(folder: Path, name: str) -> object:
+    from rag_sourcebias.io import read_label_distributions
+
+    return read_label_distributions(folder / name)
+
+
+def _write_npz_labels(folder: Path) -> None:
+    probs = np.full((24, 4), 0.25)
+    np.savez(folder / "labels.npz", pred_label_dist=probs, true_label_dist=probs)
+    pairs = "".join(f"q{i // 4}\td{i}\n" for i in N)
+    (folder / "labels.ids.tsv").write_text("query_id\tdoc_id\n" + pairs)
+
+
+def _answer_texts(folder: Path, name: str) -> object:
+    from rag_sourcebias.io import read_answer_texts
+
+    return read_answer_texts(folder / name)
+
+
+def _answer_scores(folder: Path) -> object:
+    from rag_sourcebias.io import read_answer_scores
+
+    return read_answer_scores(folder / "scores.json", ["score"])
+
+
+def _ragas(folder: Path) -> object:
+    from rag_sourcebias.io.ragas_results import read_ragas_result
+
+    return read_ragas_result(folder / "ragas.csv")
+
+
+_STYLED = [
+    {"query_id": f"q{i}", "doc_id": f"d{i}", "query": f"what {i}?",
+     "query_styles": {"formal": f"Which {i}?"}, "human": f"text {i}",
+     "doc_styles": {"loud": f"TEXT {i}"}}
+    for i in range(8)
+]  # fmt: skip
+
+
+def _styled(folder: Path, name: str) -> object:
+    from rag_sourcebias.io import read_styled_texts
+
+    return read_styled_texts(folder / name)
+
+
+def _write_sheet(folder: Path, name: str) -> None:
+    from rag_sourcebias.io.sheets import SheetRow, write_label_sheet
+
+    rows = [SheetRow(query_id=f"q{i}", query="why?", doc_id=f"d{i}", text=f"text {i}") for i in N]
+    write_label_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
+    content = (folder / name).read_text("utf-8")
+    if name.endswith(".jsonl"):
+        found = [json.loads(line) for line in content.splitlines()]
+        content = _rows({**row, "grade": "2"} for row in found)
+    else:
+        head, *rows_of = content.splitlines()
+        column = head.lstrip("\ufeff").split(",").index("grade")
+        lines = [head]
+        for line in rows_of:
+            cells = line.split(",")
+            cells[column] = "2"
+            lines.append(",".join(cells))
+        content = "\n".join(lines)
+    (folder / name).write_text(content, "utf-8")
+
+
+def _sheet(folder: Path, name: str) -> object:
+    from rag_sourcebias.io.sheets import read_label_sheet
+
+    return read_label_sheet(folder / name)
+
+
+def _write_annotation(folder: Path) -> None:
+    from rag_sourcebias.corpora.annotate import annotation_sheet
+    from rag_sourcebias.corpora.annotate_write import write_annotation_sheets
+    from rag_sourcebias.types.annotations import AnnotationUnit
+
+    units = [
+        AnnotationUnit(
+            unit_id=f"u{i}", texts=(f"a{i}", f"b{i}"), sources=("human", "llm:a"), query=f"q{i}?"
+        )
+        for i in range(8)
+    ]
+    plan = annotation_sheet(units, annotators=("ann",), rng=1)
+    files = write_annotation_sheets(plan, folder / "out", key=folder / "key.json")
+    sheet = next(file for file in files.sheets if file.suffix == ".csv")
+    shutil.copy(sheet, folder / "ann.csv")
+    key = json.loads((folder / "key.json").read_text())
+    rows = [row["row_id"] for row in key["rows"]]
+    page = {
+        "format": "rag-sourcebias answers",
+        "sheet": key["sheet_id"],
+        "answers": [{"row_id": row, "relevance": "equal"} for row in rows],
+    }
+    (folder / "ann.json").write_text(json.dumps(page, indent=0))
+
+
+def _annotations(folder: Path, name: str) -> object:
+    from rag_sourcebias.corpora.annotate_read import read_annotations
+
+    return read_annotations(folder / name, key=folder / "key.json")
+
+
+# reports
+
+
+@functools.cache
+def _report(kind: str) -> Any:
+    import importlib
+
+    if kind == "skew":
+        golden = Path(__file__).resolve().parents[2] / "tests" / "golden"
+        return json.loads((golden / "source_report_0_1.json").read_text())
+    module, made = {
+        "style": ("style_reports", "full_report"),
+        "answers": ("answer_reports", "single"),
+        "debias": ("debias_reports", "full_report"),
+        "explain": ("explain_reports", "clear_report"),
+        "items": ("judged_reports", "single"),
+    }[kind]
+    return getattr(importlib.import_module(module), made)()
+
+
+def _write_report(folder: Path, kind: str) -> None:
+    from rag_sourcebias.io import write_report_json
+
+    report = _report(kind)
+    if isinstance(report, dict):
+        (folder / "report.json").write_text(json.dumps(report))
+    else:
+        write_report_json(report, folder / "report.json")
+
+
+def _read_report(folder: Path) -> object:
+    from rag_sourcebias.io import read_report_json
+
+    return read_report_json(folder / "report.json")
+
+
+# what is fitted
+
+
+def _write_adjustment(folder: Path) -> None:
+    from rag_sourcebias.measures.adjustment_file import write_adjustment
+    from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
+
+    found = StyleAdjustment(
+        shortest=0.0, longest=10.0, knots=(1.5, 3.0), covariates=("lists",),
+        coefficients=np.array([-0.1, 0.2, 0.3, 0.4]), center=0.0, n_answers=10, n_questions=5,
+    )  # fmt: skip
+    write_adjustment(found, folder / "adjustment.json")
+
+
+def _adjustment(folder: Path) -> object:
+    from rag_sourcebias.measures.adjustment_file import read_adjustment
+
+    return read_adjustment(folder / "adjustment.json")
+
+
+def _write_parity(folder: Path) -> None:
+    from rag_sourcebias.mitigate.parity_file import write_parity
+    from rag_sourcebias.mitigate.parity_fit import ScoredTwins, fit_parity
+
+    rng = np.random.default_rng(0)
+    human = rng.normal(0.5, 0.1, 600)
+    twins = ScoredTwins(
+        source="llm:x", baseline_scores=human, source_scores=human + 0.05 + rng.normal(0, 0.01, 600),
+        queries=np.arange(600) // 3,
+    )  # fmt: skip
+    write_parity(fit_parity([twins], encoder="e", baseline="human"), folder / "parity.json")
+
+
+def _parity(folder: Path) -> object:
+    from rag_sourcebias.mitigate.parity_file import read_parity
+
+    return read_parity(folder / "parity.json")
+
+
+def _write_projection(folder: Path) -> None:
+    from rag_sourcebias.mitigate.directions import fit_projection
+    from rag_sourcebias.mitigate.projection import write_projection
+
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=(64, 8)).astype(np.float32)
+    write_projection(fit_projection(human, human + 0.3, encoder="e"), folder / "projection.npz")
+
+
+def _projection(folder: Path) -> object:
+    from rag_sourcebias.mitigate.projection import read_projection
+
+    return read_projection(folder / "projection.npz")
+
+
+@functools.cache
+def _detector() -> Any:
+    from simulated_texts import simulated
+
+    from rag_sourcebias.tagging.detector import fit_detector
+
+    return fit_detector(simulated(30, seed=1), rng=0)
+
+
+def _write_detector(folder: Path) -> None:
+    from rag_sourcebias.tagging.detector import save_detector
+
+    save_detector(_detector(), folder / "detector")
+
+
+def _read_detector(folder: Path) -> object:
+    from rag_sourcebias.tagging.detector import load_detector
+
+    return load_detector(folder / "detector")
+
+
+def _detector_arrays(folder: Path) -> object:
+    """Read damaged arrays whose hash was made to fit, as whoever damages on purpose would."""
+    import hashlib
+
+    from rag_sourcebias.tagging.detector import load_detector
+
+    file = folder / "detector" / "detector.json"
+    record = json.loads(file.read_text())
+    data = (folder / "detector" / "model.npz").read_bytes()
+    file.write_text(json.dumps(record | {"arrays_sha256": hashlib.sha256(data).hexdigest()}))
+    return load_detector(folder / "detector")
+
+
+def _write_history(folder: Path) -> None:
+    from rag_sourcebias.neural.train_history import write_history
+    from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
+
+    points = tuple(TrainingPoint(step=i, rank_loss=0.5) for i in range(4))
+    history = TrainingHistory(
+        name="m", debias_weight=0.5, seed=0, n_pairs=10, n_steps=4, seconds=1.0,
+        settings={"loss": "mnr"}, points=points,
+    )  # fmt: skip
+    write_history(history, folder)
+
+
+def _history(folder: Path) -> object:
+    from rag_sourcebias.neural.train_history import read_history
+
+    return read_history(folder)
+
+
+def _write_anchors(folder: Path) -> None:
+    from rag_sourcebias.io import read_judged_items
+    from rag_sourcebias.judges.anchors import build_anchor_set, write_anchor_set
+
+    _csv("items.csv", [{"id": i, "human": i % 2, "judge": i / 30} for i in range(30)])(folder)
+    write_anchor_set(build_anchor_set(read_judged_items(folder / "items.csv")), folder / "a.json")
+
+
+def _anchors(folder: Path) -> object:
+    from rag_sourcebias.judges.anchors import read_anchor_set
+
+    return read_anchor_set(folder / "a.json")
+
+
+# tagging and rewriting
+
+
+def _rules(folder: Path) -> object:
+    from rag_sourcebias.tagging.rule_file import read_rules
+
+    return read_rules(folder / "rules.yaml")
+
+
+def _prompts(folder: Path) -> object:
+    from rag_sourcebias.cli.rewrite_prompts import read_prompts
+
+    return read_prompts([str(folder / "prompts.yaml")])
+
+
+def _write_store(folder: Path, name: str) -> None:
+    from rag_sourcebias.tagging.opening import open_tag_store
+    from rag_sourcebias.types import DocTags
+
+    rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
+    open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
+
+
+def _store(folder: Path, name: str) -> object:
+    from rag_sourcebias.tagging.opening import open_tag_store
+
+    store = open_tag_store(folder / name)
+    ids = [f"d{i}" for i in N]
+    texts = [f"text {i}" for i in N]
+    return store.get(ids), store.get_by_text(texts), store.table(), store.counts(), len(store)
+
+
+def _write_manifest(folder: Path) -> None:
+    from rag_sourcebias.corpora.manifest import write_manifest
+    from rag_sourcebias.types import rewrites as r
+
+    source = r.RewriteSource(
+        source="llm:x", model="m", fingerprint="f", settings={"a": "1"}, prompt="rewrite",
+        template="{text}", digest="d", style=None, temperature=0.7, seed=0, max_tokens=100,
+        date="2026-01-01", finished=True, done=3, skipped={}, failed={"x": 1}, cleaned={},
+        prompt_tokens=1, completion_tokens=1, cost=None, currency="USD",
+    )  # fmt: skip
+    human = r.HumanTexts(name="h", n_documents=3, digest="d")
+    made = r.PairedManifest(human=human, sources=(source,), library_version="0.1")
+    write_manifest(folder, made)
+
+
+def _manifest(folder: Path) -> object:
+    from rag_sourcebias.corpora.manifest import read_manifest
+
+    return read_manifest(folder)
+
+
+def _humans(folder: Path) -> object:
+    from rag_sourcebias.corpora.humans import human_rows
+
+    return list(human_rows(folder / "beir"))
+
+
+# vectors and caches
+
+
+def _write_vectors(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(folder / "docs.npy", rng.normal(size=(24, 8)).astype(np.float32))
+    np.save(folder / "queries.npy", rng.normal(size=(6, 8)).astype(np.float16))
+
+
+def _vectors(folder: Path) -> object:
+    from rag_sourcebias.io import open_vectors
+
+    found = open_vectors(
+        folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6
+    )
+    return found.documents.rows(0, 24), found.queries.take([0, 5])
+
+
+def _write_vector_cache(folder: Path) -> None:
+    from rag_sourcebias.retrieval.cache import VectorCache
+
+    texts = [f"text {i}" for i in N]
+    VectorCache(folder / "v.cache").put("f", "d", texts, np.ones((24, 8), np.float32))
+
+
+def _vector_cache(folder: Path) -> object:
+    from rag_sourcebias.retrieval.cache import VectorCache
+
+    cache = VectorCache(folder / "v.cache")
+    return cache.get("f", "d", [f"text {i}" for i in N])
+
+
+def _write_answer_cache(folder: Path) -> None:
+    from rag_sourcebias.llm.cache import CompletionCache
+    from rag_sourcebias.types.completions import Completion, LabelScores
+
+    answers: dict[bytes, Any] = {bytes([i] * 16): Completion(text=f"a{i}") for i in range(12)}
+    answers |= {bytes([i] * 16): LabelScores(logprobs=(-0.1, -2.0)) for i in range(12, 24)}
+    CompletionCache(folder / "a.cache").put(answers)
+
+
+def _answer_cache(folder: Path) -> object:
+    from rag_sourcebias.llm.cache import CompletionCache
+
+    return CompletionCache(folder / "a.cache").get([bytes([i] * 16) for i in N])
+
+
+def _write_work(folder: Path) -> None:
+    from rag_sourcebias.audit.sharded.folder import WorkFolder
+
+    work = WorkFolder(folder / "work")
+    work.write_array(0, np.ones((24, 8), np.float32))
+    work.write_arrays(0, {"rows": np.arange(24), "scores": np.ones(24), "names": np.array(["a"])})
+
+
+def _work_array(folder: Path) -> object:
+    from rag_sourcebias.audit.sharded.folder import WorkFolder
+
+    return np.array(WorkFolder(folder / "work").map_array(0))
+
+
+def _work_arrays(folder: Path) -> object:
+    from rag_sourcebias.audit.sharded.folder import WorkFolder
+
+    return WorkFolder(folder / "work").read_arrays(0)
+
+
+# production
+
+
+def _event(i: int) -> Any:
+    from rag_sourcebias.instrument.events import RetrievalEvent
+    from rag_sourcebias.types.documents import DocTags
+    from rag_sourcebias.types.rankings import RankedList
+
+    sources = ("human", "llm:a", None)
+    tags = tuple(DocTags(source=sources[(i + j) % 3]) for j in range(i % 5))
+    ids = tuple(f"d{i}-{j}" for j in range(i % 5))
+    labels = {"route": f"r{i % 2}"}
+    return RetrievalEvent(ranked=RankedList(query_id=f"q{i}", doc_ids=ids), tags=tags, labels=labels)
+
+
+def _write_log(folder: Path) -> None:
+    from rag_sourcebias.monitor.log.event_log import EventLog
+
+    with EventLog(folder / "log.db", documents="plain", batch=10) as log:
+        for i in range(60):
+            log.record(_event(i), at=START + 600.0 * i)
+            if i % 10 == 9:
+                log.flush(60)
+
+
+def _log(folder: Path) -> object:
+    from rag_sourcebias.monitor.log.read_rollups import read_rollups, rollup_extent
+    from rag_sourcebias.monitor.log.reading import log_summary, read_events
+    from rag_sourcebias.monitor.log.tail import iter_newest, read_tail
+    from rag_sourcebias.monitor.replay import events_of
+
+    path = folder / "log.db"
+    events = read_events(path)
+    found = list(events_of(events))
+    newest = [part for part, _ in zip(iter_newest(path), range(100), strict=False)]
+    tail = read_tail(path, after=3)
+    return (
+        found, newest, tail, log_summary(path), read_rollups(path, step=3_600),
+        read_events(path, labels={"route": "r1"}, since=START + 100.0), rollup_extent(path),
+    )  # fmt: skip
+
+
+def _open_log(folder: Path) -> object:
+    """Open a log to write to it, as an application does that starts again."""
+    from rag_sourcebias.monitor.log.event_log import EventLog
+
+    log = EventLog(folder / "log.db", documents="plain")
+    try:
+        log.record(_event(1), at=START + 1e6)
+        log.flush(0.2)
+    finally:
+        log.close(0.2)
+    return None
+
+
+def _write_archive(folder: Path) -> None:
+    from rag_sourcebias.monitor.log.archive import write_parquet
+    from rag_sourcebias.monitor.log.reading import read_events
+
+    _write_log(folder)
+    shutil.move(write_parquet(read_events(folder / "log.db"), folder, log="a"), folder / "e.parquet")
+
+
+def _archive(folder: Path) -> object:
+    from rag_sourcebias.monitor.parquet_events import parquet_events
+
+    return list(parquet_events(folder / "e.parquet"))
+
+
+def _write_points(folder: Path) -> None:
+    from monitor_states import canary
+
+    from rag_sourcebias.monitor.canary.points import append_point
+
+    for _ in range(12):
+        append_point(folder / "canary.jsonl", canary())
+
+
+def _points(folder: Path) -> object:
+    from rag_sourcebias.monitor.canary.points import read_points
+
+    return read_points(folder / "canary.jsonl")
+
+
+def _canary_state(folder: Path) -> object:
+    from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
+    from rag_sourcebias.monitor.canary.state import open_state
+
+    sequence = RelativeDeltaSequence(reference=0.0, points=21)
+    return open_state(folder / "canary", {"k": 5}, sequence, 0)
+
+
+def _write_position(folder: Path) -> None:
+    from rag_sourcebias.monitor.follow_state import Position, write_position
+
+    monitor = _monitor()
+    for i in range(60):
+        monitor.record(_event(i))
+    monitor.flush(finish=True)
+    write_position(folder / "follow.json", Position(log=3, number=7), monitor.to_dict())
+
+
+def _monitor() -> Any:
+    from rag_sourcebias.monitor.baselines import CorpusShare
+    from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+
+    return SkewMonitor(baseline=CorpusShare({"human": 0.1, "llm:a": 0.5}), labels=("route",))
+
+
+def _position(folder: Path) -> object:
+    from rag_sourcebias.monitor.follow import LogFollower
+
+    follower = LogFollower(folder / "log.db", _monitor(), state=folder / "follow.json")
+    return follower
+
+
+# training and archives
+
+
+def _write_progress(folder: Path) -> None:
+    _progress(folder, write=True)
+
+
+def _progress(folder: Path, *, write: bool = False) -> None:
+    from rag_sourcebias.neural.debias_hinge import HingeStatistics
+    from rag_sourcebias.neural.train_progress import Progress
+    from rag_sourcebias.types.debias_training import TrainingPoint
+
+    loss: Any = SimpleNamespace(step=3, statistics=HingeStatistics())
+    progress = Progress(loss, None, eval_every=None)
+    if write:
+        progress.points = [TrainingPoint(step=i, rank_loss=0.5) for i in range(4)]
+        progress.write(folder)
+    else:
+        progress.read(folder)
+
+
+def _write_training(folder: Path) -> None:
+    np.save(folder / "labels.npy", np.ones((24, 3), np.float32))
+
+
+def _training(folder: Path) -> object:
+    from rag_sourcebias.neural import train_columns
+
+    return train_columns._kept(folder / "labels.npy", lambda: np.zeros(1))  # noqa: SLF001
+
+
+def _write_modules(folder: Path) -> None:
+    kinds = ("Transformer", "Pooling", "Normalize")
+    modules = [
+        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "",
+         "type": f"sentence_transformers.models.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]  # fmt: skip
+    (folder / "modules.json").write_text(json.dumps(modules, indent=2))
+
+
+def _modules(folder: Path) -> object:
+    from rag_sourcebias.neural import projected
+
+    return projected._modules(folder)  # noqa: SLF001
+
+
+def _write_zip(folder: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(folder / "data.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("nq/corpus.jsonl", CORPUS)
+        archive.writestr("nq/queries.jsonl", QUERIES)
+
+
+def _unzip(folder: Path) -> object:
+    from rag_sourcebias.io import extract_zip
+
+    shutil.rmtree(folder / "unpacked", ignore_errors=True)
+    try:
+        return extract_zip(folder / "data.zip", folder / "unpacked")
+    finally:
+        shutil.rmtree(folder / "unpacked", ignore_errors=True)
+
+
+_BEIR_REST = _several(
+    _text("beir/queries.jsonl", QUERIES), _text("beir/qrels/test.tsv", BEIR_QRELS)
+)
+_PLAIN = _several(
+    _text("beir/corpus.jsonl", CORPUS), _text("beir/tags.tsv", TAGS), _BEIR_REST
+)
+_PAIRED = _several(
+    _text("beir/corpus/human.jsonl.gz", CORPUS), _text("beir/corpus/x.jsonl", CORPUS), _BEIR_REST
+)
+_PAIRED_PLAIN = _several(
+    _text("beir/corpus/human.jsonl", CORPUS), _text("beir/corpus/x.jsonl", CORPUS), _BEIR_REST
+)
+_PARQUET_CORPUS = _several(
+    _parquet("beir/corpus.parquet", {
+        "_id": [f"d{i}" for i in N], "text": [f"text {i}" for i in N],
+        "title": [f"T{i}" for i in N], "source": ["human", "llm:x"] * 12,
+        "pair_id": [f"p{i // 2}" for i in N],
+    }), _BEIR_REST,
+)  # fmt: skip
+_DIST = [
+    {"query_id": f"q{i // 4}", "doc_id": f"d{i}", "p0": 0.5, "p1": 0.25, "p2": 0.25} for i in N
+]
+_VOTES = [{"query_id": f"q{i // 4}", "doc_id": f"d{i}", "votes": [0, 1, 2]} for i in N]
+
+
+def _p(function: Callable[..., object], *rest: object) -> Callable[[Path], object]:
+    return lambda folder: function(folder, *rest)
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("run", "run.txt", _text("run.txt", RUN), _run),
+    Reader("run, gzip", "run.txt.gz", _text("run.txt.gz", RUN), _p(_run, "run.txt.gz")),
+    Reader("qrels", "qrels.txt", _text("qrels.txt", QRELS), _qrels),
+    Reader("beir: corpus", "beir/corpus.jsonl", _PLAIN, _beir),
+    Reader("beir: gzip corpus", "beir/corpus/human.jsonl.gz", _PAIRED, _beir),
+    Reader("beir: queries", "beir/queries.jsonl", _PLAIN, _beir),
+    Reader("beir: qrels", "beir/qrels/test.tsv", _PLAIN, _beir),
+    Reader("beir: tags", "beir/tags.tsv", _PLAIN, _beir),
+    Reader("shards: jsonl", "beir/corpus/human.jsonl", _PAIRED_PLAIN, _sharded),
+    Reader("shards: parquet", "beir/corpus.parquet", _PARQUET_CORPUS, _sharded),
+    Reader("tags: tsv", "tags.tsv", _text("tags.tsv", TAGS), _tags),
+    Reader("tags: csv", "tags.csv", _text("tags.csv", TAGS.replace("\t", ",")),
+           _p(_tags, "tags.csv")),
+    Reader("tags: jsonl", "tags.jsonl",
+           _text("tags.jsonl", _rows({"doc_id": f"d{i}", "source": "human"} for i in N)),
+           _p(_tags, "tags.jsonl")),
+    Reader("texts: csv", "t.csv", _csv("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N]),
+           _p(_texts, "t.csv")),
+    Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),
+           _p(_texts, "t.tsv", "query")),
+    Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS), _p(_texts, "t.jsonl.gz")),
+    Reader("texts: parquet", "t.parquet",
+           _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
+           _p(_texts, "t.parquet")),
+    Reader("clusters: csv", "c.csv",
+           _csv("c.csv", [{"query_id": f"q{i}", "cluster": f"c{i // 5}"} for i in N]),
+           _p(_clusters, "c.csv")),
+    Reader("clusters: parquet", "c.parquet", _parquet("c.parquet", CLUSTERS),
+           _p(_clusters, "c.parquet")),
+    Reader("judged items: csv", "j.csv", _csv("j.csv", JUDGED), _p(_items, "j.csv")),
+    Reader("judged items: jsonl", "j.jsonl", _text("j.jsonl", _rows(JUDGED)), _p(_items, "j.jsonl")),
+    Reader("judged items: parquet", "j.parquet",
+           _parquet("j.parquet", {k: [row[k] for row in JUDGED] for k in JUDGED[0]}),
+           _p(_items, "j.parquet")),
+    Reader("judged items: joined", "judge.jsonl", _several(
+        _csv("human.csv", [{"id": f"i{i}", "human": i % 2} for i in range(12)]),
+        _text("judge.jsonl", _rows({"id": f"i{i}", "judge": i / 24} for i in N)),
+    ), _joined),
+    Reader("labels: csv", "l.csv", _csv("l.csv", _DIST), _p(_labels, "l.csv")),
+    Reader("labels: jsonl", "l.jsonl", _text("l.jsonl", _rows(_VOTES)), _p(_labels, "l.jsonl")),
+    Reader("labels: parquet", "l.parquet",
+           _parquet("l.parquet", {k: [row[k] for row in _VOTES] for k in _VOTES[0]}),
+           _p(_labels, "l.parquet")),
+    Reader("labels: npz", "labels.npz", _write_npz_labels, _p(_labels, "labels.npz")),
+    Reader("labels: ids of npz", "labels.ids.tsv", _write_npz_labels, _p(_labels, "labels.npz")),
+    Reader("answers: jsonl", "a.jsonl", _text("a.jsonl", _rows(ANSWERS)),
+           _p(_answer_texts, "a.jsonl")),
+    Reader("answers: json array", "a.json", _text("a.json", json.dumps(ANSWERS, indent=1)),
+           _p(_answer_texts, "a.json")),
+    Reader("answers: csv", "a.csv", _csv("a.csv", ANSWERS), _p(_answer_texts, "a.csv")),
+    Reader("answer scores", "scores.json", _text("scores.json", json.dumps(ANSWERS)),
+           _answer_scores),
+    Reader("ragas result", "ragas.csv", _csv("ragas.csv", [
+        {"user_input": f"q{i}", "response": "r", "faithfulness": i / 24,
+         "human": i % 2 if i < 9 else None} for i in N]), _ragas),
+    Reader("styled texts: jsonl", "s.jsonl", _text("s.jsonl", _rows(_STYLED)),
+           _p(_styled, "s.jsonl")),
+    Reader("styled texts: table", "s.parquet", _parquet("s.parquet", {
+        "query_id": [f"q{i // 4}" for i in N], "doc_id": [f"d{i // 4}" for i in N],
+        "side": ["query", "query", "document", "document"] * 6,
+        "style": ["original", "formal", "human", "loud"] * 6,
+        "text": [f"text {i}" for i in N],
+    }), _p(_styled, "s.parquet")),
+    Reader("sheet: csv", "sheet.csv", _p(_write_sheet, "sheet.csv"), _p(_sheet, "sheet.csv")),
+    Reader("sheet: jsonl", "sheet.jsonl", _p(_write_sheet, "sheet.jsonl"),
+           _p(_sheet, "sheet.jsonl")),
+    Reader("sheet: manifest", "sheet.jsonl.manifest.json", _p(_write_sheet, "sheet.jsonl"),
+           _p(_sheet, "sheet.jsonl")),
+    Reader("annotation: csv", "ann.csv", _write_annotation, _p(_annotations, "ann.csv")),
+    Reader("annotation: page", "ann.json", _write_annotation, _p(_annotations, "ann.json")),
+    Reader("annotation: key", "key.json", _write_annotation, _p(_annotations, "ann.json")),
+    Reader("report: skew", "report.json", _p(_write_report, "skew"), _read_report),
+    *(
+        Reader(f"report: {kind}", "report.json", _p(_write_report, kind), _read_report, slow=True)
+        for kind in ("style", "answers", "debias", "explain", "items")
+    ),
+    Reader("style adjustment", "adjustment.json", _write_adjustment, _adjustment),
+    Reader("parity calibration", "parity.json", _write_parity, _parity),
+    Reader("projection", "projection.npz", _write_projection, _projection),
+    Reader("detector: record", "detector/detector.json", _write_detector, _read_detector, slow=True),
+    Reader("detector: arrays", "detector/model.npz", _write_detector, _read_detector, slow=True),
+    Reader("detector: arrays, hash fits", "detector/model.npz", _write_detector, _detector_arrays,
+           slow=True),
+    Reader("training history", "training_history.json", _write_history, _history),
+    Reader("anchor set", "a.json", _write_anchors, _anchors),
+    Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules),
+    Reader("prompts", "prompts.yaml", _text("prompts.yaml", PROMPTS), _prompts),
+    Reader("tag store: jsonl", "tags.jsonl", _p(_write_store, "tags.jsonl"),
+           _p(_store, "tags.jsonl")),
+    Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),
+           _p(_store, "tags.sqlite")),
+    Reader("manifest of rewrites", "manifest.json", _write_manifest, _manifest),
+    Reader("texts to rewrite", "beir/corpus.jsonl", _PLAIN, _humans),
+    Reader("vectors of documents", "docs.npy", _write_vectors, _vectors),
+    Reader("vectors of queries", "queries.npy", _write_vectors, _vectors),
+    Reader("cache of vectors", "v.cache", _write_vector_cache, _vector_cache),
+    Reader("cache of answers", "a.cache", _write_answer_cache, _answer_cache),
+    Reader("audit in shards: array", "work/000000.npy", _write_work, _work_array),
+    Reader("audit in shards: arrays", "work/000000.npz", _write_work, _work_arrays),
+    Reader("event log", "log.db", _write_log, _log),
+    Reader("event log: opened again", "log.db", _write_log, _open_log, slow=True),
+    Reader("event log: archive", "e.parquet", _write_archive, _archive),
+    Reader("canary rounds", "canary.jsonl", _write_points, _points),
+    Reader("canary state", "canary.state", _canary_state, _canary_state),
+    Reader("state of a follower", "follow.json", _write_position, _position),
+    Reader("archive of a data set", "data.zip", _write_zip, _unzip),
+    Reader("training: progress", "progress.json", _write_progress, _progress, slow=True),
+    Reader("training: labels", "labels.npy", _write_training, _training, slow=True),
+    Reader("modules of a model", "modules.json", _write_modules, _modules),
+)  # fmt: skip
+
+
+# what the harness has to catch
+
+
+def _naive_parquet(folder: Path) -> object:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(folder / "t.parquet").to_pylist()
+
+
+def _naive_npy(folder: Path) -> object:
+    return np.load(folder / "docs.npy", allow_pickle=False)
+
+
+def _naive_npz(folder: Path) -> object:
+    with np.load(folder / "labels.npz", allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
+def _naive_json(folder: Path) -> object:
+    return json.loads((folder / "parity.json").read_text())["maps"][0]["knots"]
+
+
+def _naive_yaml(folder: Path) -> object:
+    import yaml
+
+    return yaml.safe_load((folder / "rules.yaml").read_text())
+
+
+def _naive_gzip(folder: Path) -> object:
+    with gzip.open(folder / "run.txt.gz", "rt") as stream:
+        return stream.read()
+
+
+CONTROLS: tuple[Reader, ...] = (
+    Reader("pyarrow alone", "t.parquet",
+           _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
+           _naive_parquet),
+    Reader("numpy.load alone", "docs.npy", _write_vectors, _naive_npy),
+    Reader("numpy.load of an archive alone", "labels.npz", _write_npz_labels, _naive_npz),
+    Reader("json.loads alone", "parity.json", _write_parity, _naive_json),
+    Reader("yaml.safe_load alone", "rules.yaml", _text("rules.yaml", RULES), _naive_yaml),
+    Reader("gzip.open alone", "run.txt.gz", _text("run.txt.gz", RUN), _naive_gzip),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""Parquet files, read a few rows at a time and only in proportion to their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rag_sourcebias.io.damage import check_file, check_unpacked, sound
+from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
+
+__all__ = ["open_parquet", "parquet_batches", "parquet_columns"]
+
+_ROWS = 4_096
+_FEWEST_ROWS = 1_024
+_BATCH_BYTES = 64 << 20
+
+
+@contextmanager
+def open_parquet(path: Path, *, expected: str = "a readable Parquet file") -> Iterator[Any]:
+    """Open a file as ``pyarrow.parquet.ParquetFile``; what damage raises is a data error.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, no ordinary file, damaged, or unpacks to far more than it takes.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    size = check_file(path).st_size
+    _, pq = pyarrow_modules(f"reading {path.name}")
+    with sound(path, expected), pq.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(g) for g in range(file.num_row_groups))
+        check_unpacked(path, unpacked=sum(group.total_byte_size for group in groups), packed=size)
+        yield file
+
+
+def parquet_batches(
+    file: Any,  # noqa: ANN401 - pyarrow is untyped
+    path: Path,
+    columns: Sequence[str],
+    *,
+    groups: Iterable[int] | None = None,
+) -> Iterator[Any]:
+    """Give the rows as record batches.
+
+    Values that repeat are stored once, so what is unpacked is counted again as it comes.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        From :func:`open_parquet`, in whose block this is read.
+    groups : iterable of int, optional
+        Row groups; all of them if left out.
+    """
+    size, unpacked = path.stat().st_size, 0
+    chosen = list(range(file.num_row_groups) if groups is None else groups)
+    # No value is longer than its row group: small ones cannot give large batches.
+    longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=1)
+    rows = min(_ROWS, max(_FEWEST_ROWS if longest > _BATCH_BYTES else 1, _BATCH_BYTES // longest))
+    for batch in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
+        unpacked += batch.nbytes
+        check_unpacked(path, unpacked=unpacked, packed=size)
+        yield batch
+
+
+def parquet_columns(
+    file: Any,  # noqa: ANN401
+    path: Path,
+    columns: Sequence[str],
+    *,
+    groups: Iterable[int] | None = None,
+) -> dict[str, list[Any]]:
+    """Read columns as lists; see :func:`parquet_batches`."""
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    for batch in parquet_batches(file, path, columns, groups=groups):
+        for name in columns:
+            found[name] += batch.column(name).to_pylist()
+    return found
