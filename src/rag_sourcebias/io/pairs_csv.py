@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.types.names import visible
 from rag_sourcebias.types.pair_checks import PAIR_FLAGS, PairChecks
 
 __all__ = ["pair_files", "write_pair_checks"]
@@ -81,8 +82,8 @@ def _number(value: float) -> str:
 
 
 def _text(cell: str) -> str:
-    """Make a cell that is no formula, and no half of a surrogate pair."""
-    cell = cell.encode("utf-8", "replace").decode("utf-8")
+    """Make a cell that is no formula and drives no terminal."""
+    cell = visible(cell, lines=True)
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
