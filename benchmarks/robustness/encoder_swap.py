@@ -13,19 +13,25 @@ over. The exit status is 1 where a document is not as the last acknowledged writ
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
+import os
 import random
+import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
+from chromadb.errors import NotFoundError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
@@ -45,6 +51,7 @@ from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase
 RESULT = Path(__file__).parents[1] / "results" / "encoder_swap.json"
 NAME = "shop"
 DIMENSIONS = (64, 96)
+_REQUESTS = 250  # of a process that is killed, at most
 _KINDS = ("add", "add", "upsert", "text", "metadata", "delete")
 _WORDS = ["red", "green", "blue", "old", "new", "small", "big", "wool", "silk", "shoe", "coat"]
 
@@ -153,7 +160,10 @@ def write_on(
                 following.write()
             before.handle = opened(client)
             done[which + 3] = asked.value
-        rng.choice([following, before]).write()
+        try:
+            rng.choice([following, before]).write()
+        except NotFoundError:  # not acknowledged: the collection was finished
+            before.handle = opened(client)
     ended[which] = 1
     while not ended[2]:  # restarts go on being asked for
         if asked.value > done[which]:
@@ -167,10 +177,11 @@ def write_on(
     Path(out).write_text(json.dumps(state))
 
 
-def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any) -> None:
-    """Swap the encoder back and forth until the writers have ended; may be killed anywhere."""
+def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any, killed_at: int) -> None:
+    """Swap the encoder back and forth until the writers have ended, or one request kills it."""
     client = open_client(f"http://127.0.0.1:{port}")
-    figures[3] = 1
+    if killed_at:
+        die_at(killed_at)
     while True:
         last = bool(ended[0] and ended[1])
         restore_collection(client, NAME)
@@ -186,7 +197,7 @@ def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any) -> None:
             _try(step, figures)
             for _ in range(3):
                 migration.carry()
-            _finish(migration, figures, 0.05)  # refused while handles opened before are in use
+            _finish(migration, figures, 2.0)  # refused while handles opened before are in use
             if migration.state is Phase.FINISHED:
                 break
         if migration.state is not Phase.FINISHED:
@@ -198,6 +209,22 @@ def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any) -> None:
             ended[2] = migration.state is Phase.FINISHED
         if ended[2]:
             return
+
+
+def die_at(request: int) -> None:
+    """Have this process killed right before, or right after, one of its requests is answered."""
+    send, numbers = httpx.Client.send, itertools.count(1)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        number = next(numbers)
+        if number == request and request % 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = send(*args, **kwargs)
+        if number == request:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    httpx.Client.send = counted  # type: ignore[method-assign]
 
 
 def restart(migration: Any, asked: Any, done: Any) -> None:
@@ -249,9 +276,9 @@ def _mark(dimension: int) -> str:
 def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
     """Run it all, and compare the collection with what was acknowledged."""
     context = multiprocessing.get_context("spawn")
-    asked, figures = context.Value("i", 0), context.Array("i", 4)
+    asked, figures = context.Value("i", 0), context.Array("i", 3)
     done, ended = context.Array("i", 5), context.Array("i", 3)
-    rng, killed = random.Random(seed), 0
+    rng, killed = random.Random(seed), Counter[str]()
     with chroma_server(folder) as port:
         client = open_client(f"http://127.0.0.1:{port}")
         client.create_collection(NAME, embedding_function=function(DIMENSIONS[0]))
@@ -267,17 +294,13 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
             writer.start()
         began = time.monotonic()
         while not ended[2]:
-            swapper = context.Process(target=swap_on, args=(port, asked, done, ended, figures))
-            figures[3] = 0
+            at = rng.randrange(1, _REQUESTS) if sum(killed.values()) < kills else 0
+            swapper = context.Process(target=swap_on, args=(port, asked, done, ended, figures, at))
             swapper.start()
-            if killed < kills:
-                while not figures[3] and swapper.is_alive():
-                    time.sleep(0.01)
-                time.sleep(rng.random() * 3)
-                if swapper.is_alive():
-                    swapper.kill()
-                    killed += 1
             swapper.join()
+            if swapper.exitcode == -signal.SIGKILL:
+                progress = Ledger(client, NAME).read()
+                killed["copying" if progress is None else str(progress.phase)] += 1
         for writer in writers:
             writer.join()
         seconds = time.monotonic() - began
@@ -292,7 +315,8 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
     states = [json.loads(Path(out).read_text()) for out in outs]
     return {
         "writes": writes,
-        "kills": killed,
+        "kills": sum(killed.values()),
+        "killed while": dict(sorted(killed.items())),
         "seconds": round(seconds, 1),
         "switches refused": figures[0],
         "finishes refused": figures[1],

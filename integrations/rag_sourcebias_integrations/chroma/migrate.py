@@ -12,7 +12,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import make_equal, verify_vectors
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
-from rag_sourcebias_integrations.chroma.ledger import Agreed, Ledger, Phase, Progress
+from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress
 from rag_sourcebias_integrations.chroma.limits import request_size
 from rag_sourcebias_integrations.chroma.migration import (
     Migration,
@@ -69,7 +69,7 @@ def migrate_encoder(
         source,
         client=client,
         size=min(_BATCH, most) if batch_size is None else request_size(collection, batch_size),
-        verify_size=most,
+        page_size=most,
         on_progress=on_progress,
     )
 
@@ -80,7 +80,7 @@ def copy_collection(
     *,
     client: Any,  # noqa: ANN401 - a chromadb client
     size: int,
-    verify_size: int,
+    page_size: int,
     on_progress: Callable[[int], None] | None,
 ) -> Migration:
     """Fill a copy beside a collection and verify it, or go on with a migration."""
@@ -124,7 +124,7 @@ def copy_collection(
         old=old,
         new=shadow,
         source=source,
-        size=size,
+        size=page_size,
         n_documents=0,
         progress=progress,
     )
@@ -133,8 +133,8 @@ def copy_collection(
         progress.phase = Phase.READY
         ledger.write(progress)
     if progress.phase is Phase.READY:
-        make_equal(old, shadow, source, Agreed(), size=size, on_progress=on_progress)
-        verify_vectors(shadow, source.function, size=verify_size)
+        make_equal(old, shadow, source, migration.agreed, size=size, on_progress=on_progress)
+        verify_vectors(shadow, source.function, size=page_size)
     migration.n_documents = shadow.count()
     return migration
 

@@ -72,6 +72,8 @@ class Migration:
         Gives the copy's vectors.
     size : int
         Documents per request.
+    agreed : Agreed, optional
+        What both held when the copy was made.
     n_documents : int
     progress : Progress
     """
@@ -84,6 +86,7 @@ class Migration:
     size: int
     n_documents: int
     progress: Progress
+    agreed: Agreed = field(default_factory=Agreed, repr=False)
     _ledger: Ledger = field(init=False, repr=False)
     _old_vectors: Vectors | None = field(init=False, repr=False, default=None)
 
@@ -116,10 +119,10 @@ class Migration:
             written all the time, or a name is taken. The original then has its name.
         """
         self._expect(Phase.READY, "ready")
-        self._equal()
+        self._catch_up()
         self._enter(Phase.SWITCHING)
         try:
-            # Once more: from now on, handles that follow the name wait.
+            # From now on, handles that follow the name wait.
             self._ledger.keep(self.progress.old, self._equal(), everything=True)
             self._exchange(
                 (self.old, self.progress.before_name), (self.new, self.name), back_to=self.name
@@ -242,6 +245,15 @@ class Migration:
     def _enter(self, phase: Phase) -> None:
         self.progress.phase = phase
         self._ledger.write(self.progress)
+
+    def _catch_up(self) -> None:
+        """Copy what was written since the copy was made; only the original is read."""
+        for _ in range(_ROUNDS):
+            found = carry(
+                self.old, self.new, self.source, self.agreed, size=self.size, announce=lambda: None
+            )
+            if not found.ids:
+                return
 
     def _equal(self) -> Agreed:
         """Make the copy equal to the original."""

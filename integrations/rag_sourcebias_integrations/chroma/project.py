@@ -87,7 +87,7 @@ def migrate_projection(
         source,
         client=client,
         size=size,
-        verify_size=min(_PAGE, most),
+        page_size=min(_PAGE, most),
         on_progress=on_progress,
     )
 

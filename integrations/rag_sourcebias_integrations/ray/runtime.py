@@ -8,12 +8,15 @@ import socket
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from uuid import uuid4
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations.ray.orphans import MARK, Watch
 
 __all__ = ["load_ray", "quiet", "reach", "session", "start", "stop", "unreported"]
 
+_watched: list[Watch] = []
 _FEATURE = "the Ray engine"
 _PATIENCE = 5.0  # seconds for the first answer of a cluster
 # Statistics of use would go to Ray's makers.
@@ -86,17 +89,10 @@ def start(address: str | None, cpus: float | None) -> bool:
     if ray.is_initialized():
         return False
     wanted = address or os.environ.get("RAY_ADDRESS") or None
+    if wanted is None:
+        _start_here(cpus)
+        return True
     with unreported(), _environment(_SILENT):
-        if wanted is None:
-            ray.init(
-                address="local",
-                num_cpus=None if cpus is None else math.ceil(cpus),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="error",
-                _node_ip_address="127.0.0.1",
-            )
-            return True
         reach(wanted)
         try:
             ray.init(address=wanted, log_to_driver=False, logging_level="error")
@@ -108,6 +104,26 @@ def start(address: str | None, cpus: float | None) -> bool:
                 ) from error
             raise DataError(f"no Ray cluster answers at {wanted!r}: {error}") from error
     return True
+
+
+def _start_here(cpus: float | None) -> None:
+    import ray
+
+    mark = uuid4().hex
+    _watched.append(Watch(mark))
+    try:
+        with unreported(), _environment({**_SILENT, MARK: mark}):
+            ray.init(
+                address="local",
+                num_cpus=None if cpus is None else math.ceil(cpus),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="error",
+                _node_ip_address="127.0.0.1",
+            )
+    except BaseException:
+        _watched.pop().close()
+        raise
 
 
 def session() -> str | None:
@@ -123,6 +139,8 @@ def stop() -> None:
 
     with quiet():
         ray.shutdown()
+    while _watched:
+        _watched.pop().close()
 
 
 def reach(address: str) -> None:

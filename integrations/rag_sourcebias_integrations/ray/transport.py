@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -88,11 +89,12 @@ def pack_error(error: Exception) -> bytes:
     Not by its own way of being pickled: that calls the class again, which fails for every class
     that has keyword-only arguments.
     """
-    lines = "".join(traceback.format_exception(error))
+    lines, machine = "".join(traceback.format_exception(error)), socket.gethostname()
     try:
-        return pack((type(error), error.args, dict(vars(error)), lines), "the error")
+        return pack((machine, type(error), error.args, dict(vars(error)), lines), "the error")
     except DataError:
-        return pack((None, (f"{type(error).__name__}: {error}",), {}, lines), "the error")
+        text = f"{type(error).__name__}: {error}"
+        return pack((machine, None, (text,), {}, lines), "the error")
 
 
 def unpack_error(data: bytes, what: str) -> SourceBiasError:
@@ -100,18 +102,22 @@ def unpack_error(data: bytes, what: str) -> SourceBiasError:
 
     A :class:`SourceBiasError` as it was; for any other one that says where it happened
     (``what``), caused by the original. The text of the worker's traceback is the last cause.
+    Another machine is named: a path that is missing there may exist here.
     """
-    kind, args, state, lines = unpack(data, "the error")
+    machine, kind, args, state, lines = unpack(data, "the error")
+    on = "" if machine == socket.gethostname() else f" on {machine}"
     where = WorkerTraceback(f"\n{lines}")
     if kind is None:
-        failed = SourceBiasError(f"{what} failed in a worker: {args[0]}")
+        failed = SourceBiasError(f"{what} failed in a worker{on}: {args[0]}")
         failed.__cause__ = where
         return failed
     error = kind.__new__(kind, *args)
     vars(error).update(state)
     error.__cause__ = where
     if isinstance(error, SourceBiasError):
+        if on:
+            error.args = (f"{error} (in a worker{on})", *args[1:])
         return error
-    failed = SourceBiasError(f"{what} failed in a worker: {kind.__name__}: {error}")
+    failed = SourceBiasError(f"{what} failed in a worker{on}: {kind.__name__}: {error}")
     failed.__cause__ = error
     return failed
