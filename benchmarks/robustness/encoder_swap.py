@@ -362,10 +362,11 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(asked.writes, asked.kills, asked.seed, Path(folder))
+    wrong = ("missing", "back from deletion", "not written by anybody", "other content")
+    figures["lost"] = sum(len(figures[key]) for key in (*wrong, "vector of another text"))
     print(json.dumps(figures, indent=1))
     asked.out.write_text(json.dumps(figures, indent=1) + "\n")
-    wrong = ("missing", "back from deletion", "not written by anybody", "other content")
-    return any(figures[key] for key in (*wrong, "vector of another text"))
+    return bool(figures["lost"])
 
 
 if __name__ == "__main__":

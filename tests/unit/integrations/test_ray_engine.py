@@ -22,7 +22,7 @@ pytest.importorskip("openai")
 from rag_sourcebias.adapters import engine_factory
 from rag_sourcebias.errors import DataError, MissingExtraError, SourceBiasError
 from rag_sourcebias.protocols import Engine
-from rag_sourcebias_integrations.ray import RayEngine
+from rag_sourcebias_integrations.ray import RayEngine, orphans
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -49,7 +49,11 @@ def engine() -> Iterator[RayEngine]:
 
 def an_interruption_leaves_no_process_behind(engine: RayEngine, mark: str) -> None:
     def interrupt(done: int, total: int) -> None:
-        assert len(processes(mark)) > 3  # Ray's own and the workers
+        started = processes(mark)
+        assert len(started) > 3  # Ray's own and the workers
+        # All but the watch bear its mark, so that none is left where this process is killed.
+        (watch,) = (pid for pid, name in started.items() if "orphans.py" in name)
+        assert {pid for pid in started if is_watched(pid)} == set(started) - {watch}
         signal.raise_signal(signal.SIGINT)
 
     engine.workers = 1
@@ -75,6 +79,13 @@ def processes(mark: str) -> dict[int, str]:
         except OSError:
             continue  # gone, or somebody else's
     return {pid: name for pid, name in found.items() if pid != os.getpid()}
+
+
+def is_watched(pid: int) -> bool:
+    try:
+        return f"{orphans.MARK}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone meanwhile
+        return True
 
 
 def twice(number: int) -> int:

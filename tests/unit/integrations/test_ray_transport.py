@@ -66,6 +66,20 @@ def test_other_errors_are_the_cause_of_one_that_names_the_item() -> None:
     assert isinstance(found.__cause__.__cause__, WorkerTraceback)
 
 
+def test_the_machine_of_an_error_is_named_where_it_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = DataError("/shared/corpus.jsonl does not exist")
+    with monkeypatch.context() as patch:
+        patch.setattr("socket.gethostname", lambda: "worker-3")
+        ours, other = (pack_error(raised(error)) for error in (missing, KeyError("colour")))
+    found = unpack_error(ours, "preparing")
+    assert type(found) is DataError
+    assert str(found) == "/shared/corpus.jsonl does not exist (in a worker on worker-3)"
+    found = unpack_error(other, "item 3 of 9")
+    assert str(found) == "item 3 of 9 failed in a worker on worker-3: KeyError: 'colour'"
+
+
 def test_an_error_that_cannot_be_pickled_keeps_its_words() -> None:
     error = RuntimeError("the lock is held")
     error.lock = threading.Lock()
