@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +231,46 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     blocked.write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"cannot be written.*choose another work folder"):
         sharded(folder, blocked)
+
+
+class Elsewhere(LocalEngine):
+    """Work as another machine would: with a folder that lies here it sees nothing, or its own."""
+
+    def __init__(self, folder: Path, other: Path | None = None) -> None:
+        self.folder, self.other = folder, other
+
+    def map(self, *args: Any, **options: Any) -> list[Any]:
+        here = self.folder.with_name("here")
+        self.folder.rename(here)
+        if self.other is not None:
+            self.other.rename(self.folder)
+        try:
+            return super().map(*args, **options)
+        finally:
+            assert self.other is not None or not self.folder.exists()  # nothing was made there
+            if self.other is not None:
+                self.folder.rename(self.other)
+            here.rename(self.folder)
+
+
+@pytest.mark.parametrize("what", ["missing", "another folder"])
+def test_a_work_folder_that_workers_do_not_share_is_named(
+    folder: Path, tmp_path: Path, what: str
+) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    sharded(folder, other)  # an audit that began there
+    engine = Elsewhere(work, other if what == "another folder" else None)
+    message = f"work folder {work} is {what} on {socket.gethostname()}: all machines must see it"
+    with pytest.raises(DataError, match=re.escape(message)):
+        sharded(folder, work, engine=engine)
+    sharded(folder, work, engine=LocalEngine())
+
+
+def test_a_corpus_that_workers_do_not_share_is_named(tmp_path: Path) -> None:
+    write_beir(paired_data(), tmp_path / "data")
+    engine = Elsewhere(tmp_path / "data")
+    with pytest.raises(DataError, match=r"data/corpus.* does not exist"):
+        sharded(tmp_path / "data", tmp_path / "work", engine=engine)
 
 
 def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:

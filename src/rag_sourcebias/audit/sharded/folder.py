@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,7 @@ from rag_sourcebias.io.arrays import map_array, read_arrays
 __all__ = ["Arrays", "WorkFolder", "identity"]
 
 _REMEDY = "delete it and start again to redo it"
+_MARK = "work-folder"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -38,13 +42,37 @@ class WorkFolder:
     ----------
     path : Path
         Created on first use.
+    root : Path, optional
+        The whole work folder, which is not created where it is missing.
+    mark : str, optional
+        What a file in it says: another folder may lie under its path on another machine.
     """
 
     path: Path
+    root: Path | None = None
+    mark: str = ""
+
+    @classmethod
+    def opened(cls, path: Path) -> WorkFolder:
+        """Return a work folder by which workers can tell whether they see the same one.
+
+        Raises
+        ------
+        DataError
+            If it cannot be created or read.
+        """
+        file = path / _MARK
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), file.open("x", encoding="utf-8") as stream:
+                stream.write(uuid4().hex)
+            return cls(path, path, file.read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            raise _unwritable(file, error) from error
 
     def sub(self, *names: str) -> WorkFolder:
         """Return a folder within."""
-        return WorkFolder(self.path.joinpath(*names))
+        return replace(self, path=self.path.joinpath(*names))
 
     def file(self, index: int, ending: str) -> Path:
         """Return the file of a shard."""
@@ -80,7 +108,21 @@ class WorkFolder:
         """
         return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
 
+    def _check_root(self) -> None:
+        if self.root is None:
+            return
+        seen = None
+        with suppress(OSError):
+            seen = (self.root / _MARK).read_text(encoding="utf-8", errors="replace")
+        if seen != self.mark:
+            what = "missing" if seen is None else "another folder"
+            raise DataError(
+                f"work folder {self.root} is {what} on {socket.gethostname()}: all machines must "
+                "see it under this path; put it on storage that they share"
+            )
+
     def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
+        self._check_root()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             # Two workers may do one shard, when the first was taken for lost: the last one wins.
@@ -92,6 +134,10 @@ class WorkFolder:
             finally:
                 Path(name).unlink(missing_ok=True)
         except OSError as error:
-            raise DataError(
-                f"{path} cannot be written: {error.strerror or error}; choose another work folder"
-            ) from error
+            raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{path} cannot be written: {error.strerror or error}; choose another work folder"
+    )

@@ -93,7 +93,7 @@ def audit_source_sharded(
     config = config or AuditConfig()
     deepest = max(depth, rerank_depth) if rerankers else depth
     _check(retrievers, config, depth)
-    folder = WorkFolder(Path(work_folder).absolute())
+    folder = WorkFolder.opened(Path(work_folder).absolute())
     job = Job(
         dataset,
         folder,
