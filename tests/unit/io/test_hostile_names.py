@@ -22,6 +22,7 @@ from rag_sourcebias.io import (
     read_tags,
     write_tags,
 )
+from rag_sourcebias.io.files import jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.shard_folder import open_corpus
 from rag_sourcebias.tagging.rule_file import read_rules
 from rag_sourcebias.types import DocTags, TagTable
@@ -161,7 +162,7 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "items, cluster": (lambda d, n: items(d, cluster=n), r"f\.jsonl:1: cluster '"),
     "items, stratum": (lambda d, n: items(d, stratum=n), r"f\.jsonl:1: stratum '"),
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),
-    "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source of a rule '"),
+    "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source '"),
     "rules, style": (lambda d, n: rules(d, style=n), r"f\.yaml:1.*style of a rule '"),
     "tags written": (lambda d, n: written(d, style=n), r"document 'd': style '"),
     "model that rewrites": (lambda _, n: source_tag(n, "rewrite"), r"model name '"),
@@ -205,3 +206,10 @@ def test_ids_may_be_any_text(tmp_path: Path) -> None:
     row = {"question": "two\nlines\u202e", "answer": "x", "reference": "x", "correct": True}
     found = read_answer_texts(lines(tmp_path / "f.jsonl", [row]))
     assert found.question_ids == ("two\nlines\u202e",)
+
+
+def test_what_a_model_answered_is_kept_whatever_it_holds(tmp_path: Path) -> None:
+    text = "".join(BAD.values())
+    write_atomic(tmp_path / "raw.jsonl", jsonl_text([{"text": text}]))
+    assert not re.search("[\x1b\u202e]", (tmp_path / "raw.jsonl").read_text(encoding="utf-8"))
+    assert [row for _, row in read_jsonl(tmp_path / "raw.jsonl")] == [{"text": text}]
