@@ -25,7 +25,8 @@ test: $(STAMP)
 # The adapters on the oldest supported frameworks, in an environment of its own.
 LOWEST := .venv-lowest
 test-lowest: $(LOWEST)/.installed
-	env -u PYTHONDONTWRITEBYTECODE OMP_WAIT_POLICY=PASSIVE $(LOWEST)/bin/python -m pytest tests/contract tests/unit/integrations $(PYTEST_ARGS)
+	env -u PYTHONDONTWRITEBYTECODE OMP_WAIT_POLICY=PASSIVE OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) \
+	  --dist loadfile tests/contract tests/unit/integrations $(PYTEST_ARGS)
 
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	@echo "installing the oldest supported frameworks into $(LOWEST)"
