@@ -12,7 +12,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import make_equal, verify_vectors
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
-from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress
+from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress, ledger_name
 from rag_sourcebias_integrations.chroma.limits import request_size
 from rag_sourcebias_integrations.chroma.migration import (
     Migration,
@@ -96,28 +96,23 @@ def copy_collection(
     mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
     shadow_name = f"{name}--rsb-{mark}"
     if progress is None:
-        shadow = _open_shadow(client, collection, shadow_name, source.function)
+        old, shadow = collection, _open_shadow(client, collection, shadow_name, source.function)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         progress = Progress(
             phase=Phase.READY,
-            old=str(collection.id),
+            old=str(old.id),
             new=str(shadow.id),
             shadow_name=shadow_name,
             before_name=f"{name}--before-{stamp}",
         )
-        old = collection
+    elif progress.shadow_name != shadow_name:
+        raise DataError(
+            f"collection {name!r} is in a migration to another encoder "
+            f"({progress.shadow_name!r}, {progress.phase}); finish it, or roll it back and "
+            "finish it, first"
+        )
     else:
-        if progress.shadow_name != shadow_name:
-            raise DataError(
-                f"collection {name!r} is in a migration to another encoder "
-                f"({progress.shadow_name!r}, {progress.phase}); finish it, or roll it back and "
-                "finish it, first"
-            )
-        names = {str(one.id): one.name for one in client.list_collections()}
-        old = collection
-        if str(collection.id) != progress.old:
-            old = client.get_collection(names[progress.old])
-        shadow = client.get_collection(names[progress.new], embedding_function=source.function)
+        old, shadow = _both(client, collection, progress, source.function)
     migration = Migration(
         client=client,
         name=name,
@@ -137,6 +132,26 @@ def copy_collection(
         verify_vectors(shadow, source.function, size=page_size)
     migration.n_documents = shadow.count()
     return migration
+
+
+def _both(
+    client: Any,  # noqa: ANN401 - a chromadb client
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    progress: Progress,
+    function: EncoderEmbeddingFunction,
+) -> tuple[Any, Any]:
+    """Return the original and the copy of a migration under way."""
+    names = {str(one.id): one.name for one in client.list_collections()}
+    missing = sorted({progress.old, progress.new} - names.keys())
+    if missing:
+        raise DataError(
+            f"collection {collection.name!r} is in a migration of which a collection was deleted "
+            f"(id {missing[0]}); delete {ledger_name(collection.name)!r} to start again"
+        )
+    old = collection
+    if str(collection.id) != progress.old:
+        old = client.get_collection(names[progress.old])
+    return old, client.get_collection(names[progress.new], embedding_function=function)
 
 
 def _open_shadow(
