@@ -20,7 +20,7 @@ from rag_sourcebias.monitor.dashboard.limits import Limits
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup
 from rag_sourcebias.monitor.webhook import WebhookSink
 from rag_sourcebias.types.canary import CanaryPoint
@@ -105,11 +105,13 @@ def _offer_metrics(source: DashboardSource, follower: LogFollower, sinks: SinkGr
     def points() -> list[CanaryPoint]:
         return read_points(canary, 100) if canary is not None and canary.is_file() else []
 
-    def lost() -> dict[str, Mapping[str, int]]:
-        written = log_summary(log).dropped if log.is_file() else {}
-        return {"log": written, "follower": follower.dropped.by_reason}
+    def written() -> LogSummary | None:
+        return log_summary(log) if log.is_file() else None
 
-    offered = factory(source.snapshots, canary=points, lost=lost)
+    def lost() -> dict[str, Mapping[str, int]]:
+        return {"follower": follower.dropped.by_reason}
+
+    offered = factory(source.snapshots, canary=points, lost=lost, log=written)
     sinks.add(offered)
     source.metrics = offered.text
 

@@ -32,9 +32,9 @@ class MetadataTags:
         document keeps its others.
         """
         seen, n_bad = self._seen, 0
-        found: list[DocTags] = []
+        found = []
         for values in metadata:  # in one loop: calls would cost more than what they do
-            tags = _UNTAGGED
+            tags: DocTags | None = _UNTAGGED
             try:
                 if values:
                     source, style = values.get(_SOURCE), values.get(_STYLE)
@@ -46,12 +46,14 @@ class MetadataTags:
                             values.get(_ORIGIN),
                             values.get(_CONFIDENCE),
                         )
-                        tags = seen.get(raw) or self._make(raw)
+                        tags = seen.get(raw)
+                        if tags is None:
+                            tags = self._make(raw)
             except Exception:  # noqa: BLE001 - values are the application's own objects
                 tags, n = _salvaged(values)
                 n_bad += n
             found.append(tags)
-        return tuple(found), n_bad
+        return tuple(found), n_bad  # type: ignore[arg-type]
 
     def _make(self, raw: tuple[object, ...]) -> DocTags:
         tags = make_tags(*raw)

@@ -15,7 +15,7 @@ from rag_sourcebias.instrument.events import (
     CheckedLabels,
     RetrievalEvent,
     check_key,
-    check_labels,
+    checked,
     event_of,
     hash_query,
 )
@@ -82,7 +82,7 @@ class Recorder:
             check_key(query_key, "query_key")
         self.observer = observer
         self.doc_id = doc_id
-        self._labels = CheckedLabels(check_labels(labels or {}))
+        self._labels = CheckedLabels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
@@ -168,13 +168,13 @@ class Recorder:
             event = event_of(
                 ids,
                 tags,
-                query_id="" if key is None or query is None else hash_query(query, key=key),
-                scores=None if scores is None else array("f", scores),
-                labels=dict(labels)
+                "" if key is None or query is None else hash_query(query, key=key),
+                None if scores is None else array("f", scores),
+                labels
                 if labels.__class__ is CheckedLabels
-                else check_labels({**labels, **self._labels}),
-                monotonic=monotonic(),
-                bad_tags=n_bad,
+                else checked({**labels, **self._labels}),
+                monotonic(),
+                n_bad,
             )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)

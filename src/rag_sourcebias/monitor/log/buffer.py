@@ -65,6 +65,7 @@ class LogBuffer:
         self._bytes_taken = 0
         self.n_taken = 0  # events that the reader holds
         self.closed = False
+        self.ready = False  # to be put into without asking anybody
 
     def put(self, event: RetrievalEvent, at: float | None) -> str | None:
         """Append an event in constant time, or return the reason why not."""
@@ -73,9 +74,10 @@ class LogBuffer:
         if n + self.n_taken >= self._capacity:
             return "log is not written fast enough"
         size = memory_of(event)
-        if self._n_bytes + size > self._most_bytes:
+        held = self._n_bytes + size
+        if held > self._most_bytes:
             return "log is not written fast enough, its buffer holds too many bytes"
-        self._n_bytes += size
+        self._n_bytes = held
         waiting.append((event, at, size))
         if self._asleep or (n >= self._batch and not self._hurry):
             self._call()

@@ -65,8 +65,9 @@ def encoded(
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
             row, n_bad = _row_of(kept, tag_code)
             n_bad += event.bad_tags
-            code, alone, replaced = beside.split(event.labels)
-            query_id = _short(event.query_hash)
+            told, query_id = event.labels, event.query_hash
+            code, alone, replaced = beside.split(told) if told else (labels[()][0], None, ())
+            query_id = "" if query_id is None else _short(query_id)
             # An event puts its ranking together when asked for it, at the cost of all the rest.
             ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
             if at is not None and 0 <= at < _LATEST:
@@ -118,12 +119,12 @@ class _Beside:
         self, labels: Mapping[str, str]
     ) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
-        if self._hashed and labels:
+        if self._hashed:
             labels = {
                 name: hash_query(value, key=self._key) if name in self._hashed else value
                 for name, value in labels.items()
             }
-        if not labels or self._apart.isdisjoint(labels):
+        if self._apart.isdisjoint(labels):
             code, replaced = self._codes[tuple(labels.items())]
             if not replaced:
                 return code, None, ()

@@ -28,6 +28,11 @@ _FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
 class LogThread:
     """Own the buffer of a log and the daemon thread that empties it, started by the first event.
 
+    Attributes
+    ----------
+    buffer : LogBuffer
+        Another one after a fork.
+
     Raises
     ------
     DataError
@@ -57,8 +62,8 @@ class LogThread:
         self._starting = threading.RLock()
         self._thread: threading.Thread | None = None
         writer = LogWriter(self._path, self._settings, self._dropped)
-        self._buffer = self._new_buffer()
-        self._worker = LogWorker(self._buffer, writer, self._dropped, self._clock)
+        self.buffer = self._new_buffer()
+        self._worker = LogWorker(self.buffer, writer, self._dropped, self._clock)
 
     def _create(self) -> None:
         """Refuse what will never work; what may pass is left to the thread."""
@@ -82,14 +87,11 @@ class LogThread:
                 f"event log {self._path} is damaged ({error}); move it away and log to a new file"
             ) from error
 
-    def put(self, event: RetrievalEvent, at: float | None) -> None:
-        """Queue one event, or count it as dropped."""
+    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
+        """Queue one event, or return the reason why not."""
         if self._thread is None:
             self._start()
-        if self._buffer.closed:
-            self._dropped.add(self._why_closed())
-        elif (reason := self._buffer.put(event, at)) is not None:
-            self._dropped.add(reason)
+        return self._why_closed() if self.buffer.closed else self.buffer.put(event, at)
 
     def _why_closed(self) -> str:
         forked = self._inherited is not None
@@ -97,12 +99,13 @@ class LogThread:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is None and not self._buffer.closed:
+            if self._thread is None and not self.buffer.closed:
                 # Of a method of ours: a log nobody holds any more is still told of forks and of
                 # the end, as long as its thread runs.
                 thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
                 thread.start()
                 self._thread = thread
+                self.buffer.ready = True
 
     def _run(self) -> None:
         self._worker.run()
@@ -111,17 +114,17 @@ class LogThread:
         """Wait until everything put so far is in the file."""
         thread = self._thread
         if thread is None or not thread.is_alive():
-            return not len(self._buffer)
+            return not len(self.buffer)
         if threading.current_thread() is thread:
             return False
-        mark = self._buffer.mark()
+        mark = self.buffer.mark()
         return mark.passed.wait(timeout) and mark.written
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Refuse further events and write what waits."""
         with self._starting:
-            self._buffer.closed = True
-            self._buffer.hurry()
+            self.buffer.closed, self.buffer.ready = True, False
+            self.buffer.hurry()
         before, thread = self._dropped.total, self._thread
         if thread is not None:
             thread.join(timeout)
@@ -140,9 +143,9 @@ class LogThread:
             self._worker.writing.release()
 
     def _after_fork_in_child(self) -> None:
-        closed, writer = self._buffer.closed, self._worker.writer
+        closed, writer = self.buffer.closed, self._worker.writer
         self._renew()
-        self._buffer.closed = closed
+        self.buffer.closed = closed
         if not self._stood_aside:  # its connection may be neither used nor closed here
             self._inherited = writer
-            self._buffer.closed = True
+            self.buffer.closed = True
