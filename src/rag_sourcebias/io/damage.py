@@ -178,12 +178,12 @@ def longest_line() -> int:
     return int(_limit(*_LINE) * _MEGABYTE)
 
 
-def refused_line(path: PathLike, number: int) -> DataError:
-    """Return the error for a line that is longer."""
+def refused_line(path: PathLike, n_bytes: int) -> DataError:
+    """Return the error for a line that is longer, and goes on at that byte."""
     name, usual = _LINE
     return DataError(
-        f"{os.fspath(path)}:{number}: longer than {_limit(name, usual):g} MB, which hardly is one "
-        f"line of text; break the file into lines, or set {name} higher"
+        f"{os.fspath(path)}: the line before byte {n_bytes:,} is longer than "
+        f"{_limit(name, usual):g} MB, which hardly is text; break it up, or set {name} higher"
     )
 
 

@@ -6,11 +6,11 @@ import gzip
 import io
 import json
 import os
+import re
 import secrets
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -32,7 +32,7 @@ __all__ = [
     "PathLike",
     "jsonl_text",
     "open_bytes",
-    "raw_lines",
+    "open_lines",
     "read_json",
     "read_jsonl",
     "read_jsonl_part",
@@ -44,6 +44,7 @@ __all__ = [
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 1 << 16
+_END = re.compile(b"\n")
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -55,41 +56,68 @@ def open_bytes(path: Path) -> IO[bytes]:
         If it is missing, no ordinary file, or cannot be opened; while it is read, if it unpacks to
         far more than it takes (see :mod:`~rag_sourcebias.io.damage`).
     """
+    return _opened(path, most=None)
+
+
+def open_lines(path: Path) -> IO[bytes]:
+    """Open a file as :func:`open_bytes`; while it is read, a line that is too long is refused."""
+    return _opened(path, most=longest_line())
+
+
+def _opened(path: Path, *, most: int | None) -> IO[bytes]:
     stream = open_file(path)
-    return io.BufferedReader(_Unpacked(path, stream), _BLOCK) if path.suffix == ".gz" else stream
+    packed = path.suffix == ".gz"
+    return io.BufferedReader(_Bounded(path, stream, packed=packed, most=most), _BLOCK)
 
 
-class _Unpacked(io.RawIOBase):
-    """What a gzip file holds, for as long as that is in proportion to its size."""
+class _Bounded(io.RawIOBase):
+    """What a file holds, in blocks: as long as lines and unpacked bytes are in proportion.
 
-    def __init__(self, path: Path, packed: io.BufferedReader) -> None:
-        self._path = path
-        self._packed = packed
-        self._size = os.fstat(packed.fileno()).st_size
-        self._data = gzip.GzipFile(fileobj=packed, mode="rb")
+    Lines are measured by the block and not one by one, which costs nothing where they are short.
+    """
+
+    def __init__(
+        self, path: Path, stream: io.BufferedReader, *, packed: bool, most: int | None
+    ) -> None:
+        self._path, self._stream, self._most = path, stream, most
+        self._size = os.fstat(stream.fileno()).st_size if packed else None
+        self._data = gzip.GzipFile(fileobj=stream, mode="rb") if packed else stream.raw
         self._n_bytes = 0
+        self._line = 0  # bytes since the last block in which a line ended
 
     def readable(self) -> bool:
         """Say that this can be read."""
         return True
 
+    def seekable(self) -> bool:
+        """Say whether a reader may start in the middle."""
+        return self._size is None
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a byte."""
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._data.tell()
+
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
-        """Unpack some more."""
-        n = self._data.readinto(buffer)
+        """Read the next block."""
+        n = self._data.readinto(buffer) or 0
         self._n_bytes += n
-        check_unpacked(self._path, unpacked=self._n_bytes, packed=self._size)
+        if self._size is not None:
+            check_unpacked(self._path, unpacked=self._n_bytes, packed=self._size)
+        if self._most is not None:
+            self._line = 0 if _END.search(buffer, 0, n) else self._line + n
+            if self._line > self._most:
+                raise refused_line(self._path, self._n_bytes)
         return n
 
     def close(self) -> None:
         """Close the file too."""
         self._data.close()
-        self._packed.close()
+        self._stream.close()
         super().close()
-
-
-def raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Stream lines with their ends; one that is too long comes cut, at one byte too many."""
-    return iter(partial(stream.readline, longest_line() + 1), b"")
 
 
 def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, str]]:
@@ -113,19 +141,17 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
         or out of proportion, or a line is too long.
     """
     file = Path(path)
-    with open_bytes(file) as stream:
-        yield from _decoded(file, raw_lines(stream), 1, blank=blank)
+    with open_lines(file) as stream:
+        yield from _decoded(file, stream, 1, blank=blank)
 
 
 def _decoded(
     file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
 ) -> Iterator[tuple[int, str]]:
-    number, most = first_line - 1, longest_line()
+    number = first_line - 1
     try:
         # Lines are split before they are decoded: only so is the line of a bad byte known.
         for number, raw in enumerate(lines, start=first_line):
-            if len(raw) > most:
-                raise refused_line(file, number)
             data = raw.removeprefix(_BOM) if number == 1 else raw
             line = data.decode("utf-8").rstrip("\r\n")
             if blank or (line and not line.isspace()):
@@ -191,9 +217,7 @@ def read_jsonl_part(
     file = Path(path)
     with open_bytes(file) as stream:
         stream.seek(offset)
-        yield from _objects(
-            file, _decoded(file, islice(raw_lines(stream), n_lines), first_line, blank=False)
-        )
+        yield from _objects(file, _decoded(file, islice(stream, n_lines), first_line, blank=False))
 
 
 def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:

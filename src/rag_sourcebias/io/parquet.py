@@ -12,9 +12,9 @@ from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
 
 __all__ = ["open_parquet", "parquet_batches", "parquet_columns"]
 
-_ROWS = 4_096
-_FEWEST_ROWS = 1_024
+_ROWS = 1_024
 _BATCH_BYTES = 64 << 20
+_SMALL = 4 << 20
 
 
 @contextmanager
@@ -56,9 +56,9 @@ def parquet_batches(
     """
     size, unpacked = path.stat().st_size, 0
     chosen = list(range(file.num_row_groups) if groups is None else groups)
-    # No value is longer than its row group: small ones cannot give large batches.
+    # No value is longer than its row group: where that is small, batches can be kept small.
     longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=1)
-    rows = min(_ROWS, max(_FEWEST_ROWS if longest > _BATCH_BYTES else 1, _BATCH_BYTES // longest))
+    rows = min(_ROWS, _BATCH_BYTES // max(longest, 1)) if longest < _SMALL else _ROWS
     for batch in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
         unpacked += batch.nbytes
         check_unpacked(path, unpacked=unpacked, packed=size)
@@ -73,8 +73,9 @@ def parquet_columns(
     groups: Iterable[int] | None = None,
 ) -> dict[str, list[Any]]:
     """Read columns as lists; see :func:`parquet_batches`."""
-    found: dict[str, list[Any]] = {name: [] for name in columns}
-    for batch in parquet_batches(file, path, columns, groups=groups):
-        for name in columns:
-            found[name] += batch.column(name).to_pylist()
-    return found
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    batches = list(parquet_batches(file, path, columns, groups=groups))
+    if not batches:
+        return {name: [] for name in columns}
+    table = pa.Table.from_batches(batches)
+    return {name: table.column(name).to_pylist() for name in columns}

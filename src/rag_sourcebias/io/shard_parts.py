@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.damage import check_file, longest_line, refused_line
-from rag_sourcebias.io.files import open_bytes, raw_lines
+from rag_sourcebias.io.damage import check_file
+from rag_sourcebias.io.files import open_lines
 
 __all__ = ["FileState", "Part", "index_jsonl", "state_fingerprint"]
 
@@ -99,12 +99,9 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
     parts: list[Part] = []
     start = position = 0
     first_row = n_documents = number = 0
-    most = longest_line()
-    with open_bytes(path) as stream:
+    with open_lines(path) as stream:
         try:
-            for number, raw in enumerate(raw_lines(stream), start=1):
-                if len(raw) > most:
-                    raise refused_line(path, number)
+            for number, raw in enumerate(stream, start=1):
                 if n_documents == shard_documents:
                     parts.append(Part(start, first_row, number - first_row, n_documents))
                     n_documents = 0

@@ -10,8 +10,8 @@ from io import SEEK_END, FileIO
 from pathlib import Path
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.damage import longest_line, open_file, refused_line, sound
-from rag_sourcebias.io.files import raw_lines, write_atomic
+from rag_sourcebias.io.damage import sound
+from rag_sourcebias.io.files import open_lines, write_atomic
 
 __all__ = ["AppendLog"]
 
@@ -50,11 +50,8 @@ class AppendLog:
         """
         if not os.path.lexists(self.path):
             return
-        most = longest_line()
-        with sound(self.path, "a log of tags"), open_file(self.path) as stream:
-            for number, raw in enumerate(raw_lines(stream), start=1):
-                if len(raw) > most:
-                    raise refused_line(self.path, number)
+        with sound(self.path, "a log of tags"), open_lines(self.path) as stream:
+            for number, raw in enumerate(stream, start=1):
                 where = f"{self.path}:{number}"
                 self._end += len(raw)
                 if raw.strip():

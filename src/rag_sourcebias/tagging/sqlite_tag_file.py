@@ -62,8 +62,8 @@ class TagFile(SqliteFile):
 
     def _unusable(self, error: sqlite3.OperationalError) -> DataError:
         return DataError(
-            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can be "
-            "written, that the disk is not full and that the file is a tag store"
+            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can "
+            "be written, that the disk is not full and that the file is a tag store"
         )
 
     def damaged(self, reason: str) -> DataError:
