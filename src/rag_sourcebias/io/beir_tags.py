@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def tag_file(folder: Path) -> Path | None:
         If there are several.
     """
     names = [f"tags.{ending}{gz}" for ending in ("tsv", "csv", "jsonl") for gz in ("", ".gz")]
-    files = [folder / name for name in names if (folder / name).is_file()]
+    files = [folder / name for name in names if os.path.lexists(folder / name)]
     if len(files) > 1:
         raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
     return files[0] if files else None

@@ -92,7 +92,8 @@ def sound(
             raise
         if isinstance(error, UnsupportedVersionError):
             raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
-        raise type(error)(f"{os.fspath(path)} is not {expected}: {error}") from error
+        text = _one_line(str(error))
+        raise type(error)(f"{os.fspath(path)} is not {expected}: {text}") from error
     except Exception as error:
         if not isinstance(error, _kinds()):
             raise
@@ -112,9 +113,12 @@ def _kinds() -> tuple[type[BaseException], ...]:
 def reason_of(error: BaseException) -> str:
     """Say on one line what went wrong; messages of libraries may have several, or none."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    words = " ".join(plain.split())[:_LONGEST_REASON]
+    words = _one_line(text)[:_LONGEST_REASON]
     return words if words and not isinstance(error, LookupError) else repr(error)[:_LONGEST_REASON]
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def check_file(path: PathLike) -> os.stat_result:

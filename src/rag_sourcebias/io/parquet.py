@@ -59,10 +59,18 @@ def parquet_batches(
     # No value is longer than its row group: where that is small, batches can be kept small.
     longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=1)
     rows = min(_ROWS, _BATCH_BYTES // max(longest, 1)) if longest < _SMALL else _ROWS
-    for batch in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    for found in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
+        batch = found
+        if any(pa.types.is_dictionary(field.type) for field in found.schema):
+            batch = pa.RecordBatch.from_arrays([_plain(pa, c) for c in found], found.schema.names)
         unpacked += batch.nbytes
         check_unpacked(path, unpacked=unpacked, packed=size)
         yield batch
+
+
+def _plain(pa: Any, column: Any) -> Any:  # noqa: ANN401
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def parquet_columns(

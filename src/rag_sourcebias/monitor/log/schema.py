@@ -147,7 +147,7 @@ def _version_of(database: sqlite3.Connection, path: Path) -> int:
         (tables,) = _one(database, "SELECT count(*) FROM sqlite_schema")
     except sqlite3.OperationalError:
         raise  # busy, or cannot be opened: that may pass
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is damaged or not an event log ({reason_of(error)})") from error
     if not tables:
         return 0
