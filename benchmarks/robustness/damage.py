@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -39,8 +38,10 @@ _VALUES: tuple[Any, ...] = (
     [], [None], [[]], [0.5, "x"], {}, {"a": None}, {"": []}, "9" * 5_000, [[[[[[[[]]]]]]]],
 )  # fmt: skip
 _CELLS: tuple[Any, ...] = (
-    None, 0, -1, 2**31, 2**62, -(2**63), 0.5, 1e308, float("inf"), "", "x", "null", "[", '{"a": 1}',
-    "[]", "[1, [2]]", '["a"]', "9" * 5_000, b"", b"\x00", b"\xff" * 7, b"\xff" * 64, b"\x01" * 4_096,
+    None, 0, -1, 2**31, 2**62, -(2**63), 0.5, 1e308, float("inf"), "", "x", "null", "[",
+    '{"a": 1}',
+    "[]", "[1, [2]]", '["a"]', "9" * 5_000, b"", b"\x00", b"\xff" * 7, b"\xff" * 64,
+    b"\x01" * 4_096,
 )  # fmt: skip
 
 
@@ -54,8 +55,11 @@ def damaged(content: bytes, name: str, rng: Random) -> bytes:
 
 def _form(name: str) -> str:
     ending = name.rpartition(".")[2]
-    return {"db": "sqlite", "cache": "sqlite", "yml": "yaml", "pq": "parquet", "state": "json",
-            "npz": "zip", "txt": "lines", "tsv": "lines", "csv": "lines"}.get(ending, ending)  # fmt: skip
+    forms = {
+        "db": "sqlite", "cache": "sqlite", "state": "json", "npz": "zip", "txt": "lines",
+        "tsv": "lines", "csv": "lines",
+    }  # fmt: skip
+    return forms.get(ending, ending)
 
 
 def _span(content: bytes, rng: Random) -> slice:
@@ -200,7 +204,7 @@ def _any_text(content: bytes, rng: Random) -> bytes:
     return rng.choice((*_BLIND, _line, _json_line))(content, rng)
 
 
-def _gzip_bomb(content: bytes, rng: Random) -> bytes:
+def _gzip_bomb(_content: bytes, rng: Random) -> bytes:
     """Pack something that unpacks to far more."""
     return gzip.compress(rng.choice((b"x", b"\n", b" ", b"{}\n", b"\x00")) * (8 << 20), mtime=0)
 
@@ -284,7 +288,7 @@ def _npy(content: bytes, rng: Random) -> bytes:
     return content[:6] + version + struct.pack("<H", len(packed)) + packed + content[10 + length :]
 
 
-def _npy_pickle(content: bytes, rng: Random) -> bytes:
+def _npy_pickle(_content: bytes, _rng: Random) -> bytes:
     """Write an array of objects, which only a pickle can hold."""
     import numpy as np
 
@@ -344,7 +348,9 @@ def _parquet_footer(content: bytes, rng: Random) -> bytes:
     start = max(0, len(content) - 8 - length)
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4))):
-        data[rng.randrange(start, len(data) - 4)] = rng.choice((0, 1, 0x7F, 0xFF, rng.randrange(256)))
+        data[rng.randrange(start, len(data) - 4)] = rng.choice(
+            (0, 1, 0x7F, 0xFF, rng.randrange(256))
+        )
     return bytes(data)
 
 
@@ -366,11 +372,8 @@ def _sqlite_cell(content: bytes, rng: Random) -> bytes:
         try:
             database.deserialize(content)
             database.execute("PRAGMA writable_schema = ON")
-            tables = [
-                name for (name,) in database.execute(
-                    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-                )
-            ]  # fmt: skip
+            known = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+            tables = [n for (n,) in database.execute(known) if not n.startswith("sqlite")]
             table = rng.choice(tables)
             columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
             column = rng.choice(columns)
@@ -404,8 +407,3 @@ _OF_FORM: dict[str, tuple[Damage, ...]] = {
     "parquet": (_parquet_table,) * 5 + (_parquet_footer,) * 3 + (_parquet_data,) * 3,
     "sqlite": (_sqlite_cell,) * 10,
 }
-
-
-def damage_file(path: Path, content: bytes, rng: Random) -> None:
-    """Write a damaged copy of ``content`` to a path."""
-    path.write_bytes(damaged(content, path.name, rng))

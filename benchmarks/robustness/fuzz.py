@@ -33,8 +33,8 @@ from random import Random
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from damage import damaged  # noqa: E402
-from readers import CONTROLS, READERS, Reader  # noqa: E402
+from damage import damaged
+from readers import CONTROLS, READERS, Reader
 
 __all__ = ["Tally", "attempts"]
 
@@ -96,7 +96,7 @@ def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0)
             for path in {p for p in folder.rglob("*") if p.is_file()} - own:
                 path.unlink()
             file.write_bytes(damaged(content, file.name, rng))
-            _attempt(reader, folder, file, number, tally, SourceBiasError)
+            _attempt(reader, folder, number, tally, SourceBiasError)
     finally:
         signal.signal(signal.SIGALRM, before)
     return tally
@@ -107,7 +107,7 @@ def _working_files(folder: Path) -> set[Path]:
 
 
 def _attempt(
-    reader: Reader, folder: Path, file: Path, number: int, tally: Tally, refusal: type[Exception]
+    reader: Reader, folder: Path, number: int, tally: Tally, refusal: type[Exception]
 ) -> None:
     signal.alarm(SECONDS)
     try:
@@ -141,7 +141,6 @@ def _covering(file: Path | None) -> Iterator[None]:
         yield
         return
     import coverage
-
     import rag_sourcebias
 
     root = Path(rag_sourcebias.__file__).parent
@@ -168,11 +167,15 @@ def _child(name: str, n: int, seed: int, coverage_file: Path | None) -> None:
     print(
         json.dumps(
             {
-                "inputs": n, "read": tally.read, "refused": tally.refused,
-                "failed": dict(tally.kinds), "examples": tally.failures,
-                "memory_grown_mb": round(grown / 2**20, 1), "seconds": round(seconds, 1),
+                "inputs": n,
+                "read": tally.read,
+                "refused": tally.refused,
+                "failed": dict(tally.kinds),
+                "examples": tally.failures,
+                "memory_grown_mb": round(grown / 2**20, 1),
+                "seconds": round(seconds, 1),
             }
-        )  # fmt: skip
+        )
     )
 
 
@@ -185,7 +188,7 @@ def _run(reader: Reader, n: int, seed: int, coverage_file: Path | None) -> dict[
     command = [sys.executable, __file__, "--child", reader.name, "--n", str(n), "--seed", str(seed)]
     if coverage_file is not None:
         command += ["--coverage", str(coverage_file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3_600)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3_600)
     if done.returncode == 0:
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found

@@ -122,7 +122,9 @@ PROMPTS = "short: 'Shorten this: {text}'\nnews:\n  template: 'As news: {text}'\n
 def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
     head = ",".join(rows[0])
     lines = (
-        ",".join("" if v is None else f'"{v}"' if isinstance(v, str) else str(v) for v in r.values())
+        ",".join(
+            "" if v is None else f'"{v}"' if isinstance(v, str) else str(v) for v in r.values()
+        )
         for r in rows
     )
     return _text(name, "\n".join([head, *lines]) + "\n")
@@ -352,8 +354,8 @@ def _write_parity(folder: Path) -> None:
     rng = np.random.default_rng(0)
     human = rng.normal(0.5, 0.1, 600)
     twins = ScoredTwins(
-        source="llm:x", baseline_scores=human, source_scores=human + 0.05 + rng.normal(0, 0.01, 600),
-        queries=np.arange(600) // 3,
+        source="llm:x", baseline_scores=human,
+        source_scores=human + 0.05 + rng.normal(0, 0.01, 600), queries=np.arange(600) // 3,
     )  # fmt: skip
     write_parity(fit_parity([twins], encoder="e", baseline="human"), folder / "parity.json")
 
@@ -516,9 +518,7 @@ def _write_vectors(folder: Path) -> None:
 def _vectors(folder: Path) -> object:
     from rag_sourcebias.io import open_vectors
 
-    found = open_vectors(
-        folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6
-    )
+    found = open_vectors(folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6)
     return found.documents.rows(0, 24), found.queries.take([0, 5])
 
 
@@ -583,7 +583,9 @@ def _event(i: int) -> Any:
     tags = tuple(DocTags(source=sources[(i + j) % 3]) for j in range(i % 5))
     ids = tuple(f"d{i}-{j}" for j in range(i % 5))
     labels = {"route": f"r{i % 2}"}
-    return RetrievalEvent(ranked=RankedList(query_id=f"q{i}", doc_ids=ids), tags=tags, labels=labels)
+    return RetrievalEvent(
+        ranked=RankedList(query_id=f"q{i}", doc_ids=ids), tags=tags, labels=labels
+    )
 
 
 def _write_log(folder: Path) -> None:
@@ -631,7 +633,9 @@ def _write_archive(folder: Path) -> None:
     from rag_sourcebias.monitor.log.reading import read_events
 
     _write_log(folder)
-    shutil.move(write_parquet(read_events(folder / "log.db"), folder, log="a"), folder / "e.parquet")
+    shutil.move(
+        write_parquet(read_events(folder / "log.db"), folder, log="a"), folder / "e.parquet"
+    )
 
 
 def _archive(folder: Path) -> object:
@@ -683,8 +687,7 @@ def _monitor() -> Any:
 def _position(folder: Path) -> object:
     from rag_sourcebias.monitor.follow import LogFollower
 
-    follower = LogFollower(folder / "log.db", _monitor(), state=folder / "follow.json")
-    return follower
+    return LogFollower(folder / "log.db", _monitor(), state=folder / "follow.json")
 
 
 # training and archives
@@ -715,7 +718,7 @@ def _write_training(folder: Path) -> None:
 def _training(folder: Path) -> object:
     from rag_sourcebias.neural import train_columns
 
-    return train_columns._kept(folder / "labels.npy", lambda: np.zeros(1))  # noqa: SLF001
+    return train_columns._kept(folder / "labels.npy", lambda: np.zeros(1))
 
 
 def _write_modules(folder: Path) -> None:
@@ -731,7 +734,7 @@ def _write_modules(folder: Path) -> None:
 def _modules(folder: Path) -> object:
     from rag_sourcebias.neural import projected
 
-    return projected._modules(folder)  # noqa: SLF001
+    return projected._modules(folder)
 
 
 def _write_zip(folder: Path) -> None:
@@ -755,9 +758,7 @@ def _unzip(folder: Path) -> object:
 _BEIR_REST = _several(
     _text("beir/queries.jsonl", QUERIES), _text("beir/qrels/test.tsv", BEIR_QRELS)
 )
-_PLAIN = _several(
-    _text("beir/corpus.jsonl", CORPUS), _text("beir/tags.tsv", TAGS), _BEIR_REST
-)
+_PLAIN = _several(_text("beir/corpus.jsonl", CORPUS), _text("beir/tags.tsv", TAGS), _BEIR_REST)
 _PAIRED = _several(
     _text("beir/corpus/human.jsonl.gz", CORPUS), _text("beir/corpus/x.jsonl", CORPUS), _BEIR_REST
 )
@@ -802,7 +803,8 @@ READERS: tuple[Reader, ...] = (
            _p(_texts, "t.csv")),
     Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),
            _p(_texts, "t.tsv", "query")),
-    Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS), _p(_texts, "t.jsonl.gz")),
+    Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS),
+           _p(_texts, "t.jsonl.gz")),
     Reader("texts: parquet", "t.parquet",
            _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
            _p(_texts, "t.parquet")),
@@ -812,7 +814,8 @@ READERS: tuple[Reader, ...] = (
     Reader("clusters: parquet", "c.parquet", _parquet("c.parquet", CLUSTERS),
            _p(_clusters, "c.parquet")),
     Reader("judged items: csv", "j.csv", _csv("j.csv", JUDGED), _p(_items, "j.csv")),
-    Reader("judged items: jsonl", "j.jsonl", _text("j.jsonl", _rows(JUDGED)), _p(_items, "j.jsonl")),
+    Reader("judged items: jsonl", "j.jsonl", _text("j.jsonl", _rows(JUDGED)),
+           _p(_items, "j.jsonl")),
     Reader("judged items: parquet", "j.parquet",
            _parquet("j.parquet", {k: [row[k] for row in JUDGED] for k in JUDGED[0]}),
            _p(_items, "j.parquet")),
@@ -861,7 +864,8 @@ READERS: tuple[Reader, ...] = (
     Reader("style adjustment", "adjustment.json", _write_adjustment, _adjustment),
     Reader("parity calibration", "parity.json", _write_parity, _parity),
     Reader("projection", "projection.npz", _write_projection, _projection),
-    Reader("detector: record", "detector/detector.json", _write_detector, _read_detector, slow=True),
+    Reader("detector: record", "detector/detector.json", _write_detector, _read_detector,
+           slow=True),
     Reader("detector: arrays", "detector/model.npz", _write_detector, _read_detector, slow=True),
     Reader("detector: arrays, hash fits", "detector/model.npz", _write_detector, _detector_arrays,
            slow=True),

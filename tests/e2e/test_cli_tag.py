@@ -186,7 +186,7 @@ def test_declared_provenance_comes_before_rules(tmp_path: Path, wiki: Any) -> No
     [
         (("apply", "--store", "chroma:db"), ("--rules FILE", "--provenance", "--detector")),
         (("apply", "--rules", "typo.yaml"), ("typo.yaml:5", "sett", "did you mean 'set'")),
-        (("apply", "--rules", "no.yaml"), ("no.yaml", "No such file")),
+        (("apply", "--rules", "no.yaml"), ("no.yaml", "does not exist")),
         (("apply", "--id-pattern", "("), ("'('", "regular expression")),
         (("apply", "--id-pattern", "(?P<model>.*"), ("regular expression",)),
         (("apply", "--detector", "db"), ("db", "detector.json")),

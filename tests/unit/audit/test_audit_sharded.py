@@ -279,7 +279,7 @@ def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
         damaged = max(tmp_path.rglob(pattern), key=lambda path: path.stat().st_size)
         kept = damaged.read_bytes()
         damaged.write_bytes(kept[:100])
-        with pytest.raises(DataError, match=rf"{damaged.name} cannot be read .*; delete it"):
+        with pytest.raises(DataError, match=rf"{damaged.name} is not a complete .*; delete it"):
             sharded(folder, tmp_path, depth=9)
         damaged.write_bytes(kept)
 
