@@ -139,7 +139,7 @@ def shown_texts(unit: AnnotationUnit, order: Sequence[int]) -> dict[str, str]:
 def content_digest(cells: Iterable[str]) -> str:
     """Digest that survives what spreadsheets change on their own: white space, apostrophes."""
     plain = [" ".join(cell.split()).lstrip("'") for cell in cells]
-    return hashlib.sha256("\x1f".join(plain).encode()).hexdigest()[:32]
+    return hashlib.sha256("\x1f".join(plain).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _row_ids(

@@ -55,6 +55,7 @@ _ELSEWHERE = (
     ("struct", "error"),
     ("tokenize", "TokenError"),
     ("sqlite3", "Error"),
+    ("csv", "Error"),
     ("pyarrow", "ArrowException"),
     ("yaml", "YAMLError"),
 )

@@ -239,7 +239,7 @@ def _plain(value: object) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(_plain(text).encode()).hexdigest()[:32]
+    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _check_content(
@@ -302,5 +302,7 @@ def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
     positions = [row["position"] for row in rows]
     if bad is not None or sorted(positions) != list(range(len(rows))):
         raise DataError(f"{path}: a row holds no text or has no place of its own; it was edited")
-    if not isinstance(data["n_grades"], int) or not isinstance(data["columns"], list):
-        raise DataError(f"{path}: n_grades is {data['n_grades']!r:.80}; it was edited")
+    kinds = {"n_grades": int, "columns": list, "design": dict}
+    wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
+    if wrong is not None:
+        raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")

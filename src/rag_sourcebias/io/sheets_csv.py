@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.files import PathLike, read_lines
 
 __all__ = ["read_sheet_csv", "sheet_csv"]
@@ -64,7 +65,8 @@ def read_sheet_csv(path: PathLike) -> Iterator[tuple[int, dict[str, str]]]:
             yield line + "\n"
 
     stream = lines()
-    header, delimiter = _header(next(stream, ""), path, at[0])
+    with sound(path, "a CSV file"):
+        header, delimiter = _header(next(stream, ""), path, at[0])
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     while True:
         start = at[0] + 1
