@@ -107,9 +107,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, no verdict")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/recording.json")
     options = parser.parse_args()
-    size = {"pairs": 2, "n": 300, "rounds": 10}
+    size = {"pairs": 4, "n": 400, "rounds": 30}
     if not options.quick:
-        size = {"pairs": 12, "n": 400, "rounds": 100}
+        size = {"pairs": 10, "n": 400, "rounds": 60}
     rows = [one for case in CASES for one in compared(options.before, case, **size)]
     return finish("recording", rows, quick=options.quick, output=options.output)
 

@@ -123,17 +123,14 @@ def checked(labels: dict[str, str]) -> dict[str, str]:
     """Return labels as they are, after the check of :func:`check_labels`."""
     if len(labels) > MAX_LABELS:
         raise DataError(f"an event has at most {MAX_LABELS} labels, got {len(labels)}")
-    try:  # joining looks at all of them at once
-        "".join(labels)
-        "".join(labels.values())
-    except TypeError:
-        for key, value in labels.items():
-            if not (isinstance(key, str) and isinstance(value, str)):
-                raise DataError(
-                    f"label {key!r} of an event must map text to text, "
-                    f"got a value of type {type(value).__name__}"
-                ) from None
-        raise
+    for key, value in labels.items():
+        if value.__class__ is str and key.__class__ is str:  # a third of what isinstance costs
+            continue
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise DataError(
+                f"label {key!r} of an event must map text to text, "
+                f"got a value of type {type(value).__name__}"
+            )
     return labels
 
 

@@ -14,7 +14,8 @@ from rag_sourcebias.monitor.log.encoding import Waiting
 __all__ = ["LogBuffer", "Mark"]
 
 _LEAST_BYTES = 1_000_000
-_Sized = tuple[RetrievalEvent, float | None, int]
+_EVERY = 8  # events are measured, at less than the cost of calling a function for each
+_MANY = 64  # documents of an event that is measured in any case
 
 
 class Mark:
@@ -34,7 +35,8 @@ class LogBuffer:
     Parameters
     ----------
     capacity, most_bytes : int
-        Events waiting, or taken and not yet written, and the memory they hold.
+        Events waiting, or taken and not yet written, and the memory they hold, as estimated from
+        every eighth of them and from all with many documents.
     batch : int
         So many events are taken without waiting for more.
     gather_seconds : float
@@ -55,14 +57,13 @@ class LogBuffer:
             raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {most_bytes}")
         if not 0 < gather_seconds <= 3_600:
             raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
-        self._waiting: deque[_Sized | Mark] = deque()
+        self._waiting: deque[Waiting | Mark] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._capacity, self._most_bytes, self._batch = capacity, most_bytes, batch
         self._gather_seconds = gather_seconds
         self._asleep = False
         self._hurry = False
-        self._n_bytes = 0  # of what waits and what the reader holds
-        self._bytes_taken = 0
+        self._n_bytes = self._bytes_taken = 0  # of what waits, and of what the reader holds
         self.n_taken = 0  # events that the reader holds
         self.closed = False
         self.ready = False  # to be put into without asking anybody
@@ -73,12 +74,13 @@ class LogBuffer:
         n = len(waiting)
         if n + self.n_taken >= self._capacity:
             return "log is not written fast enough"
-        size = memory_of(event)
-        held = self._n_bytes + size
-        if held > self._most_bytes:
+        if not n % _EVERY:
+            self._n_bytes += memory_of(event) * _EVERY
+        elif len(event.tags) > _MANY:
+            self._n_bytes += memory_of(event)
+        if self._n_bytes + self._bytes_taken > self._most_bytes:
             return "log is not written fast enough, its buffer holds too many bytes"
-        self._n_bytes = held
-        waiting.append((event, at, size))
+        waiting.append((event, at))
         if self._asleep or (n >= self._batch and not self._hurry):
             self._call()
         return None
@@ -118,22 +120,19 @@ class LogBuffer:
         self._hurry = False
         events: list[Waiting] = []
         marks: list[Mark] = []
+        next_one = self._waiting.popleft
+        self._bytes_taken, self._n_bytes = self._n_bytes, 0
         for _ in range(len(self._waiting)):
-            item = self._waiting.popleft()
-            if isinstance(item, Mark):
-                marks.append(item)
+            item = next_one()
+            if item.__class__ is tuple:
+                events.append(item)
             else:
-                event, at, size = item
-                events.append((event, at))
-                self.n_taken += 1
-                self._bytes_taken += size
+                marks.append(item)  # type: ignore[arg-type]
+        self.n_taken = len(events)
         return events, marks
 
     def done(self) -> None:
         """Note that what was taken is written, or given up."""
-        # Threads that put at one moment may have counted one of them only: never below 0, and
-        # anew whenever nothing waits.
-        self._n_bytes = max(self._n_bytes - self._bytes_taken, 0) if self._waiting else 0
         self.n_taken = self._bytes_taken = 0
 
     def pause(self, seconds: float) -> None:

@@ -65,8 +65,8 @@ class TagCodes(dict[Tag, int]):
         return found
 
 
-class LabelCodes(dict[Items, tuple[int, tuple[str, ...]]]):
-    """Code of each set of labels, and the labels in it whose value became "other".
+class LabelCodes(dict[Items, int]):
+    """Code of each set of labels.
 
     Code 0 is the set of those beyond every cap, see :class:`LabelCaps`.
 
@@ -105,21 +105,31 @@ class LabelCodes(dict[Items, tuple[int, tuple[str, ...]]]):
                 self._caps.add(key)
             self.names.append(name)
 
-    def __missing__(self, items: Items) -> tuple[int, tuple[str, ...]]:
-        if len(self) > _MOST_REMEMBERED:
-            self.clear()
+    def fitted(self, items: Items) -> tuple[int, tuple[str, ...]]:
+        """Return the code of labels, and those whose value became "other".
+
+        Where there are none of these the code is remembered, as an item of this dictionary.
+        """
         given = dict(sorted((short_text(key), short_text(value)) for key, value in items))
         known = self._caps.values
-        room = _MOST_NAMES - len(known)
-        new = [name for name in given if name not in known]
-        strange = new[max(room, 0) :]
-        for name in strange:
-            del given[name]
-        fitted, replaced = self._caps.fit(tuple(given.items()))
-        code = self._code_of.get(fitted)
+        if len(known) + len(given) > _MOST_NAMES:
+            new = [name for name in given if name not in known]
+            strange = new[max(_MOST_NAMES - len(known), 0) :]
+            given = {name: value for name, value in given.items() if name not in strange}
+        else:
+            strange = []
+        key, replaced = self._caps.fit(tuple(given.items()))
+        code = self._code_of.get(key)
         if code is None:
-            code = self._code_of[fitted] = len(self.names)
-            self.names.append(json.dumps(dict(fitted)))
+            code = self._code_of[key] = len(self.names)
+            self.names.append(json.dumps(dict(key)))
+        if not (replaced or strange):
+            self.remember(items, code)
         # "" stands for all labels whose very names are too many
-        found = self[items] = code, (*replaced, *([""] if strange else []))
-        return found
+        return code, (*replaced, *([""] if strange else []))
+
+    def remember(self, items: Items, code: int) -> None:
+        """Have ``get`` give a code for labels as they came."""
+        if len(self) > _MOST_REMEMBERED:
+            self.clear()
+        self[items] = code

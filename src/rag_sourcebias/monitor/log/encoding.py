@@ -63,10 +63,15 @@ def encoded(
     for number, (event, at) in enumerate(events):
         try:
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
-            row, n_bad = _row_of(kept, tag_code)
-            n_bad += event.bad_tags
+            n_bad = event.bad_tags
+            try:
+                row = bytes(map(tag_code, map(_GROUP, kept)))
+            except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+                row, n_more = _salvaged(kept, tag_code)
+                n_bad += n_more
             told, query_id = event.labels, event.query_hash
-            code, alone, replaced = beside.split(told) if told else (labels[()][0], None, ())
+            known = labels.get(tuple(told.items()))
+            code, alone, replaced = beside.split(told) if known is None else (known, None, ())
             query_id = "" if query_id is None else _short(query_id)
             # An event puts its ranking together when asked for it, at the cost of all the rest.
             ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
@@ -95,7 +100,7 @@ def encoded(
         query_ids=query_ids,
         doc_ids=None if ids_of is None else doc_ids,
         event_labels=beside.event_labels,
-        noted=beside.noted,
+        noted=beside.noted(),
     )
 
 
@@ -106,6 +111,10 @@ def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
     return np.maximum.accumulate(microseconds)
 
 
+_NONE: tuple[str, ...] = ()
+_Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
+
+
 class _Beside:
     """What a batch keeps beside codes: labels of single retrievals, and counts."""
 
@@ -113,48 +122,56 @@ class _Beside:
         self._codes, self._apart = codes, settings.event_labels
         self._hashed, self._key = settings.hashed_labels, settings.key or b""
         self.event_labels: dict[str, dict[int, str]] = {}
-        self.noted: Counter[tuple[str, str]] = Counter()
+        self._noted: Counter[tuple[str, str]] = Counter()
 
-    def split(
-        self, labels: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str] | None, tuple[str, ...]]:
+    def split(self, given: Mapping[str, str]) -> _Split:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
+        labels, apart, codes = given, self._apart, self._codes
         if self._hashed:
             labels = {
                 name: hash_query(value, key=self._key) if name in self._hashed else value
                 for name, value in labels.items()
             }
-        if self._apart.isdisjoint(labels):
-            code, replaced = self._codes[tuple(labels.items())]
-            if not replaced:
-                return code, None, ()
-            return code, {name: labels[name] for name in replaced if name in labels}, replaced
-        counted = {name: value for name, value in labels.items() if name not in self._apart}
-        code, replaced = self._codes[tuple(counted.items())]
-        alone = {n: v for n, v in labels.items() if n in self._apart or n in replaced}
+        alone = {name: value for name, value in labels.items() if name in apart}
+        if alone:
+            labels = {name: value for name, value in labels.items() if name not in apart}
+        items = tuple(labels.items())
+        code, replaced = codes.get(items), _NONE
+        if code is None:
+            code, replaced = codes.fitted(items)
+            alone |= {name: labels[name] for name in replaced if name in labels}
+        if not alone and not replaced:
+            codes.remember(tuple(given.items()), code)
         return code, alone, replaced
 
     def note(
         self, row: int, alone: Mapping[str, str] | None, replaced: Sequence[str], n_bad: int
     ) -> None:
         """Take what :meth:`split` returned of a retrieval that is recorded, and its bad tags."""
-        for label, text in (alone or {}).items():
-            name, value = short_text(label), short_text(text)
-            if value:
-                self.event_labels.setdefault(name, {})[row] = value
-                self.noted["alone", name] += 1
+        if alone:
+            for name, value in alone.items():
+                if value:
+                    known = self.event_labels.get(name)
+                    if known is None:
+                        known = self.event_labels[name] = {}
+                    known[row] = value
         for name in replaced:
-            self.noted["other", name] += 1
+            self._noted["other", name] += 1
         if n_bad:
-            self.noted["bad tags", ""] += n_bad
+            self._noted["bad tags", ""] += n_bad
+
+    def noted(self) -> Counter[tuple[str, str]]:
+        """Return all counts."""
+        for name, values in self.event_labels.items():
+            self._noted["alone", short_text(name)] += len(values)
+        return self._noted
 
 
-def _row_of(tags: Sequence[object], code_of: Callable[[tuple[Any, ...]], int]) -> tuple[bytes, int]:
-    """Return the codes of tags, and how many of them cannot be read."""
-    try:
-        return bytes(map(code_of, map(_GROUP, tags))), 0
-    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-        codes = [_code_of_one(tag, code_of) for tag in tags]
+def _salvaged(
+    tags: Sequence[object], code_of: Callable[[tuple[Any, ...]], int]
+) -> tuple[bytes, int]:
+    """Return the codes of tags of which some cannot be read, and how many these are."""
+    codes = [_code_of_one(tag, code_of) for tag in tags]
     unknown = code_of((None, None))
     return bytes(unknown if code is None else code for code in codes), codes.count(None)
 

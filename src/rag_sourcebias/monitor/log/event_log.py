@@ -56,7 +56,8 @@ class EventLog:
     capacity : int
         Events that may wait, at least ``batch``.
     buffer_bytes : int
-        Memory that they may hold, as estimated from ids and labels; at least 1 MB.
+        Memory that they may hold, as estimated from ids and labels of every eighth, and of each
+        with more than 64 documents; at least 1 MB.
     sample : float
         Probability in (0, 1] with which a retrieval is kept; it then counts 1/sample.
     rng : int or None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.monitor.label_sets import short_text
 from rag_sourcebias.monitor.log.columns import Batch, EventColumns
 
 __all__ = ["MOST_IN_SEGMENT", "Row", "decoded", "insert_segments", "segments_of"]
@@ -74,14 +75,16 @@ def _packed_documents(ids: Sequence[bytes] | Sequence[list[str]]) -> bytes | str
 
 def _packed_labels(labels: Mapping[str, Mapping[int, str]], start: int, stop: int) -> str | None:
     """Return JSON: by name, the values and for each retrieval which of them, -1 for none."""
-    found = {}
+    found: dict[str, list[list[Any]]] = {}
     for name, values in labels.items():
-        code_of: dict[str, int] = {"": -1}
-        codes = [
-            code_of.setdefault(values.get(row, ""), len(code_of) - 1) for row in range(start, stop)
-        ]
+        mine = [values.get(row) for row in range(start, stop)]
+        code_of: dict[str | None, int] = {None: -1}
+        for value in mine:
+            if value not in code_of:
+                code_of[value] = len(code_of) - 1
         if len(code_of) > 1:
-            found[name] = [list(code_of)[1:], codes]
+            texts = [short_text(value) for value in code_of if value is not None]
+            found[short_text(name)] = [texts, [code_of[value] for value in mine]]
     return json.dumps(found) if found else None
 
 
