@@ -33,11 +33,7 @@ _LONGEST = 1_500  # characters of a message
 
 
 class SourceBiasError(Exception):
-    """Base of every error raised on purpose."""
-
-
-class DataError(SourceBiasError, ValueError):
-    """Input data cannot be used as it is.
+    """Base of every error raised on purpose.
 
     Parameters
     ----------
@@ -49,6 +45,10 @@ class DataError(SourceBiasError, ValueError):
         half = _LONGEST // 2
         long = len(message) > _LONGEST
         super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
+
+
+class DataError(SourceBiasError, ValueError):
+    """Input data cannot be used as it is."""
 
 
 class MissingTagsError(DataError):

@@ -77,9 +77,7 @@ def test_only_the_end_of_a_big_file_is_read(tmp_path) -> None:
 def test_files_that_are_no_log(tmp_path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text('{"_id": "d1"}\n', encoding="utf-8")
-    with pytest.raises(
-        DataError, match=r"other.jsonl is not a log of canary points: .*'at'"
-    ):
+    with pytest.raises(DataError, match=r"other.jsonl is not a log of canary points: .*'at'"):
         read_points(other)
     other.write_bytes(b"\xff\xfe\x00\n" * 5)
     with pytest.raises(DataError, match="holds no canary points; expected one JSON object"):

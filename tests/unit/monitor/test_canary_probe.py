@@ -313,7 +313,9 @@ def test_state_of_other_settings_is_refused(tmp_path) -> None:
         with pytest.raises(DataError, match=message):
             CanaryProbe(even, canaries(), log=log, **change)
     state_path(log).write_text('{"kind": ', encoding="utf-8")
-    with pytest.raises(DataError, match=r"is not the state of a canary probe .*; delete it to start anew"):
+    with pytest.raises(
+        DataError, match=r"is not the state of a canary probe .*; delete it to start anew"
+    ):
         CanaryProbe(even, canaries(), log=log)
     state_path(log).unlink()
     assert CanaryProbe(even, canaries(), log=log, rng=1).run_round().n == 20

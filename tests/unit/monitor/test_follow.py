@@ -320,7 +320,11 @@ def test_state_of_other_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        (b"{", DataError, "is not the state file of a monitor .*; start anew, or name another state file"),
+        (
+            b"{",
+            DataError,
+            "is not the state file of a monitor .*; start anew, or name another state file",
+        ),
         (b"[]", DataError, "is not the state file of a monitor; start anew"),
         (b'{"kind": "log-follower", "version": 9}', UnsupportedVersionError, "version 9"),
         (b'{"kind": "log-follower", "version": 1}', DataError, "state file of a monitor .*'log'"),

@@ -15,6 +15,7 @@ from rag_sourcebias.tagging.detector.stylometry import STYLE_FEATURES, stylometr
 __all__ = ["FeatureSettings", "Features", "Perplexity", "extract", "require_sklearn"]
 
 FloatArray = npt.NDArray[np.float64]
+_MOST_BITS = 24
 #: Texts to their perplexities (positive; NaN where there is none).
 Perplexity: TypeAlias = Callable[[Sequence[str]], FloatArray]
 
@@ -42,6 +43,17 @@ class FeatureSettings:
     word_longest: int = 2
     max_chars: int = 20_000
     perplexity: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("char_bits", "word_bits"):
+            bits = getattr(self, name)
+            if not 1 <= bits <= _MOST_BITS:
+                raise DataError(f"{name} is {bits}; expected 1 to {_MOST_BITS}")
+        if self.char_longest < 2 or self.word_longest < 1 or self.max_chars < 1:
+            raise DataError(
+                f"char_longest {self.char_longest}, word_longest {self.word_longest} and max_chars "
+                f"{self.max_chars} must be at least 2, 1 and 1"
+            )
 
     @property
     def n_hashed(self) -> int:

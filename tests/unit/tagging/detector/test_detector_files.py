@@ -111,6 +111,7 @@ def test_cut_json_is_damaged(folder: Path) -> None:
         ({"target": "tone"}, "target 'tone'"),
         ({"report": {}}, "report.labels"),
         ({"features": {"char_bits": "x"}}, "features.char_bits"),
+        ({"features": {"char_bits": 2**40}}, "char_bits is 1099511627776; expected 1 to 24"),
         ({"threshold": "high"}, "could not convert"),
         ({"threshold": 2.0, "factor": None}, "NoneType"),
         ({"threshold": 0.0}, "fingerprint"),
