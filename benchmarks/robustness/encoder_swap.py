@@ -51,8 +51,9 @@ from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase
 RESULT = Path(__file__).parents[1] / "results" / "encoder_swap.json"
 NAME = "shop"
 DIMENSIONS = (64, 96)
-_REQUESTS = 150  # of a process that is killed, at most
-_KINDS = ("add", "add", "upsert", "text", "metadata", "delete")
+_STAGES = ("copy", "switch", "carry", "back", "finish")
+_REQUESTS = 30  # of a stage, at which a process is killed
+_KINDS = ("add", "add", "upsert", "text", "metadata", "delete", "delete")
 _WORDS = ["red", "green", "blue", "old", "new", "small", "big", "wool", "silk", "shoe", "coat"]
 
 
@@ -150,7 +151,7 @@ def write_on(
     """Write through a following handle and one opened before; open it again when asked."""
     client = open_client(f"http://127.0.0.1:{port}")
     rng = random.Random(seed)
-    following = Writer(follow_collection(Named(client), NAME), f"f{which}", rng)
+    following = Writer(follow_collection(Named(client), NAME, patience=120), f"f{which}", rng)
     before = Writer(opened(client), f"b{which}", rng)
     while following.count + before.count < writes or not done[5]:
         if asked.value > done[which]:
@@ -182,14 +183,20 @@ def write_on(
     Path(out).write_text(json.dumps(state))
 
 
-def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any, killed_at: int) -> None:
-    """Swap the encoder back and forth until the writers have ended, or one request kills it."""
+def swap_on(
+    port: int, asked: Any, done: Any, ended: Any, figures: Any, death: tuple[str, int]
+) -> None:
+    """Swap the encoder back and forth until the writers have ended.
+
+    Or until a request that kills it: the so-many-th one after it entered a stage.
+    """
     client = open_client(f"http://127.0.0.1:{port}")
-    if killed_at:
-        die_at(killed_at)
+    begin = partial(die_in, death)
     while True:
         last = bool(ended[0] and ended[1])
-        restore_collection(client, NAME)
+        begin("copy")
+        if NAME not in {one.name for one in client.list_collections()}:
+            restore_collection(client, NAME)
         progress = Ledger(client, NAME).read()
         migration = migrate_encoder(
             client.get_collection(NAME, embedding_function=None),
@@ -197,9 +204,14 @@ def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any, killed_a
             client=client,
             batch_size=500,
         )
-        back = function(_other(migration))
-        for step in (migration.switch, partial(migration.roll_back, back)):
+        steps = {
+            "switch": migration.switch,
+            "back": partial(migration.roll_back, function(_other(migration))),
+        }
+        for name, step in steps.items():
+            begin(name)
             _try(step, figures)
+            begin("carry")
             for _ in range(3):
                 migration.carry()
             _finish(migration, figures, 2.0)  # refused while handles opened before are in use
@@ -209,6 +221,7 @@ def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any, killed_a
             if migration.state is Phase.ROLLED_BACK:
                 continue
             restart(migration, asked, done)
+            begin("finish")
             _finish(migration, figures, 0.05)
         if last:
             ended[2] = migration.state is Phase.FINISHED
@@ -216,8 +229,11 @@ def swap_on(port: int, asked: Any, done: Any, ended: Any, figures: Any, killed_a
             return
 
 
-def die_at(request: int) -> None:
-    """Have this process killed right before, or right after, one of its requests is answered."""
+def die_in(death: tuple[str, int], stage: str) -> None:
+    """Have this process killed right before, or right after, one of the stage's requests."""
+    wanted, request = death
+    if stage != wanted or hasattr(httpx.Client, "rsb_counted"):
+        return
     send, numbers = httpx.Client.send, itertools.count(1)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -230,6 +246,7 @@ def die_at(request: int) -> None:
         return answer
 
     httpx.Client.send = counted  # type: ignore[method-assign]
+    httpx.Client.rsb_counted = True  # type: ignore[attr-defined]
 
 
 def restart(migration: Any, asked: Any, done: Any) -> None:
@@ -299,14 +316,17 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
             writer.start()
         began = time.monotonic()
         while not ended[2]:
-            at = rng.randrange(1, _REQUESTS) if sum(killed.values()) < kills else 0
-            done[5] = not at
-            swapper = context.Process(target=swap_on, args=(port, asked, done, ended, figures, at))
+            done[5] = sum(killed.values()) >= kills
+            stage = "none" if done[5] else rng.choice(_STAGES)
+            death = (stage, rng.randrange(1, _REQUESTS))
+            args = (port, asked, done, ended, figures, death)
+            swapper = context.Process(target=swap_on, args=args)
             swapper.start()
             swapper.join()
             if swapper.exitcode == -signal.SIGKILL:
                 progress = Ledger(client, NAME).read()
-                killed["copying" if progress is None else str(progress.phase)] += 1
+                phase = "no ledger" if progress is None else str(progress.phase)
+                killed[f"{stage}: {phase}"] += 1
         for writer in writers:
             writer.join()
         seconds = time.monotonic() - began

@@ -27,6 +27,7 @@ __all__ = ["Carried", "Conflict", "carry", "make_equal", "pages", "sample_of", "
 _CONTENT = ["documents", "metadatas", "uris"]
 _SAMPLE = 16
 _NO_VECTOR = bytes(8)
+_REPLACING, _DELETING = bytes(16), bytes([1]) * 16
 
 Row = tuple[Any, ...]  # document, metadata, URI
 
@@ -146,17 +147,12 @@ def carry(
     """
     found, seen = Carried(), set[str]()
     fields = [*_CONTENT, *vectors.reads]
+    here, to = str(source.id), str(target.id)
     for page in pages(source, size, include=fields):
         rows = _by_id(page)
         contents = _contents(page, rows, vectors)
         seen.update(rows)
-        # Without vectors on this side, those that the other direction kept are not compared.
-        width = 16 if vectors.reads else 8
-        changed = [
-            i
-            for i, content in contents.items()
-            if (agreed.get(i) or b"")[:width] != content[:width]
-        ]
+        changed = _changed(contents, agreed, here, vectors)
         if not changed:
             continue
         there = _by_id(target.get(ids=changed, include=_CONTENT))
@@ -165,7 +161,7 @@ def carry(
             before, row = agreed.get(doc_id) or b"", there.get(doc_id)
             same_vector = not vectors.reads or before[8:] == contents[doc_id][8:]
             if not (same_vector and _same(row, contents[doc_id])):
-                if _untouched(row, agreed, doc_id, otherwise):
+                if _untouched(row, agreed, to, doc_id, otherwise):
                     todo.append(doc_id)
                     continue
                 found.conflicts.append(Conflict(doc_id, rows[doc_id]))
@@ -175,17 +171,30 @@ def carry(
         lacking = set(vectors.lacking(_only(page, todo)))
         found.lacking += [i for i in todo if i in lacking]
         todo = [i for i in todo if i not in lacking]
-        agreed.announce({i: contents[i] for i in todo})
+        # To be replaced, a document is taken out for a moment.
+        replaced = {i for i in todo if i in there and _loses(there[i], rows[i])}
+        agreed.announce(to, {i: _REPLACING if i in replaced else contents[i] for i in todo})
         announce()
         for doc_id in _write(target, page, todo, there, vectors, guard=True):
             agreed.put(doc_id, contents[doc_id])
             found.ids.append(doc_id)
     found.n_documents = len(seen)
     left = _ids(target, size)
-    known = [doc_id for doc_id in left if doc_id not in seen and agreed.get(doc_id) is not None]
-    _delete(target, _absent(source, known, seen, size), agreed, found, size)
+    known = [
+        doc_id
+        for doc_id in left
+        if doc_id not in seen and (agreed.get(doc_id) or agreed.announced(to, doc_id)) is not None
+    ]
+    gone = _absent(source, known, seen, size)
+    for start in range(0, len(gone), size):
+        part = gone[start : start + size]
+        # What a killed writer of ours took out of the source was deleted in the target before.
+        others = [i for i in part if agreed.announced(here, i) != _DELETING]
+        _delete(target, others, agreed, found, announce)
+        for doc_id in part:
+            agreed.drop(doc_id)
     agreed.keep_only({id_key(i) for i in seen.union(left)})
-    agreed.announce({})
+    agreed.settle()
     return found
 
 
@@ -194,19 +203,34 @@ def _delete(
     ids: Sequence[str],
     agreed: Agreed,
     found: Carried,
-    size: int,
+    announce: Callable[[], None],
 ) -> None:
     """Delete what the source does not hold any more, unless it was written in the target."""
-    for start in range(0, len(ids), size):
-        part = ids[start : start + size]
-        there = _by_id(target.get(ids=part, include=_CONTENT))
-        gone = [doc_id for doc_id, row in there.items() if _untouched(row, agreed, doc_id)]
-        if gone:
-            target.delete(ids=gone)
-            found.ids += gone
-        found.conflicts += [Conflict(i, None) for i in there if i not in set(gone)]
-        for doc_id in part:
-            agreed.drop(doc_id)
+    to = str(target.id)
+    there = _by_id(target.get(ids=list(ids), include=_CONTENT))
+    gone = [doc_id for doc_id, row in there.items() if _untouched(row, agreed, to, doc_id)]
+    if gone:
+        agreed.announce(to, dict.fromkeys(gone, _DELETING))
+        announce()
+        target.delete(ids=gone)
+        found.ids += gone
+    found.conflicts += [Conflict(i, None) for i in there if i not in set(gone)]
+
+
+def _changed(
+    contents: Mapping[str, bytes], agreed: Agreed, here: str, vectors: Vectors
+) -> list[str]:
+    """Which documents of a page are not as agreed on."""
+    for doc_id, content in contents.items():
+        if (ours := agreed.announced(here, doc_id)) and ours[:8] == content[:8]:
+            agreed.put(doc_id, content)  # a killed writer of ours brought it here
+    # Without vectors on this side, those that the other direction kept are not compared.
+    width = 16 if vectors.reads else 8
+    return [
+        doc_id
+        for doc_id, content in contents.items()
+        if (agreed.get(doc_id) or b"")[:width] != content[:width]
+    ]
 
 
 def _same(row: Row | None, content: bytes) -> bool:
@@ -214,15 +238,14 @@ def _same(row: Row | None, content: bytes) -> bool:
 
 
 def _untouched(
-    row: Row | None, agreed: Agreed, doc_id: str, otherwise: Agreed | None = None
+    row: Row | None, agreed: Agreed, to: str, doc_id: str, otherwise: Agreed | None = None
 ) -> bool:
     """Whether the target holds what both agreed on, or what a killed writer of ours wrote."""
-    before, ours = agreed.get(doc_id), agreed.announced(doc_id)
+    before, ours = agreed.get(doc_id), agreed.announced(to, doc_id)
     if before is None and otherwise is not None:
         before = otherwise.get(doc_id)
     if row is None:
-        # A writer of ours that replaces a document takes it out for a moment.
-        return before is None or ours is not None
+        return before is None or ours == _REPLACING
     content = _hash(row)
     return content in {before and before[:8], ours and ours[:8]}
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from chromadb.errors import NotFoundError
 
-from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase
+from rag_sourcebias_integrations.chroma.ledger import MOVING, Ledger, Phase
 
 __all__ = ["FollowedCollection", "follow_collection"]
 
 _log = logging.getLogger(__name__)
-_MOVING = (Phase.SWITCHING, Phase.ROLLING_BACK)
 _WRITES = ("add", "update", "upsert", "delete")
 _STEP = 0.02
 
@@ -71,6 +70,7 @@ class FollowedCollection:
     ) -> None:
         self._client, self._name, self._options = client, name, options
         self._every, self._patience = every, patience
+        self._vain: Phase | None = None  # of a killed migration, waited for once
         self._look(time.monotonic() + patience)
 
     def _write(self, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -101,6 +101,7 @@ class FollowedCollection:
                     self._name,
                     self._patience,
                 )
+                self._vain = self._phase()
                 break
             time.sleep(_STEP)
         return waited
@@ -110,8 +111,14 @@ class FollowedCollection:
         self._seen = time.monotonic()
 
     def _moving(self) -> bool:
+        phase = self._phase()
+        if phase != self._vain:
+            self._vain = None
+        return phase in MOVING and phase != self._vain
+
+    def _phase(self) -> Phase | None:
         progress = Ledger(self._client, self._name).read()
-        return progress is not None and progress.phase in _MOVING
+        return None if progress is None else progress.phase
 
     def _named(self, deadline: float) -> Any:  # noqa: ANN401
         """Return the collection that has the name now; waits a moment where none has it."""

@@ -17,6 +17,7 @@ from typing import Any
 from chromadb.errors import NotFoundError
 
 __all__ = [
+    "MOVING",
     "Agreed",
     "Ledger",
     "Phase",
@@ -43,6 +44,10 @@ class Phase(StrEnum):
     ROLLING_BACK = "rolling back"
     ROLLED_BACK = "rolled back"
     FINISHED = "finished"
+
+
+MOVING = (Phase.SWITCHING, Phase.ROLLING_BACK)
+"""While the name changes hands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,8 @@ class Agreed:
 
     def __init__(self) -> None:
         self._entries: dict[bytes, bytes] = {}
-        self._pending: dict[bytes, bytes] = {}
-        self._new: dict[bytes, bytes] = {}  # of those, what is not kept yet
+        self._pending: dict[str, dict[bytes, bytes]] = {}
+        self._new: tuple[str, dict[bytes, bytes]] = ("", {})  # of those, what is not kept yet
         self._changed: set[bytes] = set()
 
     def __len__(self) -> int:
@@ -110,14 +115,19 @@ class Agreed:
         if self._entries.pop(key, None) is not None:
             self._changed.add(key)
 
-    def announce(self, contents: Mapping[str, bytes]) -> None:
-        """Say what is about to be written; nothing: all that was announced was seen to."""
-        self._new = {id_key(doc_id): content for doc_id, content in contents.items()}
-        self._pending = {**self._pending, **self._new} if contents else {}
+    def announce(self, target: str, contents: Mapping[str, bytes]) -> None:
+        """Say what is about to be written to a collection."""
+        new = {id_key(doc_id): content for doc_id, content in contents.items()}
+        self._new = (target, new)
+        self._pending.setdefault(target, {}).update(new)
 
-    def announced(self, doc_id: str) -> bytes | None:
-        """Return what was about to be written, maybe by a writer that was killed."""
-        return self._pending.get(id_key(doc_id))
+    def announced(self, target: str, doc_id: str) -> bytes | None:
+        """Return what was to be written to a collection, maybe by a writer that was killed."""
+        return self._pending.get(target, {}).get(id_key(doc_id))
+
+    def settle(self) -> None:
+        """All that was announced was seen to."""
+        self._pending = {}
 
 
 class Ledger:
@@ -169,7 +179,10 @@ class Ledger:
                 raw[start : start + _KEY]: raw[start + _KEY : start + _ENTRY]
                 for start in range(0, len(raw), _ENTRY)
             }
-            (found._pending if _PENDING in row_id else found._entries).update(entries)
+            if _PENDING in row_id:
+                found._pending.setdefault(row_id.split("/")[2], {}).update(entries)
+            else:
+                found._entries.update(entries)
         return found
 
     def keep(self, of: str, agreed: Agreed, *, everything: bool = False) -> None:
@@ -189,10 +202,11 @@ class Ledger:
                 buckets[bucket].append(key + content)
         self._put({f"{of}/{n_buckets}/{at}": _row(of, rows) for at, rows in buckets.items()})
         agreed._changed = set()
-        if agreed._new:
-            entries = [key + content for key, content in agreed._new.items()]
-            self._put({f"{of}{_PENDING}{len(pending)}": _row(of, entries)})
-            agreed._new = {}
+        target, new = agreed._new
+        if new:
+            entries = [key + content for key, content in new.items()]
+            self._put({f"{of}{_PENDING}{target}/{len(pending)}": _row(of, entries)})
+            agreed._new = ("", {})
         elif pending and not agreed._pending:
             self._opened().delete(ids=pending)
 

@@ -12,13 +12,9 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import make_equal, verify_vectors
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
-from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress, ledger_name
+from rag_sourcebias_integrations.chroma.ledger import MOVING, Ledger, Phase, Progress, ledger_name
 from rag_sourcebias_integrations.chroma.limits import request_size
-from rag_sourcebias_integrations.chroma.migration import (
-    Migration,
-    clear_finished,
-    restore_collection,
-)
+from rag_sourcebias_integrations.chroma.migration import Migration, clear_finished, give_name_back
 from rag_sourcebias_integrations.chroma.vectors import EncodedVectors, VectorSource
 
 __all__ = ["copy_collection", "migrate_encoder"]
@@ -86,9 +82,10 @@ def copy_collection(
     """Fill a copy beside a collection and verify it, or go on with a migration."""
     ledger = Ledger(client, collection.name)
     progress = ledger.read()
-    if progress is not None and progress.phase in (Phase.SWITCHING, Phase.ROLLING_BACK):
-        collection = restore_collection(client, collection.name)
-        progress = ledger.read()
+    moving = progress is not None and progress.phase in MOVING
+    if progress is not None and moving:
+        progress.phase = give_name_back(client, collection.name, progress, ledger)
+        collection = client.get_collection(collection.name, embedding_function=None)
     name = collection.name
     if progress is not None and progress.phase is Phase.FINISHED:
         clear_finished(client, name, progress)
@@ -124,6 +121,8 @@ def copy_collection(
         progress=progress,
     )
     migration.carry()
+    if moving:  # handles that follow the name waited for this
+        ledger.write(progress)
     if progress.phase is Phase.ROLLED_BACK:  # from here on the copy follows the original again
         progress.phase = Phase.READY
         ledger.write(progress)

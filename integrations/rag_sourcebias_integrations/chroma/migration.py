@@ -19,6 +19,7 @@ from rag_sourcebias.protocols import Encoder
 from rag_sourcebias_integrations.chroma.carry import Carried, Conflict, carry, make_equal, sample_of
 from rag_sourcebias_integrations.chroma.embeddings import as_function
 from rag_sourcebias_integrations.chroma.ledger import (
+    MOVING,
     Agreed,
     Ledger,
     Phase,
@@ -36,7 +37,7 @@ from rag_sourcebias_integrations.chroma.vectors import (
     texts_of,
 )
 
-__all__ = ["Migration", "clear_finished", "restore_collection"]
+__all__ = ["Migration", "clear_finished", "give_name_back", "restore_collection"]
 
 _log = logging.getLogger(__name__)
 _ROUNDS = 10
@@ -421,9 +422,9 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     """Give a collection its name again after a switch or a way back that was killed.
 
     The collection that had the name before the interrupted exchange has it afterwards; where the
-    exchange was complete, it stays. A collection that somebody made under the name meanwhile is
-    moved aside, and what was written to it is carried over: at once where the original is in use,
-    by the same call that made the migration otherwise.
+    exchange was complete, it stays. Then make the same call that made the migration: it goes on.
+    A collection that somebody made under the name meanwhile is moved aside, and what was written to
+    it is carried over: at once where the original is in use, when the migration goes on otherwise.
 
     Returns
     -------
@@ -448,6 +449,23 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     if progress.phase is Phase.FINISHED:
         clear_finished(client, name, progress)
         return client.get_collection(name, embedding_function=None)
+    moving = progress.phase in MOVING
+    phase = give_name_back(client, name, progress, ledger)
+    progress.phase = phase
+    if not moving or phase not in (Phase.SWITCHED, Phase.ROLLED_BACK):
+        ledger.write(progress)  # otherwise what the exchange left is carried by the migration first
+    if phase in (Phase.READY, Phase.ROLLED_BACK):
+        by_id = {str(collection.id): collection for collection in client.list_collections()}
+        for usurper in progress.usurpers:
+            if usurper.during is Phase.SWITCHING and usurper.id in by_id:
+                used = by_id[progress.old]
+                _carry_usurper(ledger, by_id[usurper.id], used, usurper.id, progress.old)
+    return client.get_collection(name, embedding_function=None)
+
+
+def give_name_back(client: Any, name: str, progress: Progress, ledger: Ledger) -> Phase:  # noqa: ANN401
+    """Give the name to the collection that it belongs to, and return how far the migration is."""
+    found = {collection.name: collection for collection in client.list_collections()}
     by_id = {str(collection.id): collection for collection in found.values()}
     holder = str(found[name].id) if name in found else None
     before, after = {
@@ -468,13 +486,7 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     if holder != wanted:
         _move_usurper(client, name, progress, ledger)
         _rename(by_id[wanted], name)
-    progress.phase = phase
-    ledger.write(progress)
-    if users[phase] == progress.old:
-        for usurper in progress.usurpers:
-            if usurper.during is Phase.SWITCHING and usurper.id in by_id:
-                _carry_usurper(ledger, by_id[usurper.id], by_id[wanted], usurper.id, progress.old)
-    return client.get_collection(name, embedding_function=None)
+    return phase
 
 
 def clear_finished(client: Any, name: str, progress: Progress) -> None:  # noqa: ANN401
