@@ -214,7 +214,7 @@ def test_pairs_of_a_run_and_of_judgments_get_distributions(
         (("relevance", *PAIRS[:5], "x.csv"), ("document id", "a, b", "doc_id")),
         (("relevance", *PAIRS, "--failures", "maybe"), ("maybe", "leave-out")),
         (("audit", "few.csv"), ("human", "doc_id, text")),
-        (("drift", "few.csv", "answers.csv"), ("not JSON",)),
+        (("drift", "few.csv", "answers.csv"), ("not the JSON",)),
     ],
 )
 def test_bad_input_is_named_with_a_remedy(

@@ -171,9 +171,7 @@ def carry(
         lacking = set(vectors.lacking(_only(page, todo)))
         found.lacking += [i for i in todo if i in lacking]
         todo = [i for i in todo if i not in lacking]
-        # To be replaced, a document is taken out for a moment.
-        replaced = {i for i in todo if i in there and _loses(there[i], rows[i])}
-        agreed.announce(to, {i: _REPLACING if i in replaced else contents[i] for i in todo})
+        agreed.announce(to, {i: _promise(there.get(i), rows[i], contents[i]) for i in todo})
         announce()
         for doc_id in _write(target, page, todo, there, vectors, guard=True):
             agreed.put(doc_id, contents[doc_id])
@@ -196,6 +194,11 @@ def carry(
     agreed.keep_only({id_key(i) for i in seen.union(left)})
     agreed.settle()
     return found
+
+
+def _promise(now: Row | None, row: Row, content: bytes) -> bytes:
+    """What is announced of a document; to be replaced, it is taken out for a moment."""
+    return _REPLACING if now is not None and _loses(now, row) else content
 
 
 def _delete(

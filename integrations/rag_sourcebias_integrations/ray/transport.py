@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import platform
 import sys
 import traceback
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def pack_error(error: Exception) -> bytes:
     Not by its own way of being pickled: that calls the class again, which fails for every class
     that has keyword-only arguments.
     """
-    lines, machine = "".join(traceback.format_exception(error)), socket.gethostname()
+    lines, machine = "".join(traceback.format_exception(error)), platform.node()
     try:
         return pack((machine, type(error), error.args, dict(vars(error)), lines), "the error")
     except DataError:
@@ -105,7 +105,7 @@ def unpack_error(data: bytes, what: str) -> SourceBiasError:
     Another machine is named: a path that is missing there may exist here.
     """
     machine, kind, args, state, lines = unpack(data, "the error")
-    on = "" if machine == socket.gethostname() else f" on {machine}"
+    on = "" if machine == platform.node() else f" on {machine}"
     where = WorkerTraceback(f"\n{lines}")
     if kind is None:
         failed = SourceBiasError(f"{what} failed in a worker{on}: {args[0]}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +260,7 @@ def test_a_work_folder_that_workers_do_not_share_is_named(
     work, other = tmp_path / "work", tmp_path / "other"
     sharded(folder, other)  # an audit that began there
     engine = Elsewhere(work, other if what == "another folder" else None)
-    message = f"work folder {work} is {what} on {socket.gethostname()}: all machines must see it"
+    message = f"work folder {work} is {what} on {platform.node()}: all machines must see it"
     with pytest.raises(DataError, match=re.escape(message)):
         sharded(folder, work, engine=engine)
     sharded(folder, work, engine=LocalEngine())

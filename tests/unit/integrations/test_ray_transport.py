@@ -71,7 +71,7 @@ def test_the_machine_of_an_error_is_named_where_it_is_another(
 ) -> None:
     missing = DataError("/shared/corpus.jsonl does not exist")
     with monkeypatch.context() as patch:
-        patch.setattr("socket.gethostname", lambda: "worker-3")
+        patch.setattr("platform.node", lambda: "worker-3")
         ours, other = (pack_error(raised(error)) for error in (missing, KeyError("colour")))
     found = unpack_error(ours, "preparing")
     assert type(found) is DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -117,7 +117,7 @@ class WorkFolder:
         if seen != self.mark:
             what = "missing" if seen is None else "another folder"
             raise DataError(
-                f"work folder {self.root} is {what} on {socket.gethostname()}: all machines must "
+                f"work folder {self.root} is {what} on {platform.node()}: all machines must "
                 "see it under this path; put it on storage that they share"
             )
 

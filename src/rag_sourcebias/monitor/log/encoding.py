@@ -50,10 +50,7 @@ def encoded(
     last : int
         Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
     """
-    times: list[float] = []
-    codes: list[int] = []
-    rows: list[bytes] = []
-    query_ids: list[str] = []
+    times, codes, rows, query_ids = list[float](), list[int](), list[bytes](), list[str]()
     doc_ids: list[Any] = []  # all bytes, or all lists
     offset = now - monotonic
     max_documents, key = settings.max_documents, settings.key or b""
