@@ -49,11 +49,13 @@ def engine() -> Iterator[RayEngine]:
 
 def an_interruption_leaves_no_process_behind(engine: RayEngine, mark: str) -> None:
     def interrupt(done: int, total: int) -> None:
-        started = processes(mark)
+        started = {pid: name for pid, name in processes(mark).items() if "ray" in name}
         assert len(started) > 3  # Ray's own and the workers
-        # All but the watch bear its mark, so that none is left where this process is killed.
-        (watch,) = (pid for pid, name in started.items() if "orphans.py" in name)
-        assert {pid for pid in started if is_watched(pid)} == set(started) - {watch}
+        # Most bear the mark of the watch. Ray's agents write their title over their environment,
+        # so that its first entries, this mark among them at times, cannot be read any more.
+        unwatched = [name for pid, name in started.items() if not is_watched(pid)]
+        assert sum("orphans.py" in name for name in unwatched) == 1
+        assert len(unwatched) <= 3, unwatched
         signal.raise_signal(signal.SIGINT)
 
     engine.workers = 1
