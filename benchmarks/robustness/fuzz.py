@@ -1,6 +1,8 @@
 """Damage valid files of every reader, and count what is neither read nor refused in a sentence.
 
-    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0] [--only NAME …] [--out FILE]
+    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0] [--only NAME …] [--work FOLDER]
+
+With ``--work`` an interrupted run goes on from the reader it was at.
 
 Each reader gets ``n`` damaged copies of its own valid file, in a process of its own: a crash of a
 native library is then seen, and memory can be measured. An input fails unless the reader returns,
@@ -236,6 +238,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="names of readers")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--work", type=Path, help="keep what was measured of each reader here")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--coverage", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -243,16 +246,22 @@ def main() -> int:
         _child(asked.child, asked.n, asked.seed, asked.coverage)
         return 0
     measured = importlib.util.find_spec("coverage") is not None
-    scratch = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    scratch = asked.work or Path(tempfile.mkdtemp(prefix="fuzz-"))
+    scratch.mkdir(parents=True, exist_ok=True)
     chosen = [r for r in READERS if not asked.only or r.name in asked.only]
     results: dict[str, Any] = {}
     files: list[Path] = []
     try:
         for i, reader in enumerate(chosen):
             files.append(scratch / f"{i}.coverage")
+            kept = scratch / f"{i}-{asked.n}-{asked.seed}.json"
+            if kept.exists():
+                results[reader.name] = json.loads(kept.read_text(encoding="utf-8"))
+                continue
             found = _run(reader, asked.n, asked.seed, None)
             if measured:
                 _run(reader, min(asked.n, TRACED), asked.seed, files[-1])
+            kept.write_text(json.dumps(found), encoding="utf-8")
             results[reader.name] = found
             print(f"{reader.name}: {_line(found)}", flush=True)
         controls = {
@@ -261,7 +270,8 @@ def main() -> int:
         }
         covered = _covered(files) if measured else None
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if asked.work is None:
+            shutil.rmtree(scratch, ignore_errors=True)
     failed = sum(sum(found["failed"].values()) for found in results.values())
     caught = {name: sum(found["failed"].values()) for name, found in controls.items()}
     summary = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,18 @@ def test_a_server_that_is_too_slow(port) -> None:
     collection = filled(client)
     session = client._server._session
     patient, observer, posts = session.timeout, CollectingObserver(), []
-    session.event_hooks["request"].append(lambda request: posts.append(request.url.path))
-    with instrument(collection, observer) as handle:
-        session.timeout = httpx.Timeout(30, read=1e-6)
+    with socket.create_server(("127.0.0.1", 0)) as deaf, instrument(collection, observer) as handle:
+
+        def to_the_deaf(request: httpx.Request) -> None:
+            posts.append(request.url.path)
+            request.url = request.url.copy_with(port=deaf.getsockname()[1])
+
+        session.event_hooks["request"] = [to_the_deaf]
+        session.timeout = httpx.Timeout(30, read=0.2)
         with pytest.raises(httpx.ReadTimeout):
             ask(collection)
         assert len(posts) == 1  # asked once: the application does not wait twice
+        session.event_hooks["request"] = []
         session.timeout = patient
         ask(collection)
         assert handle.flush(10)
