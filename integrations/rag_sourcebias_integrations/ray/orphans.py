@@ -20,10 +20,11 @@ __all__ = ["MARK", "Watch"]
 
 MARK = "RAG_SOURCEBIAS_RAY"  # a variable of the processes that are watched
 _PATIENCE = 10.0  # seconds for which new processes may still be started
+_LOOKS = 20  # at a process that is not marked, half a second apart
 
 
 class Watch:
-    """A process that ends all marked ones as soon as this process is gone, or says so.
+    """A process that ends all marked ones, and theirs, when this process is gone or says so.
 
     Parameters
     ----------
@@ -51,24 +52,53 @@ class Watch:
                 process.communicate(b"end", timeout=2 * _PATIENCE)
 
 
-def _marked(mark: str) -> list[int]:
-    """Return the processes that were started with the mark."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208 - names are needed
-        if name.isdecimal() and int(name) != os.getpid():
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                    if wanted in file.read().split(b"\0"):
-                        found.append(int(name))
-            except OSError:  # gone, or of another user
-                continue
-    return found
+class _Ours:
+    """Processes that were started with the mark, and what these started.
+
+    A process may write its title over its environment, as Ray's agents do: then only the process
+    that started it tells whose it is, and that only while both live.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._wanted = f"{MARK}={mark}".encode()
+        self._found: dict[int, bytes] = {}  # when each began
+        self._looks: dict[int, int] = {}  # at others, which may not have their environment yet
+
+    def look(self) -> list[int]:
+        """Return those that live."""
+        there = {int(name) for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208
+        self._looks = {pid: looks for pid, looks in self._looks.items() if pid in there}
+        for pid in sorted(there - {os.getpid()}):
+            if self._looks.get(pid, 0) < _LOOKS:
+                self._at(pid)
+        self._found = {pid: began for pid, began in self._found.items() if _began(pid)[1] == began}
+        return list(self._found)
+
+    def _at(self, pid: int) -> None:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+                marked = self._wanted in file.read().split(b"\0")
+        except OSError:  # gone, or of another user
+            marked = False
+        parent, began = _began(pid)
+        if marked or parent in self._found:
+            self._found[pid] = began
+        self._looks[pid] = self._looks.get(pid, 0) + 1
 
 
-def _end(mark: str) -> None:
+def _began(pid: int) -> tuple[int, bytes]:
+    """Return what started a process, and when; nothing of one that has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0, b""
+    return (0, b"") if fields[0] in b"XZ" else (int(fields[1]), fields[19])
+
+
+def _end(ours: _Ours) -> None:
     last = time.monotonic() + _PATIENCE
-    while (left := _marked(mark)) and time.monotonic() < last:
+    while (left := ours.look()) and time.monotonic() < last:
         for process in left:
             try:
                 os.kill(process, signal.SIGKILL)
@@ -78,7 +108,8 @@ def _end(mark: str) -> None:
 
 
 if __name__ == "__main__":
-    _, watched, started_by = sys.argv
+    _, mark, started_by = sys.argv
+    ours = _Ours(mark)
     while os.getppid() == int(started_by) and not select.select([sys.stdin], [], [], 0.5)[0]:
-        pass
-    _end(watched)
+        ours.look()
+    _end(ours)

@@ -29,9 +29,22 @@ if how == "forked" and not forked:
     time.sleep(60)
     os._exit(0)
 sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
-for value in (mark, mark, "another"):
-    one = subprocess.Popen(sleep, env=os.environ | {MARK: value}, start_new_session=True)
+# One whose child hides its environment, as Ray's agents do, and outlives it.
+parent = [
+    sys.executable,
+    "-c",
+    "import subprocess, time; "
+    f"print(subprocess.Popen({sleep}, env={{}}, start_new_session=True).pid, flush=True); "
+    "time.sleep(60)",
+]
+for command, value in ((parent, mark), (sleep, mark), (sleep, "another")):
+    one = subprocess.Popen(
+        command, env=os.environ | {MARK: value}, start_new_session=True,
+        stdout=subprocess.PIPE if command is parent else None, text=True,
+    )
     print(one.pid, flush=True)
+    if command is parent:
+        print(one.stdout.readline().strip(), flush=True)
 print(forked, flush=True)
 time.sleep(60)
 """
@@ -58,8 +71,9 @@ def test_what_a_killed_driver_started_ends(how: str) -> None:
         [sys.executable, "-c", DRIVER, uuid4().hex, how], stdout=subprocess.PIPE, text=True
     )
     assert driver.stdout is not None
-    *marked, other, forked = [int(driver.stdout.readline()) for _ in range(4)]
+    *marked, other, forked = [int(driver.stdout.readline()) for _ in range(5)]
     try:
+        time.sleep(1)  # the watch has looked
         driver.kill()
         driver.wait()
         if how == "unwatched":  # as it was
