@@ -28,7 +28,7 @@ forked = os.fork() if how == "forked" else 0
 if how == "forked" and not forked:
     time.sleep(60)
     os._exit(0)
-sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(300)"]
 # One whose child hides its environment, as Ray's agents do, and outlives it.
 parent = [
     sys.executable,
@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
     return state not in "XZ"
 
 
-def ended(pids: list[int], *, within: float = 60) -> bool:
+def ended(pids: list[int], *, within: float = 30) -> bool:
     last = time.monotonic() + within
     while any(map(is_alive, pids)) and time.monotonic() < last:
         time.sleep(0.05)
