@@ -104,6 +104,7 @@ def _with_stored(event: RetrievalEvent, lookup: TagLookup) -> RetrievalEvent:
             within if kept == _UNTAGGED else kept
             for kept, within in zip(stored, event.tags, strict=True)
         ),
+        bad_tags=event.bad_tags + lookup.damaged(event.ranked.doc_ids),
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from rag_sourcebias.tagging.store import TagStore, content_hash
+from rag_sourcebias.tagging.store import UNKNOWN, DamagedRowError, TagStore, content_hash
 from rag_sourcebias.types.documents import DocTags
 
 __all__ = ["TagLookup", "text_id"]
+
+K = TypeVar("K", str, bytes)
 
 _TEXT_PREFIX = "text:"
 _MOST_TEXTS = 10_000
@@ -48,6 +51,7 @@ class TagLookup:
         self._capacity = capacity
         self._max_age = max_age
         self._known: dict[str, DocTags] = {}
+        self._damaged: set[str] = set()
         self._since = time.monotonic()
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
@@ -55,6 +59,7 @@ class TagLookup:
         now = time.monotonic()
         if now - self._since > self._max_age or len(self._known) > self._capacity:
             self._known.clear()
+            self._damaged.clear()
             self._since = now
         known = self._known
         unknown = [doc_id for doc_id in dict.fromkeys(doc_ids) if doc_id not in known]
@@ -62,13 +67,31 @@ class TagLookup:
             known.update(self._ask(unknown))
         return [known[doc_id] for doc_id in doc_ids]
 
+    def damaged(self, doc_ids: Sequence[str]) -> int:
+        """Return how many of documents that were asked for have tags that cannot be read."""
+        return sum(doc_id in self._damaged for doc_id in doc_ids) if self._damaged else 0
+
     def _ask(self, doc_ids: Sequence[str]) -> dict[str, DocTags]:
         by_text = [doc_id for doc_id in doc_ids if doc_id.startswith(_TEXT_PREFIX)]
         by_id = [doc_id for doc_id in doc_ids if not doc_id.startswith(_TEXT_PREFIX)]
         found: dict[str, DocTags] = {}
         if by_id:
-            found.update(zip(by_id, self._store.get(by_id), strict=True))
+            found.update(self._each(self._store.get, by_id, by_id))
         if by_text:
             hashes = [bytes.fromhex(doc_id.removeprefix(_TEXT_PREFIX)) for doc_id in by_text]
-            found.update(zip(by_text, self._store.get_by_hash(hashes), strict=True))
+            found.update(self._each(self._store.get_by_hash, by_text, hashes))
+        return found
+
+    def _each(
+        self, ask: Callable[[list[K]], list[DocTags]], doc_ids: list[str], keys: list[K]
+    ) -> dict[str, DocTags]:
+        try:
+            return dict(zip(doc_ids, ask(keys), strict=True))
+        except DamagedRowError:
+            if len(keys) == 1:
+                self._damaged.update(doc_ids)
+                return {doc_ids[0]: UNKNOWN}
+        found: dict[str, DocTags] = {}
+        for doc_id, key in zip(doc_ids, keys, strict=True):
+            found.update(self._each(ask, [doc_id], [key]))
         return found

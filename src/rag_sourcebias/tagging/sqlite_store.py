@@ -9,7 +9,13 @@ from typing import Any
 from rag_sourcebias.io.sqlite_file import MOST_KEYS
 from rag_sourcebias.tagging.keys import TAG_FIELDS, make_tags
 from rag_sourcebias.tagging.sqlite_tag_file import SCHEMA, TABLE, Cell, TagFile, from_cell, to_cell
-from rag_sourcebias.tagging.store import UNKNOWN, check_rows, check_strings, content_hash
+from rag_sourcebias.tagging.store import (
+    UNKNOWN,
+    DamagedRowError,
+    check_rows,
+    check_strings,
+    content_hash,
+)
 from rag_sourcebias.types.documents import DocTags, TagTable
 
 __all__ = ["SqliteTagStore"]
@@ -120,4 +126,4 @@ class SqliteTagStore:
         try:
             return make_tags(*map(from_cell, row))
         except ValueError as error:  # a DataError is one
-            raise self._file.damaged(f"row {key!r}: {error}") from error
+            raise self._file.damaged(f"row {key!r}: {error}", DamagedRowError) from error

@@ -66,9 +66,9 @@ class TagFile(SqliteFile):
             "be written, that the disk is not full and that the file is a tag store"
         )
 
-    def damaged(self, reason: str) -> DataError:
+    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
         """Return the error for content that cannot be read."""
-        return DataError(
+        return kind(
             f"tag store {self.path} is damaged or not a tag store ({reason}); restore it from a "
             "copy or name another file"
         )

@@ -10,10 +10,22 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.keys import make_tags
 from rag_sourcebias.types.documents import DocTags, TagTable
 
-__all__ = ["UNKNOWN", "TagRow", "TagStore", "check_rows", "check_strings", "content_hash"]
+__all__ = [
+    "UNKNOWN",
+    "DamagedRowError",
+    "TagRow",
+    "TagStore",
+    "check_rows",
+    "check_strings",
+    "content_hash",
+]
 
 UNKNOWN = DocTags()
 TagRow: TypeAlias = tuple[str, DocTags, bytes | None]  # document id, tags, hash of the text
+
+
+class DamagedRowError(DataError):
+    """The tags of one document cannot be read; those of others can."""
 
 
 @runtime_checkable

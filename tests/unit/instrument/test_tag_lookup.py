@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 
 import pytest
 
-from rag_sourcebias.instrument import TagLookup, tag_lookup, text_id
-from rag_sourcebias.tagging import MemoryTagStore
+from rag_sourcebias.adapters import instrument
+from rag_sourcebias.errors import DataError
+from rag_sourcebias.instrument import CollectingObserver, TagLookup, tag_lookup, text_id
+from rag_sourcebias.tagging import MemoryTagStore, SqliteTagStore
+from rag_sourcebias.tagging.sqlite_tag_file import TABLE
 from rag_sourcebias.tagging.store import content_hash
 from rag_sourcebias.types import DocTags
 
@@ -97,3 +102,32 @@ def test_ids_of_texts_are_those_of_their_content_and_few_are_remembered(monkeypa
         for text, text_hash in expected.items():
             assert text_id("".join(text)) == text_hash
             assert len(tag_lookup._text_ids) <= 3
+
+
+def test_a_damaged_row_of_a_store_costs_its_own_tag(tmp_path) -> None:
+    store = SqliteTagStore(tmp_path / "tags.sqlite")
+    rows = [("a", HUMAN), ("b", LLM), ("c", LLM)]
+    store.put(rows, {"a": "The river.", "b": "A lake.", "c": "A sea."})
+    with closing(sqlite3.connect(store.path)) as database, database:
+        assert (
+            database.execute(f"UPDATE {TABLE} SET confidence = 7 WHERE doc_id = 'b'").rowcount == 1
+        )
+    with pytest.raises(DataError, match=r"damaged .*row 'b'"):  # asked for itself it is refused
+        store.get(["a", "b", "c"])
+
+    observer, found = CollectingObserver(), [["c", "b", "a"], ["b"], ["a", "c"]]
+
+    with instrument(lambda query: found.pop(0), observer, tags=store) as handle:
+        for _ in range(3):
+            handle.target("a query")
+        assert handle.flush(10)
+        assert handle.dropped.total == 0
+    assert [event.tags for event in observer.events] == [
+        (LLM, UNKNOWN, HUMAN),
+        (UNKNOWN,),
+        (HUMAN, LLM),
+    ]
+    assert [event.bad_tags for event in observer.events] == [1, 1, 0]
+    lookup = TagLookup(store)
+    assert lookup.get([text_id("A sea."), text_id("A lake.")]) == [LLM, UNKNOWN]
+    assert lookup.damaged([text_id("A lake."), "a"]) == 1
