@@ -10,7 +10,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.result import TagResult
 from rag_sourcebias.tagging.taggers import Tagger
 from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.client import open_client, shown
 from rag_sourcebias_integrations.chroma.ledger import is_bookkeeping
 from rag_sourcebias_integrations.chroma.limits import request_size
 from rag_sourcebias_integrations.chroma.metadata import read_tags
@@ -102,16 +102,17 @@ def open_store(place: str, collection: str | None = None) -> ChromaStore:
         if found.name == collection or not is_bookkeeping(found.name)
     )
     if not names:
-        raise DataError(f"Chroma store {str(place)!r} has no collection")
+        raise DataError(f"Chroma store {shown(place)!r} has no collection")
     if collection is None and len(names) > 1:
         raise DataError(
-            f"Chroma store {str(place)!r} has {len(names)} collections, name one of them: "
+            f"Chroma store {shown(place)!r} has {len(names)} collections, name one of them: "
             + ", ".join(names)
         )
     name = names[0] if collection is None else collection
     if name not in names:
         raise DataError(
-            f"Chroma store {str(place)!r} has no collection {name!r}; there are {', '.join(names)}"
+            f"Chroma store {shown(place)!r} has no collection {name!r}; there are "
+            + ", ".join(names)
         )
     # Tagging embeds nothing, so a collection whose embedding function is not installed will do.
     return ChromaStore(client.get_collection(name, embedding_function=None))
@@ -130,8 +131,8 @@ def open_stored(place: str) -> Any:  # noqa: ANN401 - a chromadb client
         if not (folder / _DATABASE).is_file():
             what = f"holds no {_DATABASE}" if folder.is_dir() else "is not a folder"
             raise DataError(
-                f"Chroma store {str(place)!r} {what}; expected the folder of a Chroma database, or "
-                "the http:// URL of a server"
+                f"Chroma store {shown(place)!r} {what}; expected the folder of a Chroma database, "
+                "or the http:// URL of a server"
             )
     try:
         return open_client(place)
@@ -139,6 +140,6 @@ def open_stored(place: str) -> Any:  # noqa: ANN401 - a chromadb client
         raise
     except ValueError as error:  # Chroma opens a folder once per process, with one set of settings
         raise DataError(
-            f"Chroma store {place!r} cannot be opened ({error!s:.200}); if this process has it "
-            "open already, use ChromaStore(collection) or tag_collection(collection, …)"
+            f"Chroma store {shown(place)!r} cannot be opened ({error!s:.200}); if this process has "
+            "it open already, use ChromaStore(collection) or tag_collection(collection, …)"
         ) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,35 @@ def test_a_server_that_is_not_there_is_named() -> None:
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
     with pytest.raises(DataError, match=rf"{url}.*cannot be reached"):
         open_store(url)
+    for secret in (
+        url.replace("//", "//bob:hunter2@"),
+        url.replace("http://", "ftp://bob:hunter2@"),
+        url.replace("//", "//bob:hunter2@") + "x",
+    ):
+        with pytest.raises(DataError) as caught:
+            open_store(secret)
+        assert "hunter2" not in str(caught.value)
+
+
+def test_user_and_password_of_an_address_are_sent_and_not_shown() -> None:
+    seen: list[str] = []
+
+    class Refuses(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            self.send_error(403)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Refuses) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(DataError) as caught:
+            open_store(f"http://bob:hunter2@127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert seen[0] == "Basic " + base64.b64encode(b"bob:hunter2").decode()
+    assert "hunter2" not in str(caught.value)
+    assert seen[0].split()[1] not in str(caught.value)
 
 
 def test_a_store_that_this_process_has_open_otherwise_says_what_to_do(tmp_path: Path) -> None:
