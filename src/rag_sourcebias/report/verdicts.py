@@ -105,7 +105,8 @@ def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
         short, text = _short(report, found), _text(report, system, found)
         control = _unequal_alone(report, system, other) if found.code in _DIRECTIONS else None
     if control is not None:
-        short += ", though the control differs"
+        harder = control.baseline if control.mean_baseline < control.mean_other else other
+        short += f", but {names[harder]} text is harder to find even on its own"
         text += (
             f"; searched alone, the two corpora differ too ({control.measure} "
             f"{score(control.mean_baseline)} against {score(control.mean_other)}, "

@@ -143,7 +143,7 @@ def test_a_failed_control_is_part_of_the_verdict(report_of, make):
     assert (
         "searched alone, the two corpora differ too (NDCG@5 96.1 against 89.1" in only(failed).text
     )
-    assert only(failed).short.endswith("though the control differs")
+    assert only(failed).short.endswith("but LLM text is harder to find even on its own")
     passed = report_of(cell, system={"sole_corpus": (check(0.4),)})
     assert only(passed).control is None
     other_design = report_of(cell, design="independent", system={"sole_corpus": (check(0.001),)})
