@@ -1,0 +1,64 @@
+"""What every renderer makes of a report, without what differs from machine to machine."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+from rag_sourcebias.io import read_report_json
+from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.terminal import print_report
+
+FOLDER = Path(__file__).parent / "reports"
+NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))
+WIDTHS = (60, 100, 200)
+
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+_PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
+_WORDS = re.compile(r"<(text|title|desc)[^>]*>(.*?)</\1>", re.DOTALL)
+_BETWEEN = re.compile(r">\s+<")
+_TAG = re.compile(r"(<(?:section|h[1-6]|article|tr|li|div|p|details|figure|dl|table)\b)")
+
+
+def _words(picture: re.Match[str]) -> str:
+    """Keep what a picture says; where its lines are is tested elsewhere."""
+    said = (" ".join(found[1].split()) for found in _WORDS.findall(picture[0]))
+    return f"\n[picture: {' | '.join(filter(None, said))}]"
+
+
+def html(text: str) -> str:
+    """Return a page without style sheet, lines of pictures and blanks between elements."""
+    text = _PICTURE.sub(_words, _STYLE.sub("", text))
+    text = _BETWEEN.sub("><", re.sub(r"[ \t\n]+", " ", text).replace("> <", "><"))
+    return _TAG.sub(r"\n\1", text).strip() + "\n"
+
+
+def rendered(name: str) -> dict[str, str]:
+    """Return every output of a stored report, by the name of its file."""
+    report = read_report_json(FOLDER / f"{name}.json.gz")
+    terminal = io.StringIO()
+    for width in WIDTHS:
+        terminal.write(f"== {width} columns\n")
+        print_report(report, Console(file=terminal, width=width, emoji=False, color_system=None))
+    lines = (line.rstrip() for line in terminal.getvalue().splitlines())
+    return {
+        f"{name}.html": html(renderer(report, "html").to_html(report)),
+        f"{name}.md": renderer(report, "markdown").to_markdown(report),
+        f"{name}.txt": "\n".join(lines) + "\n",
+    }
+
+
+def write(names: list[str]) -> None:
+    """Store the outputs of reports: for an improvement that somebody has looked at."""
+    for name in names:
+        for file, text in rendered(name).items():
+            (FOLDER / file).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    import sys
+
+    write(sys.argv[1:] or NAMES)
