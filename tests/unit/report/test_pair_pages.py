@@ -16,13 +16,11 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.audit import check_paired_corpus
 from rag_sourcebias.report import write_report
+from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import p_value, score
 from rag_sourcebias.report.kinds import renderer
-from rag_sourcebias.report.pairs import headline, to_html, to_markdown
-from rag_sourcebias.report.pairs.cards import pair_cards
-from rag_sourcebias.report.pairs.terminal import print_report
-from rag_sourcebias.report.pairs.texts import marked
-from rag_sourcebias.report.pairs.wording import sole_groups, sole_sentence
+from rag_sourcebias.report.pairs import document, headline, marked
+from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types import PairCheckConfig
 
 FAST = PairCheckConfig(resamples=200)
@@ -78,12 +76,21 @@ def report_of(name):
 
 @functools.cache
 def page_of(name):
-    return to_html(report_of(name))
+    return renderer(report_of(name), "html").to_html(report_of(name))
 
 
 @pytest.fixture(params=list(REPORTS))
 def name(request):
     return request.param
+
+
+def markdown_of(report):
+    return renderer(report, "markdown").to_markdown(report)
+
+
+def blocks_of(report, kind):
+    blocks = (block for section in document(report).sections for block in section.blocks)
+    return [block for block in blocks if isinstance(block, kind)]
 
 
 def plain(text):
@@ -129,18 +136,20 @@ def test_sections_follow_the_content() -> None:
 
 def test_all_outputs_say_what_was_found(name) -> None:
     report = report_of(name)
-    for text in (plain(page_of(name)), plain(to_markdown(report)), printed(report)):
+    for text in (plain(page_of(name)), plain(markdown_of(report)), printed(report)):
         said = " ".join(text.replace("&amp;", "&").replace("&#34;", '"').split())
         assert " ".join(headline(report).split()) in said
         for warning in report.warnings:
             assert " ".join(warning.split()) in said.replace("&gt;", ">")
-    html, markdown = plain(page_of(name)), plain(to_markdown(report))
+    html, markdown = plain(page_of(name)), plain(markdown_of(report))
     for test in report.sole_corpus:
         numbers = (score(test.mean_other), p_value(test.p_equivalent_adjusted))
         assert all(n in text for n in numbers for text in (html, markdown))
-    for tests in sole_groups(report).values():
-        assert sole_sentence(tests) in printed(report)
-    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+    for found in blocks_of(report, Statements):
+        if "terminal" in found.to:
+            for _, _, sentence in found.rows:
+                assert sentence in printed(report)
+    for table in re.findall(r"(?:^\|.*\n)+", markdown_of(report), flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
@@ -167,12 +176,14 @@ def test_marks_are_whole_words_the_longest_first() -> None:
 
 def test_cards_stand_for_what_was_found() -> None:
     def standings(name):
-        return [card.standing for card in pair_cards(report_of(name))]
+        (found,) = blocks_of(report_of(name), Cards)
+        return [card.standing for card in found.cards]
 
     assert standings("full") == ["bad"]  # more than 5 % are broken
     assert standings("several") == ["some", "some"]  # not one to one
     assert standings("clean") == ["some"]  # labels were not checked
-    (card,) = pair_cards(check_paired_corpus(paired_dataset(n=25), config=FAST))
+    (found,) = blocks_of(check_paired_corpus(paired_dataset(n=25), config=FAST), Cards)
+    (card,) = found.cards
     assert (card.standing, card.short) == ("good", "0.0% of 25 pairs broken")
 
 
@@ -202,7 +213,6 @@ def test_narrow_terminals_lose_nothing() -> None:
 
 
 def test_reports_are_written_by_kind(tmp_path) -> None:
-    assert renderer(report_of("clean"), "html").to_html is to_html
     files = write_report(report_of("full"), tmp_path / "r")
     assert "twin" in files["html"].read_text(encoding="utf-8")
     assert f"({LLM.removeprefix('llm:')})" in files["md"].read_text(encoding="utf-8")

@@ -1,0 +1,279 @@
+"""A report as data: sections of blocks in the order in which they are read.
+
+A capability says what there is to say as a :class:`Document`; the renderers
+(:mod:`rag_sourcebias.report.rendering`) know blocks and no capability. All texts are plain:
+renderers escape them. :class:`Name` marks a text that comes from users' data where it stands alone,
+so that a page keeps its direction of writing apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_sourcebias.report.bars import Bar
+from rag_sourcebias.report.pictures import Picture
+from rag_sourcebias.report.tables import Table
+
+__all__ = [
+    "EVERYWHERE",
+    "FILES",
+    "MARKDOWN",
+    "PAGE",
+    "TERMINAL",
+    "Block",
+    "Card",
+    "CardRow",
+    "Cards",
+    "Checks",
+    "Document",
+    "Facts",
+    "Figures",
+    "Fold",
+    "Grid",
+    "Heading",
+    "Items",
+    "Name",
+    "Output",
+    "Paragraph",
+    "Questions",
+    "Section",
+    "Side",
+    "Statements",
+    "Versions",
+]
+
+Output = Literal["page", "markdown", "terminal"]
+PAGE: tuple[Output, ...] = ("page",)
+MARKDOWN: tuple[Output, ...] = ("markdown",)
+TERMINAL: tuple[Output, ...] = ("terminal",)
+FILES: tuple[Output, ...] = ("page", "markdown")
+EVERYWHERE: tuple[Output, ...] = ("page", "markdown", "terminal")
+
+
+class Name(str):
+    """A text out of users' data: the name of a source, a system, a file."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Anything that stands in a section.
+
+    Parameters
+    ----------
+    to : tuple of {"page", "markdown", "terminal"}
+        Outputs that show it.
+    """
+
+    to: tuple[Output, ...] = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading(Block):
+    """A line over what follows; ``tags`` stand beside it in a page."""
+
+    text: str
+    tags: tuple[str, ...] = ()
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraph(Block):
+    """A sentence or several; ``look`` is a class of the page, such as "note"."""
+
+    text: str
+    look: str = ""
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRow:
+    """One figure of a card: its name, value, the ends of its interval and their place on a bar."""
+
+    name: str
+    value: str
+    ends: str | None = None
+    bar: Bar | None = None
+    star: bool = False
+    tag: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a reader in a hurry should know of one subject.
+
+    Parameters
+    ----------
+    standing : str
+        Class of the page that gives its colour.
+    """
+
+    name: str
+    standing: str
+    short: str
+    text: str
+    rows: tuple[CardRow, ...]
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cards(Block):
+    """Cards side by side; a list of sentences in Markdown."""
+
+    cards: tuple[Card, ...]
+    look: str
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks(Block):
+    """Rows of (group, name, met, what was found); None was not checked."""
+
+    rows: tuple[tuple[str, str, bool | None, str], ...]
+    group: str = "source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements(Block):
+    """Rows of (who, tag, sentence without its end); ``about`` follows who in a terminal."""
+
+    rows: tuple[tuple[str, str, str], ...]
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items(Block):
+    """A list of (who, sentence); nobody for ""."""
+
+    rows: tuple[tuple[str, str], ...]
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid(Block):
+    """A table; in a terminal without the rows in which nothing was counted, if ``sparse``."""
+
+    table: Table
+    caption: str
+    sparse: bool = False
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts(Block):
+    """Tables of two columns, each under its title, side by side."""
+
+    tables: tuple[tuple[str, Table], ...]
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures(Block):
+    """Captions with pictures; ``small`` where their tops are to be compared side by side.
+
+    A picture that is no data yet is a function from the prefix of its ids to SVG.
+    """
+
+    items: tuple[tuple[str, Picture | Callable[[str], str]], ...]
+    small: bool = False
+    to: tuple[Output, ...] = PAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One text of two, cut into (piece, is it marked?); ``cut`` says what is left out."""
+
+    look: str
+    label: str
+    pieces: tuple[tuple[str, bool], ...]
+    cut: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions(Block):
+    """Two texts of one document side by side, with what was found about them."""
+
+    name: str
+    where: str
+    broken: bool
+    findings: tuple[tuple[str, str], ...]
+    values: str
+    sides: tuple[Side, Side]
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold(Block):
+    """Blocks that a page opens on demand; Markdown shows them."""
+
+    summary: str
+    blocks: tuple[Block, ...]
+    of: str = ""
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions(Block):
+    """Rows of (question, answer)."""
+
+    rows: tuple[tuple[str, str], ...]
+    to: tuple[Output, ...] = FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Blocks under a title.
+
+    Parameters
+    ----------
+    nav : str
+        Short title for the list of sections.
+    lead : str
+        What it is about.
+    pictures : str
+        What to know of its pictures, in a page after the lead.
+    """
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+    nav: str = ""
+    lead: str = ""
+    pictures: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A report: what it is of, what it found, and its sections.
+
+    Parameters
+    ----------
+    kind : str
+        What the report is, such as "Check of a paired corpus".
+    title : str
+        Of the file.
+    name : str
+        What was examined.
+    headline : str
+        What a reader in a hurry should take away.
+    facts : tuple of tuple of str
+        Groups of a line under the headline; each group is joined without a mark between.
+    created : str
+        ISO 8601.
+    cautions, warnings : str, tuple of str
+        A heading, and what to know before a number is trusted.
+    """
+
+    kind: str
+    title: str
+    name: str
+    headline: str
+    facts: tuple[tuple[str, ...], ...]
+    created: str
+    cautions: str
+    warnings: tuple[str, ...]
+    sections: tuple[Section, ...]

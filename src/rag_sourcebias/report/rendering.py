@@ -1,0 +1,153 @@
+"""HTML, Markdown and terminal output of any document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report.format import shorten
+from rag_sourcebias.report.marks import bullets, document, escape, table
+from rag_sourcebias.report.page import render_page
+from rag_sourcebias.report.pictures import Picture, draw
+from rag_sourcebias.report.tables import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["MET", "html", "markdown", "terminal"]
+
+#: What a check found, in words.
+MET = {True: "met", False: "not met", None: "not checked"}
+_MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red"), None: ("?", "bold yellow")}
+_QUOTED = 600  # characters of a text in Markdown
+_LABEL, _COLUMN = 22, 18  # columns of a terminal
+
+
+def html(found: b.Document) -> str:
+    """Return a self-contained page.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 or matplotlib is not installed.
+    """
+    numbers = count(1)
+    context = {
+        "doc": found,
+        "title": found.title,
+        "met_words": MET,
+        "kind_of": lambda block: type(block).__name__,
+        "is_name": lambda text: isinstance(text, b.Name),
+        "later": lambda picture: _later(picture, f"plot{next(numbers)}"),
+    }
+    return render_page("document.html.jinja", context)
+
+
+def _later(picture: Picture | Callable[[str], str], uid: str) -> Callable[[], str]:
+    return partial(picture, uid) if callable(picture) else partial(draw, picture, uid=uid)
+
+
+def markdown(found: b.Document) -> str:
+    """Return GitHub-flavoured Markdown, ending in a newline."""
+    parts = [f"# {escape(found.title)}", f"**{escape(found.headline)}**"]
+    parts += [f"> **Note:** {escape(warning)}" for warning in found.warnings]
+    for section in found.sections:
+        if inner := [part for block in section.blocks for part in _marked(block)]:
+            parts += [f"## {escape(section.title)}", escape(section.lead), *inner]
+    return document(parts)
+
+
+def _marked(block: b.Block) -> Iterable[str]:
+    return _MARKDOWN[type(block)](block) if "markdown" in block.to else ()
+
+
+def _checked(block: b.Checks) -> Table:
+    rows = tuple((group, name, MET[met], text) for group, name, met, text in block.rows)
+    if len({group for group, *_ in rows}) == 1:
+        return Table(columns=("criterion", "", "found"), rows=tuple(row[1:] for row in rows))
+    return Table(columns=(block.group, "criterion", "", "found"), rows=rows, n_heads=2)
+
+
+def _versions(block: b.Versions) -> Iterator[str]:
+    yield f"### {escape(block.name) or '–'} ({escape(block.where)})"
+    yield bullets(f"{flag}: {reason}" for flag, reason in block.findings)
+    for side in block.sides:
+        text = shorten("".join(piece for piece, _ in side.pieces), _QUOTED)
+        yield f"> **{escape(side.label)}:** {escape(text)}"
+
+
+def _list(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [bullets(f"{who}: {text}" if who else text for who, text in rows)]
+
+
+_MARKDOWN: dict[type[b.Block], Callable[[Any], Iterable[str]]] = {
+    b.Heading: lambda block: [f"### {escape(block.text)}"],
+    b.Paragraph: lambda block: [escape(block.text)],
+    b.Cards: lambda block: _list((card.name, card.text) for card in block.cards),
+    b.Checks: lambda block: [table(_checked(block))],
+    b.Statements: lambda block: _list(
+        (f"{who} ({tag})" if tag else who, text) for who, tag, text in block.rows
+    ),
+    b.Items: lambda block: _list(block.rows),
+    b.Grid: lambda block: [table(block.table)],
+    b.Facts: lambda block: [table(content) for _, content in block.tables],
+    b.Fold: lambda block: [part for inner in block.blocks for part in _marked(inner)],
+    b.Versions: _versions,
+    b.Questions: lambda block: [
+        f"**{escape(asked)}** {escape(told)}" for asked, told in block.rows
+    ],
+}
+
+
+def terminal(found: b.Document, console: Console) -> None:
+    """Print what a terminal has room for; its width decides how many columns stand side by side."""
+    from rich.text import Text
+
+    console.print(Text(found.headline, style="bold"))
+    console.print()
+    for section in found.sections:
+        _print(section.blocks, console)
+    for warning in found.warnings:
+        console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
+
+
+def _print(blocks: Iterable[b.Block], console: Console) -> None:
+    from rich.text import Text
+
+    for block in (block for block in blocks if "terminal" in block.to):
+        match block:
+            case b.Checks():
+                several = len({group for group, *_ in block.rows}) > 1
+                for group, name, met, text in block.rows:
+                    where = f" ({group})" if several else ""
+                    console.print(Text.assemble(_MARKS[met], f" {name}{where}: {text}"))
+            case b.Statements():
+                for who, tag, text in block.rows:
+                    where = f" ({tag})" if tag else ""
+                    console.print(
+                        Text.assemble("• ", (who, "bold"), f"{where}{block.about}: {text}")
+                    )
+            case b.Grid():
+                _print_table(block, console)
+
+
+def _print_table(block: b.Grid, console: Console) -> None:
+    from rich import box
+    from rich.table import Table as Columns
+    from rich.text import Text
+
+    content = block.table
+    rows = [r for r in content.rows if not block.sparse or set(r[1:]) - {"0", "–"}]
+    fit = max(1, (console.width - _LABEL - 2) // _COLUMN)
+    for start in range(1, len(content.columns), fit):
+        shown = range(start, min(start + fit, len(content.columns)))
+        grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        grid.add_column(content.columns[0], min_width=_LABEL, overflow="fold")
+        for i in shown:
+            grid.add_column(Text(content.columns[i]), justify="right", overflow="fold")
+        for row in rows:
+            grid.add_row(Text(row[0]), *(Text(row[i]) for i in shown))
+        console.print(grid)
