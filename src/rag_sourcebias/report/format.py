@@ -15,6 +15,7 @@ __all__ = [
     "VARIANTS",
     "count",
     "delta",
+    "ends_about_zero",
     "interval",
     "join",
     "level",
@@ -80,6 +81,16 @@ def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> 
         number(scale * value.upper, digits=digits),
     )
     return f"[{low}, {high}]"
+
+
+def ends_about_zero(value: Interval, *, digits: int) -> str:
+    """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
+    finest = digits + 3
+    while digits < finest and any(
+        end != 0 and round(abs(end), digits) == 0 for end in (value.lower, value.upper)
+    ):
+        digits += 1
+    return interval(value, digits=digits)
 
 
 def p_value(value: float | None) -> str:

@@ -10,18 +10,28 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
 from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.types.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "WIDTH", "canvas", "plain_axes", "render", "style"]
+__all__ = [
+    "COLOURS",
+    "WIDTH",
+    "canvas",
+    "draw_interval",
+    "draw_legend",
+    "plain_axes",
+    "render",
+    "style",
+]
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -117,6 +127,44 @@ def plain_axes(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     axes.grid(axis=grid)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
+
+
+def draw_interval(
+    axes: Axes, found: Interval, y: float, *, side: str, marker: str, solid: bool = True
+) -> None:
+    """Draw one interval as a line with a mark on it."""
+    axes.plot(
+        [found.lower, found.upper],
+        [y, y],
+        color=COLOURS[side],
+        linewidth=2.2,
+        solid_capstyle="butt",
+        zorder=2,
+    )
+    axes.plot(
+        [found.estimate],
+        [y],
+        marker,
+        color=COLOURS[side],
+        markersize=7,
+        markeredgewidth=1.6,
+        markerfacecolor=COLOURS[side if solid else "paper"],
+        zorder=3,
+    )
+
+
+def draw_legend(axes: Axes, entries: Sequence[tuple[str, dict[str, Any]]], *, columns: int) -> None:
+    """Put keys above the axes, where they cover no data."""
+    for text, look in entries:
+        axes.plot([], [], label=text, **look)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        handletextpad=0.4,
+        columnspacing=1.2,
+    )
 
 
 def render(figure: Figure, *, uid: str, title: str, description: str) -> str:

@@ -8,8 +8,15 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.answers.draw import look
 from rag_sourcebias.report.answers.numbers import correct_ends
 from rag_sourcebias.report.format import score, shorten
-from rag_sourcebias.report.judged.draw import draw_interval, draw_legend
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import (
+    COLOURS,
+    canvas,
+    draw_interval,
+    draw_legend,
+    plain_axes,
+    render,
+    style,
+)
 from rag_sourcebias.types.answer_report import AnswerScorer, SystemCorrectness
 
 __all__ = ["correctness_plot"]

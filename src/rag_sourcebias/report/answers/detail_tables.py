@@ -5,8 +5,7 @@ from __future__ import annotations
 from rag_sourcebias.report.answers.meaning import uses_scores
 from rag_sourcebias.report.answers.numbers import correct_ends, digits_of, effect, percent, value
 from rag_sourcebias.report.answers.tables import by_scorer
-from rag_sourcebias.report.format import MISSING, count, number, score
-from rag_sourcebias.report.judged.numbers import ends_about_zero
+from rag_sourcebias.report.format import MISSING, count, ends_about_zero, number, score
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.answer_report import (
     AnswerBias,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_sourcebias.report.judged.draw import draw_interval
-from rag_sourcebias.report.svg import COLOURS
+from rag_sourcebias.report.svg import COLOURS, draw_interval
 from rag_sourcebias.types.intervals import Interval
 
 if TYPE_CHECKING:

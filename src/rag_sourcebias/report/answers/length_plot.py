@@ -9,8 +9,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.answers.draw import look, pair_look
 from rag_sourcebias.report.answers.numbers import effect
 from rag_sourcebias.report.format import number, shorten
-from rag_sourcebias.report.judged.draw import draw_legend
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.answer_report import AnswerBiasReport, AnswerScorer
 
 if TYPE_CHECKING:

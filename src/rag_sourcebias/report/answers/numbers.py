@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rag_sourcebias.report.format import MISSING, number, score
+from rag_sourcebias.report.format import MISSING, ends_about_zero, number, score
 from rag_sourcebias.report.format import interval as format_interval
-from rag_sourcebias.report.judged.numbers import ends_about_zero
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerScorer
 from rag_sourcebias.types.intervals import Interval
 

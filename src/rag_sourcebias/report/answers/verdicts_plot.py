@@ -5,9 +5,8 @@ from __future__ import annotations
 from rag_sourcebias.report.answers.draw import look, pair_look
 from rag_sourcebias.report.answers.numbers import percent
 from rag_sourcebias.report.format import MISSING
-from rag_sourcebias.report.judged.draw import draw_legend
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.answer_report import AnswerBias, AnswerScorer
 
 __all__ = ["error_shares", "verdicts_plot"]

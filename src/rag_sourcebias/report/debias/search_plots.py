@@ -17,8 +17,7 @@ from rag_sourcebias.report.debias.names import (
     weight_text,
 )
 from rag_sourcebias.report.format import interval, score
-from rag_sourcebias.report.judged.draw import draw_legend
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.debias import DebiasPoint, DebiasSearch
 from rag_sourcebias.types.debias_report import DebiasReport
 from rag_sourcebias.types.intervals import Interval

@@ -13,9 +13,16 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.debias.names import data_name, delta_ends
 from rag_sourcebias.report.debias.verdicts import significant
 from rag_sourcebias.report.format import short_names, shorten
-from rag_sourcebias.report.judged.draw import draw_interval, draw_legend
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import (
+    COLOURS,
+    canvas,
+    draw_interval,
+    draw_legend,
+    plain_axes,
+    render,
+    style,
+)
 from rag_sourcebias.types.debias_report import (
     DebiasConfig,
     DebiasDataset,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_sourcebias.report.debias.names import weight_text
 from rag_sourcebias.report.debias.skew_plot import draw_target
 from rag_sourcebias.report.format import MISSING, delta, number
-from rag_sourcebias.report.judged.draw import draw_legend
-from rag_sourcebias.report.svg import COLOURS, WIDTH, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, WIDTH, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.debias_report import DebiasConfig, DebiasReport
 from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 

@@ -10,9 +10,8 @@ from rag_sourcebias.report.explanation.names import (
     scored_ends,
 )
 from rag_sourcebias.report.format import shorten
-from rag_sourcebias.report.judged.draw import draw_interval
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_interval, plain_axes, render, style
 from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 from rag_sourcebias.types.intervals import Interval
 

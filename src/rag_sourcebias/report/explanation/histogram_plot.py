@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.report.format import number, shorten
-from rag_sourcebias.report.judged.draw import draw_legend
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.explain_report import Histogram
 
 __all__ = ["Drawn", "histogram_plot"]

@@ -6,8 +6,7 @@ import numpy as np
 
 from rag_sourcebias.report.explanation.names import base_of, names_of
 from rag_sourcebias.report.format import count, number, shorten
-from rag_sourcebias.report.judged.draw import draw_legend
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.explain import VectorMap
 from rag_sourcebias.types.explain_report import ExplainReport, SourceExplanation
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import interval, number
-from rag_sourcebias.report.judged.draw import draw_interval
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_interval, plain_axes, render, style
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judge_bias import GroupBias
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import level, number, shorten
-from rag_sourcebias.report.judged.draw import draw_legend
 from rag_sourcebias.report.judged.numbers import label, method_name
-from rag_sourcebias.report.svg import COLOURS, WIDTH, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, WIDTH, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import CoveragePoint
 

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.report.judged.draw import draw_interval, draw_legend
 from rag_sourcebias.report.judged.numbers import ends, label, value
 from rag_sourcebias.report.judged.view import other_scale
 from rag_sourcebias.report.judged.wording import role
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import (
+    COLOURS,
+    canvas,
+    draw_interval,
+    draw_legend,
+    plain_axes,
+    render,
+    style,
+)
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import JudgedMean
 

@@ -13,7 +13,6 @@ __all__ = [
     "METHODS",
     "digits_of",
     "ends",
-    "ends_about_zero",
     "label",
     "method_name",
     "unit_of",
@@ -64,13 +63,3 @@ def value(report: JudgedReport, measure: str, number_: float, *, signed: bool = 
 def ends(report: JudgedReport, measure: str, interval: Interval | None) -> str:
     """Return the ends of an interval of a measure as text."""
     return format_interval(interval, digits=digits_of(report, measure))
-
-
-def ends_about_zero(interval: Interval, *, digits: int) -> str:
-    """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
-    finest = digits + 3
-    while digits < finest and any(
-        end != 0 and round(abs(end), digits) == 0 for end in (interval.lower, interval.upper)
-    ):
-        digits += 1
-    return format_interval(interval, digits=digits)

@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import count, number, shorten
-from rag_sourcebias.report.judged.draw import draw_legend
 from rag_sourcebias.report.judged.numbers import label
 from rag_sourcebias.report.judged.queries import holds
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.report.svg import COLOURS, canvas, draw_legend, plain_axes, render, style
 from rag_sourcebias.types.judged_parts import QueryIntervals
 
 if TYPE_CHECKING:

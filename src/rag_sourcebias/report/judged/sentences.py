@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_sourcebias.report.format import delta, level, number
-from rag_sourcebias.report.judged.numbers import digits_of, ends_about_zero, label
+from rag_sourcebias.report.format import delta, ends_about_zero, level, number
+from rag_sourcebias.report.judged.numbers import digits_of, label
 from rag_sourcebias.report.judged.queries import queries_summary
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import JudgedReport

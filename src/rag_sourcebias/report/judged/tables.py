@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.format import MISSING, count, delta, level, number
-from rag_sourcebias.report.judged.numbers import digits_of, ends, ends_about_zero, value
+from rag_sourcebias.report.format import MISSING, count, delta, ends_about_zero, level, number
+from rag_sourcebias.report.judged.numbers import digits_of, ends, value
 from rag_sourcebias.report.judged.wording import role
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.judged import JudgedReport
