@@ -147,9 +147,10 @@ class Statements(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items(Block):
-    """A list of (who, sentence); nobody for ""."""
+    """A list of (who, sentence); nobody for "". An aside follows each in brackets, if any."""
 
     rows: tuple[tuple[str, str], ...]
+    asides: tuple[str, ...] = ()
     to: tuple[Output, ...] = FILES
 
 

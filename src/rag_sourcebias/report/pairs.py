@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import sections
 from rag_sourcebias.report.facts import environment_table, summary_table
 from rag_sourcebias.report.format import (
     MISSING,
@@ -87,7 +88,7 @@ _NAME, _ID, _LINE = 40, 48, 300  # characters
 def document(report: PairReport) -> b.Document:
     """Return everything there is to say about a paired corpus."""
     name = report.data.name or "unnamed data"
-    sections = (_findings, _criteria, _flags, _values, _sole, _worst, _reading, _data)
+    parts = (_findings, _criteria, _flags, _values, _sole, _worst, _reading, _data)
     return b.Document(
         kind="Check of a paired corpus",
         title=f"Paired corpus: {name}",
@@ -102,7 +103,7 @@ def document(report: PairReport) -> b.Document:
         created=report.created,
         cautions="Before you use this corpus",
         warnings=report.warnings,
-        sections=tuple(found for make in sections if (found := make(report)) is not None),
+        sections=tuple(found for make in parts if (found := make(report)) is not None),
     )
 
 
@@ -639,9 +640,7 @@ def _reading(report: PairReport) -> b.Section:
                 "4), and some 200 queries can show it; half of it needs four times as many.",
             )
         )
-    return b.Section(
-        id="reading", title="How to read this", blocks=(b.Questions(rows=tuple(rows)),)
-    )
+    return sections.reading(rows)
 
 
 def _data(report: PairReport) -> b.Section:
@@ -676,12 +675,7 @@ def _data(report: PairReport) -> b.Section:
         ("Encoder and retrievers", Table(columns=("system", "settings"), rows=settings)),
         ("Environment", environment_table(report)),
     )
-    return b.Section(
-        id="data",
-        nav="Data and settings",
-        title="Data, settings and versions",
-        blocks=(b.Facts(tables=tables),),
-    )
+    return sections.data(tables)
 
 
 # Words

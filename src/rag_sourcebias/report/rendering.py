@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.report import blocks as b
@@ -91,7 +91,10 @@ _MARKDOWN: dict[type[b.Block], Callable[[Any], Iterable[str]]] = {
     b.Statements: lambda block: _list(
         (f"{who} ({tag})" if tag else who, text) for who, tag, text in block.rows
     ),
-    b.Items: lambda block: _list(block.rows),
+    b.Items: lambda block: _list(
+        (who, f"{text} ({aside})" if aside else text)
+        for (who, text), aside in zip_longest(block.rows, block.asides)
+    ),
     b.Grid: lambda block: [table(block.table)],
     b.Facts: lambda block: [table(content) for _, content in block.tables],
     b.Fold: lambda block: [part for inner in block.blocks for part in _marked(inner)],
