@@ -122,10 +122,11 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cards(Block):
-    """Cards side by side; a list of sentences in Markdown."""
+    """Cards side by side; a list of sentences in Markdown. ``middle``: bars have 0 in theirs."""
 
     cards: tuple[Card, ...]
     look: str
+    middle: bool = False
     to: tuple[Output, ...] = FILES
 
 
@@ -156,11 +157,23 @@ class Items(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid(Block):
-    """A table; in a terminal without the rows in which nothing was counted, if ``sparse``."""
+    """A table; rows with the same first of several heads stand together under it.
+
+    Parameters
+    ----------
+    sparse : bool
+        Without the rows in which nothing was counted, in a terminal.
+    width : int
+        Characters of each column of numbers in a terminal; 0 for as many as it takes.
+    sides : tuple of str
+        "baseline", "other" or "" of each row: its colour in a terminal.
+    """
 
     table: Table
     caption: str
     sparse: bool = False
+    width: int = 0
+    sides: tuple[str, ...] = ()
     to: tuple[Output, ...] = FILES
 
 

@@ -23,7 +23,9 @@ __all__ = ["MET", "html", "markdown", "terminal"]
 MET = {True: "met", False: "not met", None: "not checked"}
 _MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red"), None: ("?", "bold yellow")}
 _QUOTED = 600  # characters of a text in Markdown
-_LABEL, _COLUMN = 22, 18  # columns of a terminal
+_LABEL, _COLUMN, _INDENT = 22, 18, 2  # characters of a terminal
+# Told apart by colour-blind readers, on dark and on light backgrounds; words say it as well.
+_SIDES = {"baseline": "color(33)", "other": "color(172)", "": ""}
 
 
 def html(found: b.Document) -> str:
@@ -133,6 +135,9 @@ def _print(blocks: Iterable[b.Block], console: Console) -> None:
                     console.print(
                         Text.assemble("• ", (who, "bold"), f"{where}{block.about}: {text}")
                     )
+            case b.Paragraph():
+                console.print(Text(block.text, style="dim" if block.look == "note" else ""))
+                console.print()
             case b.Grid():
                 _print_table(block, console)
 
@@ -142,15 +147,32 @@ def _print_table(block: b.Grid, console: Console) -> None:
     from rich.table import Table as Columns
     from rich.text import Text
 
-    content = block.table
-    rows = [r for r in content.rows if not block.sparse or set(r[1:]) - {"0", "–"}]
-    fit = max(1, (console.width - _LABEL - 2) // _COLUMN)
-    for start in range(1, len(content.columns), fit):
+    content, heads = block.table, block.table.n_heads
+    rows = [
+        (row, _SIDES[side])
+        for row, side in zip_longest(content.rows, block.sides, fillvalue="")
+        if not block.sparse or set(row[heads:]) - {"0", "–"}
+    ]
+    column = block.width or _COLUMN
+    label = min(_LABEL + _INDENT * (heads > 1), max(8, console.width - column - 3))
+    fit = max(1, (console.width - label - 2) // column)
+    for start in range(heads, len(content.columns), fit):
         shown = range(start, min(start + fit, len(content.columns)))
         grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        grid.add_column(content.columns[0], min_width=_LABEL, overflow="fold")
+        grid.add_column(Text(content.columns[heads - 1]), width=label, overflow="fold")
         for i in shown:
-            grid.add_column(Text(content.columns[i]), justify="right", overflow="fold")
-        for row in rows:
-            grid.add_row(Text(row[0]), *(Text(row[i]) for i in shown))
+            grid.add_column(
+                Text(content.columns[i]),
+                justify="right",
+                overflow="fold",
+                min_width=block.width - 1 if block.width else None,
+            )
+        under = ""
+        for row, style in rows:
+            if heads > 1 and row[0] != under:
+                under = row[0]
+                grid.add_section()
+                grid.add_row(Text(shorten(under, 2 * label), style="bold"))
+            name = " " * _INDENT * bool(under) + row[heads - 1]
+            grid.add_row(Text(name), *(Text(row[i], style=style) for i in shown))
         console.print(grid)
