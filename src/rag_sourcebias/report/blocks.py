@@ -30,6 +30,7 @@ __all__ = [
     "Document",
     "Facts",
     "Figures",
+    "Findings",
     "Fold",
     "Grid",
     "Heading",
@@ -147,6 +148,13 @@ class Statements(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Findings(Block):
+    """Rows of (topic, is it established?, sentence with its end); None was not computed."""
+
+    rows: tuple[tuple[str, bool | None, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Items(Block):
     """A list of (who, sentence); nobody for "". An aside follows each in brackets, if any."""
 
@@ -179,7 +187,7 @@ class Grid(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts(Block):
-    """Tables of two columns, each under its title, side by side."""
+    """Tables of two columns, each under its title ("" for none), side by side."""
 
     tables: tuple[tuple[str, Table], ...]
     to: tuple[Output, ...] = FILES

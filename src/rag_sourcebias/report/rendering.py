@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import count, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.format import shorten
@@ -22,6 +22,9 @@ __all__ = ["MET", "html", "markdown", "terminal"]
 #: What a check found, in words.
 MET = {True: "met", False: "not met", None: "not checked"}
 _MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red"), None: ("?", "bold yellow")}
+#: Whether a difference is there, in words.
+ESTABLISHED = {True: "established", False: "not established", None: "not computed"}
+Line: TypeAlias = tuple[str | tuple[str, str], ...]  # of a terminal: pieces, some with a style
 _QUOTED = 600  # characters of a text in Markdown
 _LABEL, _COLUMN, _INDENT = 22, 18, 2  # characters of a terminal
 # Told apart by colour-blind readers, on dark and on light backgrounds; words say it as well.
@@ -41,6 +44,7 @@ def html(found: b.Document) -> str:
         "doc": found,
         "title": found.title,
         "met_words": MET,
+        "established": ESTABLISHED,
         "kind_of": lambda block: type(block).__name__,
         "is_name": lambda text: isinstance(text, b.Name),
         "later": lambda picture: _later(picture, f"plot{next(numbers)}"),
@@ -86,12 +90,15 @@ def _list(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 _MARKDOWN: dict[type[b.Block], Callable[[Any], Iterable[str]]] = {
-    b.Heading: lambda block: [f"### {escape(block.text)}"],
+    b.Heading: lambda block: [f"### {escape(', '.join((block.text, *block.tags)))}"],
     b.Paragraph: lambda block: [escape(block.text)],
     b.Cards: lambda block: _list((card.name, card.text) for card in block.cards),
     b.Checks: lambda block: [table(_checked(block))],
     b.Statements: lambda block: _list(
         (f"{who} ({tag})" if tag else who, text) for who, tag, text in block.rows
+    ),
+    b.Findings: lambda block: _list(
+        (f"{topic} ({ESTABLISHED[shown]})", text) for topic, shown, text in block.rows
     ),
     b.Items: lambda block: _list(
         (who, f"{text} ({aside})" if aside else text)
@@ -122,24 +129,45 @@ def terminal(found: b.Document, console: Console) -> None:
 def _print(blocks: Iterable[b.Block], console: Console) -> None:
     from rich.text import Text
 
-    for block in (block for block in blocks if "terminal" in block.to):
-        match block:
-            case b.Checks():
-                several = len({group for group, *_ in block.rows}) > 1
-                for group, name, met, text in block.rows:
-                    where = f" ({group})" if several else ""
-                    console.print(Text.assemble(_MARKS[met], f" {name}{where}: {text}"))
-            case b.Statements():
-                for who, tag, text in block.rows:
-                    where = f" ({tag})" if tag else ""
-                    console.print(
-                        Text.assemble("• ", (who, "bold"), f"{where}{block.about}: {text}")
-                    )
-            case b.Paragraph():
-                console.print(Text(block.text, style="dim" if block.look == "note" else ""))
-                console.print()
-            case b.Grid():
-                _print_table(block, console)
+    for at, block in enumerate(block for block in blocks if "terminal" in block.to):
+        if at and isinstance(block, b.Heading):
+            console.print()
+        if isinstance(block, b.Grid):
+            _print_table(block, console)
+        else:
+            for line in _TERMINAL[type(block)](block):
+                console.print(Text.assemble(*line))
+
+
+def _checks(block: b.Checks) -> Iterator[Line]:
+    several = len({group for group, *_ in block.rows}) > 1
+    for group, name, met, text in block.rows:
+        yield _MARKS[met], f" {name}{f' ({group})' if several else ''}: {text}"
+
+
+def _findings(block: b.Findings) -> Iterator[Line]:
+    for topic, shown, text in block.rows:
+        if shown is None:
+            yield ((f"– {topic}: {ESTABLISHED[shown]}, {text}", "dim"),)
+        elif shown:
+            yield ("• ", "bold"), (f"{topic}: ", "bold"), text
+        else:
+            yield ("? ", "dim"), f"{topic}: {text}"
+
+
+_TERMINAL: dict[type[b.Block], Callable[[Any], Iterable[Line]]] = {
+    b.Heading: lambda block: [((": ".join((block.text, *block.tags)), "bold underline"),)],
+    b.Paragraph: lambda block: [((block.text, "dim" if block.look == "note" else ""),), ()],
+    b.Checks: _checks,
+    b.Statements: lambda block: [
+        ("• ", (who, "bold"), f"{f' ({tag})' if tag else ''}{block.about}: {text}")
+        for who, tag, text in block.rows
+    ],
+    b.Findings: _findings,
+    b.Items: lambda block: [
+        (f"• {who}: {text}" if who else f"• {text}",) for who, text in block.rows
+    ],
+}
 
 
 def _print_table(block: b.Grid, console: Console) -> None:
