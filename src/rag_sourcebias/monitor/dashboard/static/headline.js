@@ -70,5 +70,5 @@ function context(overview) {
   const { baseline, confidence_level: level } = overview.monitor;
   if (!overview.monitor.snapshots.length) return "The monitor has read none of them yet.";
   return `Baseline: ${baseline.replace(/^no baseline$/, "none, so that shares are shown and not tested")}. `
-    + `Alarms hold under continuous looking (false alarms at most ${short(1 - level)} per set of labels).`;
+    + `Alarms hold under continuous looking while retrievals are independent (false alarms at most ${short(1 - level)} per set of labels).`;
 }
