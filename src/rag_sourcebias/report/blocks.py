@@ -35,6 +35,7 @@ __all__ = [
     "Grid",
     "Heading",
     "Items",
+    "Lines",
     "Name",
     "Output",
     "Paragraph",
@@ -164,6 +165,14 @@ class Items(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lines(Block):
+    """Lines of a terminal, each of (piece, look): "strong", "good", "poor" or ""."""
+
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+    to: tuple[Output, ...] = TERMINAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grid(Block):
     """A table; rows with the same first of several heads stand together under it.
 
@@ -282,6 +291,8 @@ class Document:
         What was examined.
     headline : str
         What a reader in a hurry should take away.
+    headline_to : tuple of {"page", "markdown", "terminal"}
+        Outputs that start with it; the lines of a terminal may say as much.
     facts : tuple of tuple of str
         Groups of a line under the headline; each group is joined without a mark between.
     created : str
@@ -299,3 +310,4 @@ class Document:
     cautions: str
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
+    headline_to: tuple[Output, ...] = EVERYWHERE

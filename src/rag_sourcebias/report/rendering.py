@@ -28,6 +28,7 @@ Line: TypeAlias = tuple[str | tuple[str, str], ...]  # of a terminal: pieces, so
 _QUOTED = 600  # characters of a text in Markdown
 _LABEL, _COLUMN, _INDENT = 22, 18, 2  # characters of a terminal
 # Told apart by colour-blind readers, on dark and on light backgrounds; words say it as well.
+_LOOKS = {"strong": "bold", "good": "green", "poor": "yellow", "": ""}
 _SIDES = {"baseline": "color(33)", "other": "color(172)", "": ""}
 
 
@@ -118,8 +119,9 @@ def terminal(found: b.Document, console: Console) -> None:
     """Print what a terminal has room for; its width decides how many columns stand side by side."""
     from rich.text import Text
 
-    console.print(Text(found.headline, style="bold"))
-    console.print()
+    if "terminal" in found.headline_to:
+        console.print(Text(found.headline, style="bold"))
+        console.print()
     for section in found.sections:
         _print(section.blocks, console)
     for warning in found.warnings:
@@ -164,6 +166,9 @@ _TERMINAL: dict[type[b.Block], Callable[[Any], Iterable[Line]]] = {
         for who, tag, text in block.rows
     ],
     b.Findings: _findings,
+    b.Lines: lambda block: [
+        tuple((text, _LOOKS[look]) for text, look in pieces) for pieces in block.rows
+    ],
     b.Items: lambda block: [
         (f"• {who}: {text}" if who else f"• {text}",) for who, text in block.rows
     ],
