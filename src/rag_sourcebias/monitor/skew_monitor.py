@@ -29,9 +29,10 @@ class SkewMonitor(Watching):
 
     Alarms hold under continuous looking while retrievals are independent: within a set of labels
     the error is split evenly over tested groups × measures (union bound), so that a false alarm of
-    rule "baseline" ever comes with probability at most ``1 - confidence_level`` *per set of labels*; m sets
-    have up to m times that. Intervals are of single shares at that level, for a share that stays
-    the same; they are wider than the evidence needs. Retrievals must not repeat: ``aggregate`` those that do.
+    rule "baseline" ever comes with probability at most ``1 - confidence_level`` *per set of
+    labels*; m sets have up to m times that. Intervals are of single shares at that level, for a
+    share that stays the same; they are wider than the evidence needs. Retrievals must not repeat:
+    ``aggregate`` those that do.
 
     Parameters
     ----------

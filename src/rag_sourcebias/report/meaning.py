@@ -50,7 +50,8 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
             f"that only {base} documents were found, −200 that none of them were. Where one source "
             "has more relevant documents than the other, chance alone does not make it 0: the "
             "centred figure subtracts what each source would score if the source labels were "
-            "permuted among the relevant documents of a query. With one copy of each document the two are equal.",
+            "permuted among the relevant documents of a query. With one copy of each document the "
+            "two are equal.",
         ),
         (
             "How is the verdict reached?",
