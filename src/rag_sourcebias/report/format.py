@@ -15,6 +15,7 @@ __all__ = [
     "VARIANTS",
     "count",
     "delta",
+    "distinct",
     "ends_about_zero",
     "interval",
     "join",
@@ -164,6 +165,14 @@ def shorten(text: str, width: int) -> str:
         return text
     head = (width - 1) // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def distinct(names: Sequence[str], width: int) -> list[str]:
+    """Shorten names to a width, but never so that two of them look the same."""
+    short = [shorten(name, width) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    return [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
 
 
 def split_measure(measure: str) -> tuple[str, int | None]:

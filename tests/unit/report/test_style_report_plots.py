@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from itertools import count
 from xml.etree import ElementTree as ET
 
 import pytest
 from style_reports import QUERIES, STYLES, full_report, similarities, style_report
 
+from rag_sourcebias.report.format import distinct
+from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow, draw_pictures
 from rag_sourcebias.report.style.effect_plots import (
     index_picture,
     leading_measure,
@@ -16,13 +17,11 @@ from rag_sourcebias.report.style.effect_plots import (
     quality_picture,
 )
 from rag_sourcebias.report.style.heat_map import heat_map, map_width
-from rag_sourcebias.report.style.names import distinct
 from rag_sourcebias.report.style.rank_plots import (
     differences_pictures,
     ranks_picture,
     unfairness_picture,
 )
-from rag_sourcebias.report.style.rows_plot import Picture, PlotGroup, PlotRow, draw_pictures
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +31,6 @@ def full():
 
 def rows_of(picture):
     return [r for g in picture.groups for r in g.rows]
-
-
-def uids():
-    return (f"p{n}" for n in count(1))
 
 
 def texts(svg):
@@ -165,12 +160,12 @@ def test_pictures_share_a_scale():
     def ticks(svg):
         return [t.text for t in texts(svg) if re.fullmatch(r"[\d.]+", t.text or "")]
 
-    drawn = draw_pictures([picture(0, 1), picture(0, 10)], uids())
+    drawn = draw_pictures([picture(0, 1), picture(0, 10)])
     assert [caption for caption, _ in drawn] == ["0", "0"]
-    assert ticks(drawn[0][1]()) == ticks(drawn[1][1]())
-    alone = draw_pictures([picture(0, 1)], uids())
-    assert ticks(alone[0][1]()) != ticks(drawn[0][1]())
-    assert draw_pictures([], uids()) == []
+    assert ticks(drawn[0][1]("a")) == ticks(drawn[1][1]("b"))
+    alone = draw_pictures([picture(0, 1)])
+    assert ticks(alone[0][1]("a")) != ticks(drawn[0][1]("a"))
+    assert draw_pictures([]) == ()
 
 
 def test_names_are_text_not_markup(full):
@@ -179,7 +174,7 @@ def test_names_are_text_not_markup(full):
     system = report.systems[0]
     for svg in (
         heat_map(report, system, uid="h"),
-        draw_pictures([ranks_picture(report, system, system.rows[0])], uids())[0][1](),
+        draw_pictures([ranks_picture(report, system, system.rows[0])])[0][1]("a"),
     ):
         found = [t.text for t in texts(svg)]
         assert "$x^2$" in found
@@ -191,8 +186,8 @@ def test_shortened_names_stay_distinct():
     styles = ("human", *(f"a very long name of style {i} that goes on and on" for i in range(14)))
     report = style_report(similarities(20, (0,) * 15, styles=styles), styles=styles)
     system = report.systems[0]
-    ((_, draw),) = draw_pictures([ranks_picture(report, system, system.rows[0])], uids())
-    names = [t.text for t in texts(draw()) if re.match(r"\d+\. ", t.text or "")]
+    ((_, draw),) = draw_pictures([ranks_picture(report, system, system.rows[0])])
+    names = [t.text for t in texts(draw("p")) if re.match(r"\d+\. ", t.text or "")]
     assert len(names) == len(set(names)) == 15
     columns = [t.text for t in texts(heat_map(report, system, uid="h"))]
     assert "1. human" in columns

@@ -26,7 +26,7 @@ from rag_sourcebias.report.debias.view import assumptions, caveats, warnings_of
 from rag_sourcebias.report.debias.wording import criteria, short, verdict_text
 from rag_sourcebias.report.format import level
 from rag_sourcebias.report.page import Figures, render_page
-from rag_sourcebias.report.style.rows_plot import draw_pictures
+from rag_sourcebias.report.rows_plot import draw_pictures
 from rag_sourcebias.report.visible import visible_report
 from rag_sourcebias.types.debias_report import DebiasReport
 
@@ -107,7 +107,10 @@ def _plots(report: DebiasReport) -> dict[str, Figures]:
             for d in report.datasets
             if d.outcomes
         ],
-        "quality": draw_pictures(quality_pictures(report), uid),
+        "quality": [
+            (caption, partial(draw, next(uid)))
+            for caption, draw in draw_pictures(quality_pictures(report))
+        ],
         "search": [],
         "training": [],
     }

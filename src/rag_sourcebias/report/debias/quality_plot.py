@@ -13,7 +13,7 @@ from rag_sourcebias.report.debias.names import (
 )
 from rag_sourcebias.report.debias.verdicts import QualityKind, QualityVerdict, verdicts
 from rag_sourcebias.report.format import number
-from rag_sourcebias.report.style.rows_plot import Picture, PlotGroup, PlotRow
+from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow
 from rag_sourcebias.types.debias_report import DebiasDataset, DebiasReport
 
 __all__ = ["quality_pictures"]

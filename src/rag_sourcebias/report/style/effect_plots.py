@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.format import number, split_measure
+from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow
 from rag_sourcebias.report.style.names import original_text, style_name
 from rag_sourcebias.report.style.rank_plots import side_of
-from rag_sourcebias.report.style.rows_plot import Picture, PlotGroup, PlotRow
 from rag_sourcebias.report.style.view import alpha, average_ranks
 from rag_sourcebias.report.style.wording import score_with
 from rag_sourcebias.types.intervals import Interval

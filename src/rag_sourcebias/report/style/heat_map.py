@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rag_sourcebias.report.format import number
-from rag_sourcebias.report.style.names import distinct, style_name
+from rag_sourcebias.report.format import distinct, number
+from rag_sourcebias.report.style.names import style_name
 from rag_sourcebias.report.style.view import average_ranks, compared
 from rag_sourcebias.report.svg import COLOURS, WIDTH, plain_axes, render, style
 from rag_sourcebias.types.style_report import StyleReport, StyleRow, StyleSystem

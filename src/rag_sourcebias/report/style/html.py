@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_sourcebias.report.format import level, number
 from rag_sourcebias.report.page import Figures, render_page
+from rag_sourcebias.report.rows_plot import Picture, draw_pictures
 from rag_sourcebias.report.style import effect_tables, facts, tables
 from rag_sourcebias.report.style.cards import style_cards
 from rag_sourcebias.report.style.effect_plots import (
@@ -26,7 +27,6 @@ from rag_sourcebias.report.style.rank_plots import (
     ranks_picture,
     unfairness_picture,
 )
-from rag_sourcebias.report.style.rows_plot import Picture, draw_pictures
 from rag_sourcebias.report.style.sentences import pairs_sentence, sentences_of
 from rag_sourcebias.report.style.view import assumptions, caveats, original_row
 from rag_sourcebias.report.text_plots import text_plot
@@ -132,6 +132,9 @@ def _plots(report: StyleReport, uid: Iterator[str]) -> dict[str, Figures]:
             if any(i.relative_delta is not None for i in s.index_scores)
         ],
     }
-    found = {name: draw_pictures(some, uid) for name, some in pictures.items()}
+    found = {
+        name: [(caption, partial(draw, next(uid))) for caption, draw in draw_pictures(some)]
+        for name, some in pictures.items()
+    }
     found["matrix"] = [(s.name, partial(heat_map, report, s, uid=next(uid))) for s in several]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_sourcebias.report.format import join, shorten
 from rag_sourcebias.types.style_report import StyleReport
 
-__all__ = ["distinct", "original_text", "style_list", "style_name"]
+__all__ = ["original_text", "style_list", "style_name"]
 
 _LONGEST = 60
 
@@ -37,11 +37,3 @@ def style_list(styles: Sequence[str], *, most: int | None = None) -> str:
 def original_text(report: StyleReport) -> str:
     """Return what the other styles are compared with, such as ``human text``."""
     return f"{style_name(report.config.original)} text"
-
-
-def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Shorten names to a width, but never so that two of them look the same."""
-    short = [shorten(name, width) for name in names]
-    if len(set(short)) == len(set(names)):
-        return short
-    return [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]

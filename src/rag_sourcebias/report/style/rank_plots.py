@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from rag_sourcebias.report.format import number, shorten
-from rag_sourcebias.report.style.names import distinct, original_text, style_list, style_name
-from rag_sourcebias.report.style.rows_plot import Picture, PlotGroup, PlotRow
+from rag_sourcebias.report.format import distinct, number, shorten
+from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow
+from rag_sourcebias.report.style.names import original_text, style_list, style_name
 from rag_sourcebias.report.style.view import (
     Compared,
     alpha,

@@ -1,4 +1,4 @@
-"""Rows of intervals on one scale: the picture that most sections share.
+"""Rows of intervals on one scale.
 
 Blue circles rank higher or gain, orange triangles rank lower or lose, grey squares are the
 original; hollow marks are not significant.
@@ -6,14 +6,13 @@ original; hollow marks are not significant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_sourcebias.report.page import Figures
+from rag_sourcebias.report.format import distinct
 from rag_sourcebias.report.plots import draw_heading
-from rag_sourcebias.report.style.names import distinct
 from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
 
 if TYPE_CHECKING:
@@ -90,21 +89,18 @@ class Picture:
     from_zero: bool = False
 
 
-def draw_pictures(pictures: Sequence[Picture], uid: Iterator[str]) -> Figures:
-    """Return caption and picture of each, all on one scale so that they can be compared.
+def draw_pictures(pictures: Sequence[Picture]) -> tuple[tuple[str, Callable[[str], str]], ...]:
+    """Return the caption of each and how to draw it, given the prefix of its ids.
 
-    Parameters
-    ----------
-    uid : iterator of str
-        Gives each picture the prefix of its ids.
+    All stand on one scale so that they can be compared.
     """
     values = [v for p in pictures for v in _values(p)]
     if not values:
-        return []
+        return ()
     low, high = min(values), max(values)
     margin = 0.04 * (high - low) or 0.5
     limits = (0.0 if pictures[0].from_zero else low - margin, high + margin)
-    return [(p.caption, partial(_rows_plot, p, limits, next(uid))) for p in pictures]
+    return tuple((p.caption, partial(_rows_plot, p, limits)) for p in pictures)
 
 
 def _values(picture: Picture) -> Iterator[float]:
