@@ -74,6 +74,7 @@ class Writer:
         self.handle, self.prefix, self.rng = handle, prefix, rng
         self.held: dict[str, tuple[str, dict[str, Any]]] = {}
         self.gone: set[str] = set()
+        self.tried: set[str] = set()  # added or not, as nobody acknowledged it
         self.count = 0
 
     def write(self) -> None:
@@ -85,7 +86,9 @@ class Writer:
         kind = rng.choice(_KINDS) if known else "add"
         if kind == "add":
             doc_id = f"{self.prefix}-{self.count}"
+            self.tried.add(doc_id)
             self.send("add", doc_id, text, metadata)
+            self.tried.discard(doc_id)
             self.held[doc_id] = (text, metadata)
             return
         doc_id = rng.choice(known)
@@ -153,17 +156,18 @@ def write_on(
     rng = random.Random(seed)
     following = Writer(follow_collection(Named(client), NAME, patience=120), f"f{which}", rng)
     before = Writer(opened(client), f"b{which}", rng)
+    raised = 0
     while following.count + before.count < writes or not done[5]:
         if asked.value > done[which]:
             # As an application that is stopped: its handle is opened again once all is carried.
             done[which] = asked.value
             while done[2] < asked.value:
-                following.write()
+                raised += not _written(following)
             before.handle = opened(client)
             done[which + 3] = asked.value
-        try:
-            rng.choice([following, before]).write()
-        except NotFoundError:  # not acknowledged: the collection was finished
+        writer = rng.choice([following, before])
+        if not _written(writer):
+            raised += writer is following
             before.handle = opened(client)
     ended[which] = 1
     while not ended[2]:  # restarts go on being asked for
@@ -179,8 +183,18 @@ def write_on(
         "writes": counts,
         "held": {**following.held, **before.held},
         "gone": [*following.gone, *before.gone],
+        "tried": [*following.tried, *before.tried],
+        "raised": raised,
     }
     Path(out).write_text(json.dumps(state))
+
+
+def _written(writer: Writer) -> bool:
+    try:
+        writer.write()
+    except NotFoundError:  # not acknowledged: the collection was finished
+        return False
+    return True
 
 
 def swap_on(
@@ -348,6 +362,8 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
         "finishes refused": figures[1],
         "finished": figures[2],
         "conflicts": n_conflicts,
+        "raised by handles that follow": sum(state["raised"] for state in states),
+        "not acknowledged": sum(len(state["tried"]) for state in states),
         "collections left": names,
         **compared(states, found),
     }
@@ -357,6 +373,7 @@ def compared(states: list[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[
     """What is not as the last acknowledged write left it."""
     held = {doc_id: row for state in states for doc_id, row in state["held"].items()}
     gone = {doc_id for state in states for doc_id in state["gone"]}
+    tried = {doc_id for state in states for doc_id in state["tried"]}
     there = {
         doc_id: (text, metadata or {})
         for doc_id, text, metadata in zip(
@@ -370,7 +387,7 @@ def compared(states: list[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[
         "documents": len(there),
         "missing": sorted(held.keys() - there.keys()),
         "back from deletion": sorted(gone & there.keys()),
-        "not written by anybody": sorted(there.keys() - held.keys() - gone),
+        "not written by anybody": sorted(there.keys() - held.keys() - gone - tried),
         "other content": sorted(
             doc_id for doc_id in held.keys() & there.keys() if tuple(held[doc_id]) != there[doc_id]
         ),
@@ -392,7 +409,7 @@ def main() -> int:
     figures["lost"] = sum(len(figures[key]) for key in (*wrong, "vector of another text"))
     print(json.dumps(figures, indent=1))
     asked.out.write_text(json.dumps(figures, indent=1) + "\n")
-    return bool(figures["lost"])
+    return bool(figures["lost"] or figures["raised by handles that follow"])
 
 
 if __name__ == "__main__":

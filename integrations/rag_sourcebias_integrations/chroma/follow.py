@@ -122,13 +122,18 @@ class FollowedCollection:
 
     def _named(self, deadline: float) -> Any:  # noqa: ANN401
         """Return the collection that has the name now; waits a moment where none has it."""
+        still = False
         while True:
             try:
                 return self._client.get_collection(self._name, **self._options)
             except NotFoundError:
-                if time.monotonic() > deadline or not self._moving():
+                moving = self._moving()
+                # An exchange may have ended between the two looks: then one has the name again.
+                if time.monotonic() > deadline or (still and not moving):
                     raise
-                time.sleep(_STEP)
+                still = not moving
+                if moving:
+                    time.sleep(_STEP)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name.startswith("_"):
