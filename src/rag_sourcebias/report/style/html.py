@@ -132,7 +132,7 @@ def _plots(report: StyleReport, uid: Iterator[str]) -> dict[str, Figures]:
             if any(i.relative_delta is not None for i in s.index_scores)
         ],
     }
-    found = {
+    found: dict[str, Figures] = {
         name: [(caption, partial(draw, next(uid))) for caption, draw in draw_pictures(some)]
         for name, some in pictures.items()
     }
