@@ -12,12 +12,13 @@ from rag_sourcebias.intervals.form import Form, choose_form, draw_interval
 from rag_sourcebias.intervals.regression import fit_regression
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.values import Target, judge_correlation
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.intervals import JUDGE_NOTES, Interval, JudgeFinding
 
-__all__ = ["MIN_CLUSTERS", "MIN_LABELED", "assumptions_of", "default_interval"]
+__all__ = ["MIN_CLUSTERS", "MIN_LABELED", "SCORE_FORM", "assumptions_of", "default_interval"]
 
 MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
 MIN_CLUSTERS = 5
+SCORE_FORM = "regression on the judge, score form"  # of bounded values
 
 
 def default_interval(
@@ -33,10 +34,9 @@ def default_interval(
     form = choose_form(sample, bounds)
     _check_enough(sample, form.bounds)
     correlation = judge_correlation(human, judge)
-    alone = method == "labels"
-    notes: tuple[str, ...] = ()
-    if not alone:
-        alone, notes = _judge_notes(sample, correlation)
+    found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
+    notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
+    alone = method == "labels" or found_judge in {"few", "constant"}
     if alone:
         sample = _without_judge(sample)
     asked = method == "labels" or n < MIN_LABELED
@@ -57,12 +57,13 @@ def default_interval(
             n_unlabeled=sample.n_unlabeled,
             correlation=correlation,
             notes=notes,
+            judge=found_judge,
             target=target,
         )
     fit = fit_regression(sample, target)
     name = "labels alone" if alone else "regression on the judge"
     if form.bounds is not None:
-        name += ", score form"
+        name = "labels alone, score form" if alone else SCORE_FORM
     quantile = t_quantile(0.5 + level / 2, fit.degrees)
     estimate, lower, upper = draw_interval(sample, fit, target, quantile, form)
     return Interval(
@@ -77,6 +78,7 @@ def default_interval(
         assumptions=assumptions_of(sample),
         correlation=correlation,
         notes=(*notes, form.note) if form.note else notes,
+        judge=found_judge,
     )
 
 
@@ -98,16 +100,14 @@ def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> N
         spread_values(sample.y[:, 0])  # raises, with the remedy
 
 
-def _judge_notes(sample: JudgedSample, correlation: float) -> tuple[bool, tuple[str, ...]]:
-    """Whether labels alone must be used, and what to say about the judge."""
+def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
+    """Whether labels alone must be used, or the judge is of no use."""
     units = sample.n_units
     if units < MIN_LABELED:
-        return True, (f"fewer than {MIN_LABELED} labels: the judge was not used",)
+        return "few"
     if not any(has_spread(column) for column in sample.x.T):
-        return True, ("the judge is constant on the labelled items and was not used",)
-    if abs(correlation) <= 1 / math.sqrt(units - 2):
-        return False, ("this judge is no better than none: labels alone are as good",)
-    return False, ()
+        return "constant"
+    return "weak" if abs(correlation) <= 1 / math.sqrt(units - 2) else ""
 
 
 def _without_judge(sample: JudgedSample) -> JudgedSample:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.serial import from_plain, to_plain
 
-__all__ = ["Interval"]
+__all__ = ["JUDGE_NOTES", "Interval", "JudgeFinding"]
+
+JudgeFinding: TypeAlias = Literal["", "few", "constant", "weak"]
+#: What a reader is told of a judge that was set aside, or that is of no use.
+JUDGE_NOTES: Mapping[JudgeFinding, str] = {
+    "few": "fewer than 10 labels: the judge was not used",
+    "constant": "the judge is constant on the labelled items and was not used",
+    "weak": "this judge is no better than none: labels alone are as good",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,9 @@ class Interval:
     notes : tuple of str
         What a reader should know before quoting the interval, such as that labels alone are
         better than this judge.
+    judge : {"", "few", "constant", "weak"}
+        What was found of the judge: set aside, as labels are few or it is constant on them; used,
+        but its correlation is too weak to be of use. Else "".
     """
 
     estimate: float
@@ -50,6 +61,7 @@ class Interval:
     assumptions: tuple[str, ...] = ()
     correlation: float | None = None
     notes: tuple[str, ...] = ()
+    judge: JudgeFinding = ""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence_level < 1.0:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.intervals import JUDGE_NOTES
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged_parts import (
     CoveragePoint,
@@ -113,4 +114,14 @@ class JudgedReport:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        return from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
+        report = from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
+        return replace(report, means=tuple(map(_with_finding, report.means)))
+
+
+def _with_finding(mean: JudgedMean) -> JudgedMean:
+    """Give what version 0.1 found of a judge, and only said, its code."""
+    interval = mean.interval
+    for code, note in JUDGE_NOTES.items():
+        if note in interval.notes:
+            interval = replace(interval, judge=code)
+    return replace(mean, interval=interval)

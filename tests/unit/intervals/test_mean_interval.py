@@ -111,6 +111,7 @@ def test_few_labels_give_labels_alone_and_say_so(n):
     alone = t_interval(y)
     assert (found.lower, found.upper) == (alone.lower, alone.upper)
     assert found.notes == ("fewer than 10 labels: the judge was not used",)
+    assert found.judge == "few"
 
 
 def test_constant_judge_gives_labels_alone_and_says_so():
@@ -120,6 +121,7 @@ def test_constant_judge_gives_labels_alone_and_says_so():
     assert found.half_width == pytest.approx(t_interval(y).half_width, rel=0.1)
     assert found.method == "labels alone"
     assert "the judge is constant" in str(found)
+    assert found.judge == "constant"
 
 
 def test_useless_judge_is_called_useless():
@@ -127,7 +129,9 @@ def test_useless_judge_is_called_useless():
     y = rng.normal(size=40)
     judge = rng.normal(size=40)
     judge -= np.polyval(np.polyfit(y, judge, 1), y)  # exactly uncorrelated
-    assert "labels alone are as good" in str(mean_interval(y, judge, rng.normal(size=400)))
+    found = mean_interval(y, judge, rng.normal(size=400))
+    assert "labels alone are as good" in str(found)
+    assert found.judge == "weak"
 
 
 @pytest.mark.parametrize(

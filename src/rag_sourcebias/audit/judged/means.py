@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import SourceBiasError
 from rag_sourcebias.intervals.coverage import coverage_study
-from rag_sourcebias.intervals.default import MIN_LABELED
+from rag_sourcebias.intervals.default import MIN_LABELED, SCORE_FORM
 from rag_sourcebias.intervals.mean import Method, mean_interval
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import JudgedConfig
@@ -112,7 +112,7 @@ def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
         return None
     n, pool, r = interval.n_labeled, interval.n_unlabeled, interval.correlation
     ratio = (alone.half_width / interval.half_width) ** 2
-    if "regression" in interval.method and "score form" in interval.method and r is not None:
+    if interval.method == SCORE_FORM and r is not None:
         left = (1 - r * r) * (n - 1) / (n - 2)
         if interval.target == "population":
             left += r * r * n / (n + pool)
