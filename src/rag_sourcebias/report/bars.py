@@ -17,6 +17,8 @@ class Bar:
         Which colour it takes.
     solid : bool
         Whether the dot is filled.
+    was : float or None
+        Where the value was before a change.
     """
 
     left: float
@@ -24,6 +26,7 @@ class Bar:
     dot: float
     side: str
     solid: bool
+    was: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

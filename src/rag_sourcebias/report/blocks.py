@@ -182,15 +182,15 @@ class Grid(Block):
         Without the rows in which nothing was counted, in a terminal.
     width : int
         Characters of each column of numbers in a terminal; 0 for as many as it takes.
-    sides : tuple of str
-        "baseline", "other" or "" of each row: its colour in a terminal.
+    sides : tuple of str or of tuple of str
+        "baseline", "other" or "" of each row, or of each of its columns: the colour in a terminal.
     """
 
     table: Table
     caption: str
     sparse: bool = False
     width: int = 0
-    sides: tuple[str, ...] = ()
+    sides: tuple[str | tuple[str, ...], ...] = ()
     to: tuple[Output, ...] = FILES
 
 

@@ -182,7 +182,7 @@ def _print_table(block: b.Grid, console: Console) -> None:
 
     content, heads = block.table, block.table.n_heads
     rows = [
-        (row, _SIDES[side])
+        (row, (side,) * len(row) if isinstance(side, str) else side)
         for row, side in zip_longest(content.rows, block.sides, fillvalue="")
         if not block.sparse or set(row[heads:]) - {"0", "–"}
     ]
@@ -201,11 +201,11 @@ def _print_table(block: b.Grid, console: Console) -> None:
                 min_width=block.width - 1 if block.width else None,
             )
         under = ""
-        for row, style in rows:
+        for row, sides in rows:
             if heads > 1 and row[0] != under:
                 under = row[0]
                 grid.add_section()
                 grid.add_row(Text(shorten(under, 2 * label), style="bold"))
             name = " " * _INDENT * bool(under) + row[heads - 1]
-            grid.add_row(Text(name), *(Text(row[i], style=style) for i in shown))
+            grid.add_row(Text(name), *(Text(row[i], style=_SIDES[sides[i]]) for i in shown))
         console.print(grid)
