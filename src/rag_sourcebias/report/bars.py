@@ -19,6 +19,8 @@ class Bar:
         Whether the dot is filled.
     was : float or None
         Where the value was before a change.
+    chance : float or None
+        Where chance alone would put it.
     """
 
     left: float
@@ -27,6 +29,7 @@ class Bar:
     side: str
     solid: bool
     was: float | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

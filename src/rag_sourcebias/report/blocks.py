@@ -206,11 +206,13 @@ class Facts(Block):
 class Figures(Block):
     """Captions with pictures; ``small`` where their tops are to be compared side by side.
 
-    A picture that is no data yet is a function from the prefix of its ids to SVG.
+    A picture that is no data yet is a function from the prefix of its ids to SVG. ``wide`` is the
+    width in rem of pictures that need more than a column of the page, 0 of others.
     """
 
     items: tuple[tuple[str, Picture | Callable[[str], str]], ...]
     small: bool = False
+    wide: int = 0
     to: tuple[Output, ...] = PAGE
 
 

@@ -170,7 +170,7 @@ _TERMINAL: dict[type[b.Block], Callable[[Any], Iterable[Line]]] = {
         tuple((text, _LOOKS[look]) for text, look in pieces) for pieces in block.rows
     ],
     b.Items: lambda block: [
-        (f"• {who}: {text}" if who else f"• {text}",) for who, text in block.rows
+        ("• ", (f"{who}: " if who else "", "bold"), text) for who, text in block.rows
     ],
 }
 
