@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -117,6 +118,7 @@ def explained(
     queries: bool = True,
     encoder: bool = True,
     notes: tuple[str, ...] = (),
+    missing: Mapping[str, str] | None = None,
 ) -> SourceExplanation:
     """Return a source with everything, less what is turned off; at 0 nothing differs."""
     rng = np.random.default_rng(seed)
@@ -129,6 +131,7 @@ def explained(
         lexical=lexical(rng, n, lost=lost) if queries else None,
         perplexity=(perplexity(rng, n, gap=-0.3),) if models is None else models,
         notes=notes,
+        missing=missing or {},
     )
     if not encoder:
         return found
@@ -224,7 +227,8 @@ def several_report() -> ExplainReport:
         shift=0,
         squeeze=0,
         seed=5,
-        notes=("perplexity: the model could not read the texts of this source",),
+        notes=(unread := "perplexity: the model could not read the texts of this source",),
+        missing={"perplexity": unread},
     )
     return explain_report(explained(), second, warnings=("the queries of this set are few",))
 

@@ -63,7 +63,7 @@ class Explanation:
 
     def of(self, pairs: DrawnPairs) -> SourceExplanation:
         """Measure everything that the data allow."""
-        notes = list(pairs.notes)
+        told = _Told(notes=list(pairs.notes))
         self.on_stage(f"{pairs.source}: words")
         words = self._words(pairs.source)
         sides = (
@@ -72,9 +72,9 @@ class Explanation:
         )
         texts = compare_texts(*sides, confidence_level=self.config.confidence_level)
         ratios = log_length_ratios(*sides)
-        lexical, query_words = self._lexical(pairs, words, notes)
-        vectors = self._vectors(pairs, notes)
-        perplexities, gaps = self._perplexities(pairs, ratios, notes)
+        lexical, query_words = self._lexical(pairs, words, told)
+        vectors = self._vectors(pairs, told)
+        perplexities, gaps = self._perplexities(pairs, ratios, told)
         return SourceExplanation(
             source=pairs.source,
             n_pairs=len(pairs),
@@ -83,8 +83,9 @@ class Explanation:
             lexical=lexical,
             **vectors,
             perplexity=perplexities,
-            decomposition=self._decomposition(pairs, ratios, query_words, gaps, notes),
-            notes=tuple(notes),
+            decomposition=self._decomposition(pairs, ratios, query_words, gaps, told),
+            notes=tuple(told.notes),
+            missing=told.missing,
         )
 
     @cached_property
@@ -104,14 +105,16 @@ class Explanation:
         return place, word_sets([corpus.texts[row] for row in rows.tolist()], self._vocabulary)
 
     def _lexical(
-        self, pairs: DrawnPairs, words: tuple[IntArray, WordSets], notes: list[str]
+        self, pairs: DrawnPairs, words: tuple[IntArray, WordSets], told: _Told
     ) -> tuple[LexicalShift | None, QueryWords | None]:
         queries, at = pairs.judged
         if not len(at):
-            notes.append(
+            why = (
                 "query words and the score gap need judged queries with text whose relevant "
                 "documents are paired; there are none"
             )
+            told.notes.append(why)
+            told.missing |= {"lexical": why, "decomposition": why}
             return None, None
         self.on_stage(f"{pairs.source}: query words")
         judged = JudgedWords(
@@ -123,8 +126,7 @@ class Explanation:
             other_rows=words[0][pairs.other[at]],
         )
         found = judged_words(judged, n_codes=len(self._vocabulary))
-        shift = _attempt(
-            notes,
+        shift = told.attempt(
             "query words",
             lambda: lexical_shift(
                 judged,
@@ -133,12 +135,15 @@ class Explanation:
                 terms=self.config.terms,
                 confidence_level=self.config.confidence_level,
             ),
+            part="lexical",
         )
         return shift, found
 
-    def _vectors(self, pairs: DrawnPairs, notes: list[str]) -> dict[str, Any]:
+    def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
         if self.encoded is None:
+            why = "no encoder was given"
+            told.missing |= dict.fromkeys(("cosine", "spectrum", "geometry", "map"), why)
             return {}
         config = self.config
         human, other = self.encoded.sides(pairs)
@@ -148,8 +153,7 @@ class Explanation:
         some = slice(config.map_limit)
         return {
             "cosine": histogram(cosines, unit_edges(cosines)),
-            "spectrum": _attempt(
-                notes,
+            "spectrum": told.attempt(
                 "spectrum",
                 lambda: spectrum(
                     human,
@@ -161,25 +165,26 @@ class Explanation:
                     confidence_level=config.confidence_level,
                     rng=config.seed,
                 ),
+                part="spectrum",
             ),
-            "geometry": _attempt(
-                notes,
+            "geometry": told.attempt(
                 "geometry",
                 lambda: source_geometry(
                     ours, theirs, confidence_level=config.confidence_level, rng=config.seed
                 ),
+                part="geometry",
             ),
-            "map": _attempt(
-                notes,
+            "map": told.attempt(
                 "map",
                 lambda: map_sources(
                     human[some], other[some], method=config.map_method, seed=config.seed
                 ),
+                part="map",
             ),
         }
 
     def _perplexities(
-        self, pairs: DrawnPairs, ratios: FloatArray, notes: list[str]
+        self, pairs: DrawnPairs, ratios: FloatArray, told: _Told
     ) -> tuple[tuple[ModelPerplexity, ...], dict[str, FloatArray]]:
         """Comparisons by model, and the gap of every pair (NaN where it was not computed)."""
         n = min(len(pairs), self.config.perplexity_limit or len(pairs))
@@ -189,12 +194,12 @@ class Explanation:
         )
         found, gaps = [], {}
         if self.models and n < len(pairs):
-            notes.append(f"perplexities are of the first {n:,} of {len(pairs):,} pairs")
+            told.notes.append(f"perplexities are of the first {n:,} of {len(pairs):,} pairs")
         for known in self.models:
             self.on_stage(f"{pairs.source}: {known.model.name}")
             before, after = known.of(human), known.of(other)
-            told = known.after(human, other)
-            notes.extend(known.notes([*human, *other], told))
+            conditional = known.after(human, other)
+            told.notes.extend(known.notes([*human, *other], conditional))
             gaps[known.model.name] = np.concatenate(
                 (after - before, np.full(len(pairs) - n, np.nan))
             )
@@ -205,12 +210,16 @@ class Explanation:
                 log_length_ratio=ratios[:n],
                 model=known.model.name,
                 kind=known.model.kind,
-                conditional=None if told is None else told.values,
+                conditional=None if conditional is None else conditional.values,
                 confidence_level=self.config.confidence_level,
             )
-            compared = _attempt(notes, known.model.name, compare)
+            compared = told.attempt(known.model.name, compare, part="perplexity")
             if compared is not None:
                 found.append(compared)
+        if found:
+            told.missing.pop("perplexity", None)
+        elif not self.models:
+            told.missing["perplexity"] = "no language model was given"
         return tuple(found), gaps
 
     def _decomposition(
@@ -219,33 +228,47 @@ class Explanation:
         ratios: FloatArray,
         words: QueryWords | None,
         perplexities: Mapping[str, FloatArray],
-        notes: list[str],
+        told: _Told,
     ) -> GapDecomposition | None:
+        if self.encoded is None:
+            told.missing.setdefault("decomposition", "no encoder was given")
         if self.encoded is None or words is None:
             return None
         self.on_stage(f"{pairs.source}: score gap")
         at = pairs.judged[1][words.rows]
         factors = {"log length ratio": ratios[at], "query words": words.other - words.human}
         human, other = self.encoded.compared(pairs)
-        positions = _attempt(
-            notes, "source direction", lambda: positions_along_source(human, other)
-        )
+        positions = told.attempt("source direction", lambda: positions_along_source(human, other))
         if positions is not None:
             factors["source direction"] = positions[at]
-        return explain_gap(
+        found = explain_gap(
             self.encoded.score_gaps(pairs)[words.rows],
             factors,
             {f"perplexity, {name}": values[at] for name, values in perplexities.items()},
             queries=pairs.judged[0][words.rows],
             config=self.config,
-            notes=notes,
+            notes=told.notes,
         )
+        if found is None:
+            told.missing["decomposition"] = told.notes[-1]
+        return found
 
 
-def _attempt(notes: list[str], what: str, compute: Callable[[], T]) -> T | None:
-    """Compute a part, or note what it lacks."""
-    try:
-        return compute()
-    except (InsufficientDataError, DataError) as error:
-        notes.append(f"{what}: {error}")
-        return None
+@dataclass(kw_only=True)
+class _Told:
+    """What is said of a source besides numbers, and why parts are missing, by field."""
+
+    notes: list[str]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self, what: str, compute: Callable[[], T], *, part: str = "") -> T | None:
+        """Compute a part, or note what it lacks."""
+        try:
+            return compute()
+        except (InsufficientDataError, DataError) as error:
+            why = f"{what}: {error}"
+            self.notes.append(why)
+            if part:
+                before = self.missing.get(part)
+                self.missing[part] = f"{before}; {why}" if before else why
+            return None

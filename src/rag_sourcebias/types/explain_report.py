@@ -233,7 +233,7 @@ class ModelPerplexity:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceExplanation:
-    """What distinguishes one source from the baseline. None: not computed; ``notes`` says why.
+    """What distinguishes one source from the baseline. None: not computed; ``missing`` says why.
 
     Parameters
     ----------
@@ -254,6 +254,8 @@ class SourceExplanation:
     decomposition : GapDecomposition or None
         Of the encoder's score gap of relevant pairs, by query.
     notes : tuple of str
+    missing : mapping of str to str
+        Why a field is None or empty, by its name; reports of version 0.1 say it in ``notes``.
     """
 
     source: str
@@ -268,6 +270,7 @@ class SourceExplanation:
     perplexity: tuple[ModelPerplexity, ...] = ()
     decomposition: GapDecomposition | None = None
     notes: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,6 +135,9 @@ def test_without_judged_queries_the_reason_is_noted() -> None:
     assert found.lexical is found.decomposition is None
     assert found.spectrum is not None
     assert any("need judged queries with text" in note for note in found.notes)
+    assert set(found.missing) == {"lexical", "decomposition", "perplexity"}
+    assert found.missing["lexical"] == found.missing["decomposition"] == found.notes[-1]
+    assert found.missing["perplexity"] == "no language model was given"
 
 
 def test_too_few_queries_are_no_decomposition() -> None:
@@ -156,6 +159,8 @@ def test_few_pairs_give_what_they_can() -> None:
     assert "spectrum: 4 pairs; at least 20 are needed" in found.notes
     assert "geometry: 4 pairs; at least 20 are needed" in found.notes
     assert any(note.startswith("the score gap is not decomposed") for note in found.notes)
+    assert set(found.missing) == {"spectrum", "geometry", "decomposition"}
+    assert set(found.missing.values()) <= set(found.notes)
     assert found.perplexity[0].gap.n == 4
 
 
@@ -182,6 +187,12 @@ def test_every_source_in_turn_and_human_texts_are_read_once() -> None:
     assert progress[-1][0] == progress[-1][1]
     only = explain_sources(dataset, sources=["llm:b"], config=CONFIG)
     assert [found.source for found in only.sources] == ["llm:b"]
+    of_vectors = ("cosine", "spectrum", "geometry", "map", "decomposition")
+    assert only.sources[0].missing == {
+        **dict.fromkeys(of_vectors, "no encoder was given"),
+        "perplexity": "no language model was given",
+    }
+    assert report.sources[0].missing == {}
 
 
 def test_a_draw_takes_relevant_pairs_first_and_repeats() -> None:
