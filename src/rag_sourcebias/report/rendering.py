@@ -186,7 +186,8 @@ def _print_table(block: b.Grid, console: Console) -> None:
         for row, side in zip_longest(content.rows, block.sides, fillvalue="")
         if not block.sparse or set(row[heads:]) - {"0", "–"}
     ]
-    column = block.width or _COLUMN
+    # A blank stands between columns.
+    column = block.width + 1 if block.width else _COLUMN
     label = min(_LABEL + _INDENT * (heads > 1), max(8, console.width - column - 3))
     fit = max(1, (console.width - label - 2) // column)
     for start in range(heads, len(content.columns), fit):
