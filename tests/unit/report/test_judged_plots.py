@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from xml.etree import ElementTree as ET
 
@@ -8,30 +9,37 @@ import numpy as np
 import pytest
 from judged_reports import answers, rankings, single
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.report.judged import (
-    bias_plot,
-    calibration_plots,
-    curves_plot,
-    means_plot,
-    query_plots,
-)
+from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.judged import document
+from rag_sourcebias.report.judged_plots import labeled_queries_plot, other_queries_plot
 from rag_sourcebias.report.svg import COLOURS
 
 
+@functools.cache
 def drawn(name):
-    audit = rankings().audits["grades"]
-    query = rankings().per_query[0]
-    return {
-        "means": lambda: means_plot.means_plot(answers(), "correctness", uid="u"),
-        "one mean": lambda: means_plot.means_plot(single(), "helpfulness", uid="u"),
-        "curves": lambda: curves_plot.curves_plot(answers(), "correctness", "plain", uid="u"),
-        "labelled": lambda: query_plots.labeled_queries_plot(query, uid="u"),
-        "others": lambda: query_plots.other_queries_plot(query, uid="u"),
-        "bias": lambda: bias_plot.bias_plot(answers().audits["correctness"], "x", uid="u"),
-        "shares": lambda: calibration_plots.shares_plot(audit, "grades", uid="u"),
-        "gain": lambda: calibration_plots.calibration_plot(audit, "grades", uid="u"),
-    }[name]()
+    report = rankings() if name in ("labelled", "others", "shares", "gain") else answers()
+    report = single() if name == "one mean" else report
+    captions = {
+        "means": "Mean correctness",
+        "one mean": "Mean helpfulness",
+        "curves": "correctness, plain",
+        "labelled": "DCG@5, good: labelled",
+        "others": "DCG@5, good: others",
+        "bias": "Bias by group",
+        "shares": "How often each grade is given",
+        "gain": "Expected and given gain",
+    }
+    return picture(report, captions[name])
+
+
+def picture(report, caption):
+    """Return a picture of a report by its caption; nothing where there is none."""
+    for section in document(report).sections:
+        for block in section.blocks:
+            for name, draw in block.items if isinstance(block, Figures) else ():
+                if name == caption:
+                    return draw("u")
+    return ""
 
 
 NAMES = ("means", "one mean", "curves", "labelled", "others", "bias", "shares", "gain")
@@ -78,12 +86,8 @@ def test_a_size_at_which_nothing_was_returned_is_left_out():
     base = answers()
     gone = dataclasses.replace(base.curves[0], n=7, coverage=0.0, mean_width=0.0)
     report = dataclasses.replace(base, curves=(gone, *base.curves))
-    text = ET.fromstring(curves_plot.curves_plot(report, "correctness", "plain", uid="u"))[1].text
-    assert "n = 7:" not in text
-    with pytest.raises(DataError, match="nothing was simulated for 'correctness, plain'"):
-        curves_plot.curves_plot(
-            dataclasses.replace(base, curves=(gone,)), "correctness", "plain", uid="u"
-        )
+    assert "n = 7:" not in ET.fromstring(picture(report, "correctness, plain"))[1].text
+    assert picture(dataclasses.replace(base, curves=(gone,)), "correctness, plain") == ""
 
 
 def test_covered_and_missed_queries_are_counted():
@@ -94,7 +98,7 @@ def test_covered_and_missed_queries_are_counted():
     human[first] = query.upper[first] + 0.5
     inside = int(np.sum((query.lower <= human + 1e-9) & (human <= query.upper + 1e-9)))
     changed = dataclasses.replace(query, human=human)
-    words = texts(query_plots.labeled_queries_plot(changed, uid="u"))
+    words = texts(labeled_queries_plot("x", changed, "u"))
     assert f"holds the human value: {inside}" in words
     assert f"does not: {int(known.sum()) - inside}" in words
     assert f"{int(known.sum())} queries, sorted by human value" in words
@@ -112,14 +116,9 @@ def test_a_thousand_queries_stay_one_path():
         upper=low + 2,
         human=np.full(n, np.nan),
     )
-    svg = query_plots.other_queries_plot(query, uid="u")
+    svg = other_queries_plot("x", query, "u")
     assert len(svg) < 150_000
     assert "1,000 queries, sorted by prediction" in texts(svg)
-    with pytest.raises(DataError, match="has a human value"):
-        query_plots.labeled_queries_plot(query, uid="u")
-    labelled = dataclasses.replace(query, human=low + 1)
-    with pytest.raises(DataError, match="every query of"):
-        query_plots.other_queries_plot(labelled, uid="u")
 
 
 def test_bias_is_sorted_and_described():
@@ -130,13 +129,7 @@ def test_bias_is_sorted_and_described():
     assert places == sorted(places)
 
 
-def test_pictures_without_content_are_refused():
-    audit = single().audits["helpfulness"]
-    with pytest.raises(DataError, match="no group with an interval"):
-        bias_plot.bias_plot(audit, "x", uid="u")
-    with pytest.raises(DataError, match="no label distributions"):
-        calibration_plots.shares_plot(audit, "x", uid="u")
-    with pytest.raises(DataError, match="no label distributions"):
-        calibration_plots.calibration_plot(audit, "x", uid="u")
-    with pytest.raises(DataError, match="no mean of 'other'"):
-        means_plot.means_plot(single(), "other", uid="u")
+def test_pictures_without_content_are_left_out():
+    assert picture(single(), "Bias by group") == ""
+    assert picture(single(), "How often each grade is given") == ""
+    assert picture(single(), "Expected and given gain") == ""

@@ -6,16 +6,25 @@ import numpy as np
 import pytest
 from judged_reports import answers, rankings, single
 
-from rag_sourcebias.report.judged import headline, sentence
-from rag_sourcebias.report.judged.numbers import digits_of
-from rag_sourcebias.report.judged.sentences import comparison_sentence, query_sentence
-from rag_sourcebias.report.judged.view import top_warnings
-from rag_sourcebias.report.judged.wording import role
+from rag_sourcebias.report.blocks import Items
+from rag_sourcebias.report.judged import document, headline, role, sentence
+from rag_sourcebias.types.judged import JudgedReport
 
 
 def only(report):
     (mean,) = report.means
     return mean
+
+
+def listed(report, section):
+    """Return the sentences that a terminal lists in a section."""
+    (found,) = (s for s in document(report).sections if s.id == section)
+    return [
+        text
+        for block in found.blocks
+        if isinstance(block, Items) and "terminal" in block.to
+        for _, text in block.rows
+    ]
 
 
 def test_a_good_judge_says_everything_in_one_sentence():
@@ -24,7 +33,7 @@ def test_a_good_judge_says_everything_in_one_sentence():
     text = headline(report)
     assert text == sentence(report, mean)
     i, alone = mean.interval, mean.labels_alone
-    d = digits_of(report, "helpfulness")
+    d = 2  # two digits of the half width count
     assert f"Mean helpfulness is {i.estimate:.{d}f} [{i.lower:.{d}f}, {i.upper:.{d}f}]" in text
     assert "(95% interval from 60 human labels and 540 items that only the judge saw)" in text
     assert f"The judge alone would have said {mean.judge_alone:.{d}f}, too high by about" in text
@@ -40,8 +49,8 @@ def test_a_useless_judge_is_called_useless():
     text = sentence(report, only(report))
     assert "is useless here, and it takes more than 0.13: use labels alone, " in text
     alone = only(report).labels_alone
-    assert f"{alone.estimate:.{digits_of(report, 'helpfulness')}f}" in text
-    assert any("useless" in w for w in top_warnings(report))
+    assert f"{alone.estimate:.2f}" in text
+    assert any("useless" in warning for warning in document(report).warnings)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +94,15 @@ def test_no_difference_and_no_comparison():
     base = single()
     same = dataclasses.replace(only(base), labels_saved=0)
     assert "makes no difference" in sentence(base, same)
+    half = 1.1 * same.labels_alone.half_width
+    middle = same.interval.estimate
+    wide = dataclasses.replace(same.interval, lower=middle - half, upper=middle + half)
+    mixed = dataclasses.replace(same, interval=wide, labels_saved=3)
+    assert role(base, mixed) == "same"
+    assert (
+        "makes no clear difference: by its correlation it saves about 3 labels, and the interval "
+        "of labels alone is no wider, "
+    ) in sentence(base, mixed)
     none = dataclasses.replace(only(base), labels_saved=None, labels_alone=None)
     assert "labels alone, which give no interval here" in sentence(base, none)
 
@@ -137,8 +155,7 @@ def test_queries_are_counted_as_queries():
 
 def test_comparisons_name_the_higher_side():
     report = answers()
-    for c in report.comparisons:
-        text = comparison_sentence(report, c)
+    for c, text in zip(report.comparisons, listed(report, "comparisons"), strict=True):
         if not c.interval.excludes(0):
             assert f"{c.first} against {c.second}: cannot be told apart" in text
             assert "includes 0" in text
@@ -146,24 +163,24 @@ def test_comparisons_name_the_higher_side():
             high = c.first if c.interval.estimate > 0 else c.second
             assert text.startswith(f"{high} is higher than ")
             assert "−" not in text
-    deltas = [c for c in rankings().comparisons if c.kind == "relative_delta"]
-    assert deltas
-    assert "Relative Δ of NDCG@5 in good" in comparison_sentence(rankings(), deltas[0])
+    texts = listed(rankings(), "comparisons")
+    kinds = [c.kind for c in rankings().comparisons]
+    assert "Relative Δ of NDCG@5 in good" in texts[kinds.index("relative_delta")]
 
 
 def test_an_end_that_rounds_to_zero_shows_its_side():
     c = answers().comparisons[0]
     interval = dataclasses.replace(c.interval, estimate=-0.1, lower=-0.2, upper=-0.0004)
-    text = comparison_sentence(answers(), dataclasses.replace(c, interval=interval))
+    changed = (dataclasses.replace(c, interval=interval),)
+    (text,) = listed(dataclasses.replace(answers(), comparisons=changed), "comparisons")
     assert "[0.0004, 0.2000]" in text
 
 
 def test_single_queries_say_how_little_they_say():
     report = rankings()
     assert report.per_query
-    for q in report.per_query:
+    for q, text in zip(report.per_query, listed(report, "queries"), strict=True):
         share = float(np.mean(q.upper - q.lower)) / q.highest
-        text = query_sentence(report, q)
         assert f"{100 * share:.0f}% of the range" in text
         assert ("says little about any one query" in text) == (share > 0.5)
 
@@ -171,3 +188,33 @@ def test_single_queries_say_how_little_they_say():
 def test_a_report_without_means():
     report = dataclasses.replace(single(), means=())
     assert headline(report) == "No mean was estimated."
+
+
+@pytest.mark.parametrize("report", [single("good", 8), single("constant"), single("noise")])
+def test_what_version_0_1_found_of_a_judge_is_read(report):
+    (mean,) = report.to_dict()["means"]
+    del mean["interval"]["judge"]
+    old = JudgedReport.from_dict({**report.to_dict(), "means": [mean]})
+    assert only(old) == only(report)
+    assert only(old).interval.judge in {"few", "constant", "weak"}
+    mean["interval"]["notes"] = []
+    told_nothing = JudgedReport.from_dict({**report.to_dict(), "means": [mean]})
+    assert not only(told_nothing).interval.judge
+
+
+def test_a_judge_is_said_to_help_only_where_the_interval_is_narrower():
+    base = single()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        mean = only(base)
+        half, middle = rng.uniform(0.5, 2) * mean.labels_alone.half_width, mean.interval.estimate
+        interval = dataclasses.replace(
+            mean.interval, lower=middle - half, upper=middle + half, correlation=rng.uniform(-1, 1)
+        )
+        mean = dataclasses.replace(mean, interval=interval, labels_saved=int(rng.integers(-9, 9)))
+        report = dataclasses.replace(base, means=(mean, mean, mean))
+        text = f"{sentence(report, mean)} {headline(report)}"
+        narrower = half < mean.labels_alone.half_width
+        assert narrower or not ("narrows" in text or "are narrower" in text)
+        assert not narrower or not ("wider than" in text or "give a narrower" in text)
+        assert "−" not in text.replace(f"r = −{abs(interval.correlation):.2f}", "")
