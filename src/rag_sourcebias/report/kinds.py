@@ -33,7 +33,8 @@ _PACKAGES = {
     JudgedReport: "rag_sourcebias.report.judged",
     PairReport: "rag_sourcebias.report.pairs",
 }
-_DOCUMENTS = (PairReport, ExplainReport, JudgedReport)  # reports that are data; the others render themselves
+#: Reports that are data; the others render themselves.
+_DOCUMENTS = (PairReport, ExplainReport, JudgedReport)
 
 
 def renderer(report: object, output: Literal["html", "markdown", "terminal"]) -> Any:  # noqa: ANN401
