@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TypeVar
@@ -76,7 +77,8 @@ def measure_bias(
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
-        _note_inversions(answers, inversions, level, notes, called)
+        beyond = _beyond_chance(answers, inversions, level)
+        inversions = replace(inversions, beyond_chance=beyond)
     return AnswerBias(
         spread=spread,
         means=tuple(
@@ -175,16 +177,10 @@ def _differences(
     return tuple(found)
 
 
-def _note_inversions(
-    answers: AnswerScores,
-    found: RankInversions,
-    level: float,
-    notes: list[str],
-    called: str,
-) -> None:
-    """Say which inversions are more than noise: both orders are beyond chance."""
-    if not found.inversions:
-        return
+def _beyond_chance(
+    answers: AnswerScores, found: RankInversions, level: float
+) -> tuple[tuple[str, str], ...]:
+    """Return the inversions that are more than noise: both orders are beyond chance."""
     rows = answered_by_all(answers)
     place = {name: i for i, name in enumerate(found.systems)}
     everyone = np.arange(len(rows))
@@ -204,9 +200,5 @@ def _note_inversions(
         except InsufficientDataError:
             both = False
         if both:
-            sure.append(f"{better!r} over {worse!r}")
-    shown = f" ({', '.join(sure)} by people, the reverse by score)" if sure else ""
-    notes.append(
-        f"{called}: {len(sure)} of {len(found.inversions)} inversion(s) of the order of systems "
-        f"are beyond chance, by people and by score{shown}"
-    )
+            sure.append((better, worse))
+    return tuple(sure)

@@ -155,6 +155,9 @@ class RankInversions:
         is no inversion.
     n_pairs : int
         Pairs of systems that differ in both.
+    beyond_chance : tuple of pairs of str, or None
+        The inversions that chance does not explain: both orders are beyond it. None in reports of
+        version 0.1, whose notes say how many.
     """
 
     systems: tuple[str, ...]
@@ -163,3 +166,4 @@ class RankInversions:
     n_questions: int
     inversions: tuple[tuple[str, str], ...]
     n_pairs: int
+    beyond_chance: tuple[tuple[str, str], ...] | None = None

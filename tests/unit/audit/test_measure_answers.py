@@ -142,7 +142,8 @@ def test_systems_that_score_inverts_are_named():
     scores = 0.7 - 0.1 * np.log1p(words) + 0.1 * texts.correct + 0.05 * rng.normal(size=900)
     scorer = measure(texts, scores).scorer("s")
     assert ("chatty", "terse") in scorer.raw.inversions.inversions
-    assert any("'chatty' over 'terse'" in n and "raw score" in n for n in scorer.notes)
+    assert ("chatty", "terse") in scorer.raw.inversions.beyond_chance
+    assert set(scorer.raw.inversions.beyond_chance) <= set(scorer.raw.inversions.inversions)
     assert ("chatty", "terse") not in scorer.adjusted.inversions.inversions
 
 
