@@ -34,7 +34,7 @@ _PACKAGES = {
     PairReport: "rag_sourcebias.report.pairs",
 }
 #: Reports that are data; the others render themselves.
-_DOCUMENTS = (PairReport, ExplainReport, JudgedReport, AnswerBiasReport)
+_DOCUMENTS = (PairReport, ExplainReport, JudgedReport, AnswerBiasReport, StyleReport)
 
 
 def renderer(report: object, output: Literal["html", "markdown", "terminal"]) -> Any:  # noqa: ANN401

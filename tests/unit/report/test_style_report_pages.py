@@ -13,9 +13,9 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report.format import interval, number, p_value, score
-from rag_sourcebias.report.style import headline, to_html, to_markdown
-from rag_sourcebias.report.style.sentences import sentences_of
-from rag_sourcebias.report.style.wording import score_with
+from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.style import headline
+from rag_sourcebias.report.style_words import index_sentence, quality_sentence, score_with
 
 SECTIONS = {
     "findings",
@@ -48,6 +48,14 @@ REPORTS = {
     ),
     "nothing": lambda: dataclasses.replace(style_report(), systems=()),
 }
+
+
+def to_html(report):
+    return renderer(report, "html").to_html(report)
+
+
+def to_markdown(report):
+    return renderer(report, "markdown").to_markdown(report)
 
 
 @cache
@@ -219,15 +227,14 @@ def test_sentences_say_where_nothing_is_significant_and_sum_up_much(full):
         for s in system.index_scores
     )
     changed = dataclasses.replace(system, quality=calm, index_scores=wide)
-    said = sentences_of(dataclasses.replace(full, systems=(changed,)))
-    assert said["quality"][0][1].endswith("changes NDCG@5 nowhere significantly.")
-    assert said["index"] == [("MiniLM", "by NDCG@5 no style can be told apart from human text.")]
+    assert quality_sentence(full, changed).endswith("changes NDCG@5 nowhere significantly.")
+    text = "by NDCG@5 no style can be told apart from human text."
+    assert index_sentence(full, changed) == text
     many = tuple(dataclasses.replace(system.quality[7], query_style=f"s{i}") for i in range(8))
     scores = tuple(dataclasses.replace(system.index_scores[3], doc_style=f"s{i}") for i in range(8))
     changed = dataclasses.replace(system, quality=many, index_scores=scores)
-    said = sentences_of(dataclasses.replace(full, systems=(changed,)))
-    assert said["quality"][0][1].endswith("in s4 and in 3 more.")
-    assert said["index"][0][1].endswith("and 3 more.")
+    assert quality_sentence(full, changed).endswith("in s4 and in 3 more.")
+    assert index_sentence(full, changed).endswith("and 3 more.")
 
 
 def test_notes_of_intervals_and_many_dropped_queries_are_shown(full):

@@ -9,19 +9,18 @@ from style_reports import QUERIES, STYLES, full_report, similarities, style_repo
 
 from rag_sourcebias.report.format import distinct
 from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow, draw_pictures
-from rag_sourcebias.report.style.effect_plots import (
+from rag_sourcebias.report.style_plots import (
+    differences_pictures,
+    heat_map,
     index_picture,
-    leading_measure,
     length_picture,
+    map_width,
     matching_picture,
     quality_picture,
-)
-from rag_sourcebias.report.style.heat_map import heat_map, map_width
-from rag_sourcebias.report.style.rank_plots import (
-    differences_pictures,
     ranks_picture,
     unfairness_picture,
 )
+from rag_sourcebias.report.style_words import leading_measure
 
 
 @pytest.fixture(scope="module")

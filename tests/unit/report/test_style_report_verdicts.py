@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from style_reports import CONFIG, QUERIES, similarities, style_report
 
-from rag_sourcebias.report.style.cards import style_cards
-from rag_sourcebias.report.style.headline import headline
-from rag_sourcebias.report.style.names import original_text, style_list, style_name
-from rag_sourcebias.report.style.verdicts import style_verdicts
-from rag_sourcebias.report.style.wording import (
+from rag_sourcebias.report.blocks import Card, Cards
+from rag_sourcebias.report.style import document, headline
+from rag_sourcebias.report.style_words import (
     chance_sentence,
+    original_text,
     predicate,
     short,
+    style_list,
+    style_name,
     verdict_sentence,
+    verdicts,
 )
 from rag_sourcebias.types import StyleReport
 from rag_sourcebias.types.style_parts import StyleCode
@@ -32,7 +34,13 @@ def found_as(report: StyleReport, **changes: object) -> StyleReport:
 
 
 def said(report: StyleReport) -> str:
-    return verdict_sentence(report, style_verdicts(report)[0])
+    return verdict_sentence(report, verdicts(report)[0])
+
+
+def cards(report: StyleReport) -> tuple[Card, ...]:
+    block = document(report).sections[0].blocks[0]
+    assert isinstance(block, Cards)
+    return block.cards
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +54,10 @@ def plain():
 
 
 def test_styles_above_and_below_the_original(clear):
-    (verdict,) = style_verdicts(clear)
-    assert verdict.finding.code is StyleCode.FAVOURS
-    assert (verdict.finding.favoured, verdict.finding.silenced) == (("0",), ("3",))
-    assert short(clear, verdict) == "ranks style 0 higher, ranks style 3 lower"
+    (verdict,) = verdicts(clear)
+    assert verdict.found.code is StyleCode.FAVOURS
+    assert (verdict.found.favoured, verdict.found.silenced) == (("0",), ("3",))
+    assert short(clear, verdict.found) == "ranks style 0 higher, ranks style 3 lower"
     assert "ranks style 0 above human text and style 3 below it" in headline(clear)
     pairs = {p.first: p for p in clear.systems[0].rows[0].against_original}
     low, high = pairs["3"].interval.lower, pairs["3"].interval.upper
@@ -79,8 +87,8 @@ def test_every_code_has_its_words_and_claims_no_more(plain):
     for code, (long, brief) in words.items():
         report = found_as(plain, code=code, n_needed=6, favoured=(), silenced=())
         assert long in said(report)
-        assert short(report, style_verdicts(report)[0]) == brief
-        assert style_cards(report)[0].kind == code
+        assert short(report, verdicts(report)[0].found) == brief
+        assert cards(report)[0].standing == code
 
 
 def test_a_report_of_version_0_1_is_decided_from_its_ranks(clear, plain):
@@ -91,7 +99,7 @@ def test_a_report_of_version_0_1_is_decided_from_its_ranks(clear, plain):
         del data["config"]["margin"]
         old = StyleReport.from_dict(data)
         assert old.systems[0].finding is None
-        one, two = (style_verdicts(r)[0].finding for r in (old, report))
+        one, two = (verdicts(r)[0].found for r in (old, report))
         assert (one.code, one.favoured, one.silenced) == (two.code, two.favoured, two.silenced)
 
 
@@ -103,10 +111,10 @@ def test_ties_and_nothing_measured(plain):
     empty = with_system(plain, rows=(), ranks=np.ones((60, 0, 4)), finding=None)
     assert headline(empty) == "No system was measured."
     assert headline(dataclasses.replace(plain, systems=())) == "No system was measured."
-    (verdict,) = style_verdicts(empty)
-    assert short(empty, verdict) == "nothing was measured"
-    assert predicate(empty, verdict.finding) == "has no measured query style"
-    assert (style_cards(empty)[0].rows, style_cards(empty)[0].kind) == ((), "empty")
+    (verdict,) = verdicts(empty)
+    assert short(empty, verdict.found) == "nothing was measured"
+    assert predicate(empty, verdict.found) == "has no measured query style"
+    assert (cards(empty)[0].rows, cards(empty)[0].standing) == ((), "empty")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +156,8 @@ def test_headlines_of_many_systems():
 
 def test_cards_share_a_scale_and_show_chance(clear, plain):
     both = dataclasses.replace(clear, systems=(*clear.systems, *plain.systems))
-    biased, fair = style_cards(both)
-    assert (biased.kind, fair.kind) == (StyleCode.FAVOURS, StyleCode.CANNOT_TELL)
+    biased, fair = cards(both)
+    assert (biased.standing, fair.standing) == (StyleCode.FAVOURS, StyleCode.CANNOT_TELL)
     bars = [card.rows[0].bar for card in (biased, fair)]
     scores = [s.rows[0].unfairness.score for s in both.systems]
     assert bars[0].dot / bars[1].dot == pytest.approx(scores[0] / scores[1], rel=0.02)
@@ -175,7 +183,7 @@ def test_many_styles_are_summed_up(below, words):
     styles = ("human", *map(str, range(9)))
     report = style_report(similarities(9, (0,) * 10, styles=styles), styles=styles)
     report = found_as(report, code=StyleCode.FAVOURS, silenced=styles[1 : below + 1])
-    assert short(report, style_verdicts(report)[0]) == words
+    assert short(report, verdicts(report)[0].found) == words
 
 
 def test_names_of_styles(plain):
@@ -183,6 +191,5 @@ def test_names_of_styles(plain):
     assert style_name("formal") == "formal"
     assert style_list(["3", "6", "7"]) == "styles 3, 6 and 7"
     assert style_list(["3", "formal"]) == "style 3 and formal"
-    assert style_list(["1", "2", "3"], most=2) == "3 styles"
     assert len(style_name("x" * 90)) == 60
     assert original_text(plain) == "human text"
