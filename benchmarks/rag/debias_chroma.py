@@ -39,7 +39,7 @@ from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
 from rag_sourcebias.neural import SentenceEncoder
 from rag_sourcebias.neural.projected import write_projected_model
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.debias.headline import headline
+from rag_sourcebias.report.debias import headline
 from rag_sourcebias.retrieval import CachedEncoder, DenseSpec, VectorCache
 from rag_sourcebias.tagging.keys import to_metadata
 from rag_sourcebias.types import DebiasMethod, Qrels

@@ -24,17 +24,20 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.debias import headline, to_html, to_markdown, verdicts
-from rag_sourcebias.report.debias.cards import debias_cards
-from rag_sourcebias.report.debias.choice import standings, transfer_sentence
-from rag_sourcebias.report.debias.names import delta_ends, percent_ends
-from rag_sourcebias.report.debias.run_tables import search_sentence
-from rag_sourcebias.report.debias.terminal import print_report
-from rag_sourcebias.report.debias.verdicts import verdicts_of
-from rag_sourcebias.report.debias.view import caveats, warnings_of
-from rag_sourcebias.report.debias.wording import verdict_sentence, verdict_text
+from rag_sourcebias.report.blocks import Cards, Items
+from rag_sourcebias.report.debias import document, headline
+from rag_sourcebias.report.debias_words import (
+    delta_ends,
+    percent_ends,
+    search_sentence,
+    standings,
+    transfer_sentence,
+    verdict_text,
+    verdicts,
+)
 from rag_sourcebias.report.format import count, delta, p_value, score
 from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types import DebiasConfig
 
 SECTIONS = {
@@ -72,14 +75,31 @@ def report_of(name):
     return REPORTS[name]()
 
 
+def html_of(report):
+    return renderer(report, "html").to_html(report)
+
+
+def markdown_of(report):
+    return renderer(report, "markdown").to_markdown(report)
+
+
 @functools.cache
 def page_of(name):
-    return to_html(report_of(name))
+    return html_of(report_of(name))
 
 
 @pytest.fixture(params=list(REPORTS))
 def name(request):
     return request.param
+
+
+def blocks_of(report, section, kind):
+    found = {part.id: part.blocks for part in document(report).sections}
+    return [block for block in found[section] if isinstance(block, kind)]
+
+
+def cards_of(report):
+    return [card for block in blocks_of(report, "findings", Cards) for card in block.cards]
 
 
 def plain(text):
@@ -136,30 +156,30 @@ def numbers_of(report):
 
 def test_every_number_is_shown(name):
     report = report_of(name)
-    for text in (plain(page_of(name)).replace("&lt;", "<"), plain(to_markdown(report))):
+    for text in (plain(page_of(name)).replace("&lt;", "<"), plain(markdown_of(report))):
         assert [n for n in numbers_of(report) if n not in text] == []
 
 
 def test_all_outputs_say_what_was_found(name):
     report = report_of(name)
-    html, markdown, terminal = plain(page_of(name)), plain(to_markdown(report)), printed(report)
+    html, markdown, terminal = plain(page_of(name)), plain(markdown_of(report)), printed(report)
     for text in (html, markdown, terminal):
         assert headline(report) in text
-        for warning in warnings_of(report):
+        for warning in document(report).warnings:
             assert warning in text
         for standing in standings(report):
-            assert transfer_sentence(report, standing) in text
+            assert transfer_sentence(standing) in text
         if report.search is not None:
             assert search_sentence(report, report.search) in text
     for verdict in verdicts(report):
-        assert verdict_text(report, verdict) in html
-        assert verdict_sentence(report, verdict) in markdown
-        assert verdict_sentence(report, verdict) in terminal
-    for where, what in caveats(report):
+        assert verdict_text(verdict) in html
+        for text in (markdown, terminal):
+            assert f"{verdict.system} on {verdict.on}: {verdict_text(verdict)}" in text
+    for where, what in (row for found in blocks_of(report, "caveats", Items) for row in found.rows):
         for text in (html, markdown):
             assert where in text
             assert what in text.replace("&lt;", "<")
-    for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
+    for table in re.findall(r"(?:^\|.*\n)+", markdown_of(report), flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
@@ -191,21 +211,23 @@ def test_every_picture_describes_itself():
 
 def test_cards_place_bars_on_one_scale():
     report = report_of("full")
-    cards = debias_cards(report)
+    cards = cards_of(report)
     assert [c.name for c in cards] == [
         "parity offset",
         "projection, 4 directions",
         "trained, weight 0.1",
     ]
     assert [c.standing for c in cards] == ["some", "some", "none"]
-    places = []
+    places, every = [], verdicts(report)
     for card in cards:
-        for row, verdict in zip(card.rows, verdicts_of(report, card.name), strict=True):
+        for row, verdict in zip(
+            card.rows, [v for v in every if v.system == card.name], strict=True
+        ):
             bar, now = row.bar, verdict.skew.after
             assert bar.left <= bar.dot <= bar.left + bar.width + 0.01
             assert bar.solid == verdict.met
-            assert row.new == (verdict.dataset.data.name != "nfcorpus")
-            places += [(now.estimate, bar.dot), (verdict.skew.before.estimate, bar.before)]
+            assert bool(row.tag) == (verdict.dataset.data.name != "nfcorpus")
+            places += [(now.estimate, bar.dot), (verdict.skew.before.estimate, bar.was)]
     slopes = [(dot - 50) / value for value, dot in places if abs(value) > 5]
     assert slopes == pytest.approx([slopes[0]] * len(slopes), rel=0.01)
 
@@ -239,10 +261,10 @@ def test_hostile_names_are_escaped():
         warnings=(HOSTILE,),
         environment={HOSTILE: HOSTILE},
     )
-    text = to_html(report)
+    text = html_of(report)
     assert "script" not in Page(text).tags
     assert "&lt;script&gt;alert(1)" in text
-    marks = to_markdown(report)
+    marks = markdown_of(report)
     assert not re.search(r"(?<!\\)<script", marks)
     assert not re.search(r"(?<!\\)\]\(javascript", marks)
     assert HOSTILE in printed(report)
@@ -266,13 +288,12 @@ def test_markup_in_names_is_not_interpreted():
 def test_the_page_of_a_report_read_from_json_is_the_same(tmp_path):
     path = tmp_path / "report.json"
     write_report_json(full_report(), path)
-    assert to_markdown(read_report_json(path)) == to_markdown(full_report())
+    assert markdown_of(read_report_json(path)) == markdown_of(full_report())
     write_report_json(plain_report(), path)
-    assert to_html(read_report_json(path)) == page_of("plain")
+    assert html_of(read_report_json(path)) == page_of("plain")
 
 
 def test_reports_find_this_renderer(tmp_path):
-    assert renderer(plain_report(), "html").to_html is to_html
     files = write_report(plain_report(), tmp_path / "out", formats=("md", "html"))
     assert files["html"].read_text(encoding="utf-8") == page_of("plain")
 
@@ -283,17 +304,17 @@ def test_a_search_without_choice_or_crossing_and_many_weights():
     assert search.chosen is None
     assert search.zero_crossing is None
     report = debias_report((), search=search)
-    text = to_html(report)
+    text = html_of(report)
     assert "Relative Δ against weight" in text
     assert "None was chosen: no weight above 0" in text
     assert text.count(", refused.") == 9
-    assert search.notes[0] in plain(to_markdown(report))
+    assert search.notes[0] in plain(markdown_of(report))
 
 
 def test_training_without_evaluations_or_with_one_quantity():
     run = training_runs("t", weights=(0.5,), seeds=(0, 1, 2, 3))
     bare = [dataclasses.replace(r, points=()) for r in run]
-    text = to_html(debias_report((), training=bare))
+    text = html_of(debias_report((), training=bare))
     assert "Training of t" not in text
     assert "0.5, seed 3" in text
     only = [
@@ -302,7 +323,7 @@ def test_training_without_evaluations_or_with_one_quantity():
         )
         for r in run
     ]
-    text = to_html(debias_report((), training=only))
+    text = html_of(debias_report((), training=only))
     assert "Training of t, weight 0.5" in text
     assert "Relative Δ −" not in text
 
@@ -310,7 +331,7 @@ def test_training_without_evaluations_or_with_one_quantity():
 def test_a_single_cutoff_needs_no_second_table():
     config = DebiasConfig(cutoffs=(5,), quality_cutoff=5, resamples=200)
     data = debias_dataset("x", {"after": (0.0, 0.0)}, n=60, seed=2, config=config)
-    text = to_html(debias_report((data,), config=config))
+    text = html_of(debias_report((data,), config=config))
     assert "Quality at every cutoff" not in text
     assert "change of NDCG@5, %" in text
 
@@ -319,15 +340,15 @@ def test_one_system_missing_on_one_data_set():
     first = debias_dataset("a", {"one": (0.0, 0.0), "two": (0.1, 0.0)}, n=60, seed=2)
     second = debias_dataset("b", {"two": (0.0, 0.0)}, n=60, seed=3)
     report = debias_report((first, second))
-    assert [len(c.rows) for c in sorted(debias_cards(report), key=lambda c: c.name)] == [1, 2]
-    assert "two on b" in plain(to_markdown(report))
+    assert [len(c.rows) for c in sorted(cards_of(report), key=lambda c: c.name)] == [1, 2]
+    assert "two on b" in plain(markdown_of(report))
 
 
 def test_warnings_of_a_data_set_carry_its_name():
     first, second = (debias_dataset(name, {"t": (0.0, 0.0)}, n=60, seed=2) for name in "ab")
     warned = dataclasses.replace(first, warnings=("few queries",))
     report = debias_report((warned, second), warnings=("mind this",))
-    assert warnings_of(report) == ("mind this", "a: few queries")
-    assert warnings_of(debias_report((warned,))) == ("few queries",)
-    for text in (to_html(report), to_markdown(report), printed(report)):
+    assert document(report).warnings == ("mind this", "a: few queries")
+    assert document(debias_report((warned,))).warnings == ("few queries",)
+    for text in (html_of(report), markdown_of(report), printed(report)):
         assert "a: few queries" in text

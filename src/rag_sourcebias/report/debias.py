@@ -1,0 +1,751 @@
+"""The report of a mitigation, before and after: what it says, in the order in which it says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import debias_plots as plots
+from rag_sourcebias.report import sections
+from rag_sourcebias.report.bars import Bar
+from rag_sourcebias.report.debias_words import (
+    WIDE,
+    DebiasVerdict,
+    Standing,
+    alpha,
+    criteria,
+    data_name,
+    delta_ends,
+    headline,
+    loss,
+    percent,
+    percent_ends,
+    quality_kind,
+    quality_names,
+    search_sentence,
+    searched_name,
+    short,
+    significant,
+    skew_kind,
+    standings,
+    transfer_sentence,
+    verdict_text,
+    verdicts,
+    weight_text,
+)
+from rag_sourcebias.report.facts import environment_table, summary_table
+from rag_sourcebias.report.format import (
+    MISSING,
+    count,
+    delta,
+    interval,
+    level,
+    number,
+    p_value,
+    score,
+    share,
+    shorten,
+    source_name,
+)
+from rag_sourcebias.report.rows_plot import draw_pictures
+from rag_sourcebias.report.tables import Table
+from rag_sourcebias.types.debias_report import (
+    DebiasDataset,
+    DebiasMethod,
+    DebiasOutcome,
+    DebiasReport,
+    QualityChange,
+    SkewChange,
+)
+from rag_sourcebias.types.debias_training import TrainingHistory
+from rag_sourcebias.types.intervals import Interval
+
+__all__ = ["document", "headline"]
+
+_KINDS = {
+    "projection": "projection",
+    "training": "training",
+    "calibration": "calibration of scores",
+    "model": "another model",
+}
+_NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}
+_COLUMN, _NAME = 8, 44  # characters of a terminal
+
+
+def document(report: DebiasReport) -> b.Document:
+    """Return everything there is to say about a mitigation."""
+    parts = (
+        _findings,
+        _skew,
+        _quality,
+        _search,
+        _training,
+        _methods,
+        _reading,
+        _caveats,
+        _data,
+    )
+    before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
+    after = list(dict.fromkeys(v.system for v in verdicts(report)))
+    return b.Document(
+        kind="Debias report: before and after",
+        title=f"Before and after: {', '.join(after) or 'no changed system'}",
+        name=after[0] if len(after) == 1 else f"{len(after) or 'No'} changed systems",
+        headline=headline(report),
+        facts=(
+            *((("compared with ", b.Name(", ".join(before))),) if before else ()),
+            (f"{len(report.datasets)} data set{'s' * (len(report.datasets) != 1)}",),
+        ),
+        created=report.created,
+        cautions="Before you trust a number",
+        warnings=_warnings(report),
+        sections=tuple(found for make in parts if (found := make(report)) is not None),
+    )
+
+
+def _warnings(report: DebiasReport) -> tuple[str, ...]:
+    """Return what to know before any number is trusted; of single data sets with their name."""
+    several = len(report.datasets) > 1
+    found = list(report.warnings)
+    for dataset in report.datasets:
+        start = f"{data_name(report, dataset)}: " if several else ""
+        found += [f"{start}{text}" for text in dataset.warnings]
+    return tuple(dict.fromkeys(found))
+
+
+def _where(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> str:
+    return f"{outcome.name} on {data_name(report, dataset)}"
+
+
+# Findings
+
+
+def _findings(report: DebiasReport) -> b.Section:
+    c, every, best = report.config, verdicts(report), standings(report)
+    all_of = criteria(report)
+    blocks: list[b.Block] = [
+        b.Paragraph(text="There is no changed system in this report.", to=b.PAGE)
+    ]
+    if best:
+        blocks = [
+            b.Cards(cards=_cards(report, best), look="debias", middle=True, to=b.PAGE),
+            b.Paragraph(
+                text=f"Relative Δ of NDCG@{c.skew_cutoff} after the change with its "
+                f"{level(c.confidence_level)} interval, on one scale with the target in the "
+                "middle; the grey square is before. Filled: all criteria met, that is: "
+                f"{all_of}.",
+                look="note",
+                to=b.PAGE,
+            ),
+        ]
+    for dataset in report.datasets:
+        name = b.Name(data_name(report, dataset))
+        blocks += [b.Heading(text=name, to=b.TERMINAL), _overview(report, dataset)]
+        if found := [v for v in every if v.dataset is dataset]:
+            rows = tuple((v.system, short(v), verdict_text(v).removesuffix(".")) for v in found)
+            blocks += [b.Heading(text=name, to=b.PAGE), b.Statements(rows=rows, to=b.PAGE)]
+    if report.datasets:
+        blocks.append(b.Paragraph(text=_overview_key(report), look="note", to=b.TERMINAL))
+    blocks += [
+        b.Paragraph(text=f"All criteria: {all_of}.", to=b.MARKDOWN),
+        b.Items(
+            rows=tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every),
+            to=(*b.MARKDOWN, *b.TERMINAL),
+        ),
+        b.Items(
+            rows=tuple(("", transfer_sentence(s)) for s in best), to=(*b.MARKDOWN, *b.TERMINAL)
+        ),
+    ]
+    if every:
+        blocks.append(
+            b.Grid(
+                table=_verdicts_table(report, every),
+                caption=f"Every system on every data set: Relative Δ of NDCG@{c.skew_cutoff}, "
+                f"change of NDCG@{c.quality_cutoff}",
+                to=b.FILES if len(every) > 1 else b.MARKDOWN,
+            )
+        )
+    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+
+
+def _cards(report: DebiasReport, best: tuple[Standing, ...]) -> tuple[b.Card, ...]:
+    """Return a card for every changed system, the best first, all bars on one scale."""
+    c = report.config
+    ends = [c.target + c.tolerance]
+    for outcome in (o for d in report.datasets for o in d.outcomes):
+        now = outcome.skew_at(c.skew_cutoff).after
+        ends += [] if now is None else [now.lower, now.upper]
+    reach = 1.04 * max(abs(value - c.target) for value in ends)
+    return tuple(_card(standing, reach) for standing in best)
+
+
+def _card(standing: Standing, reach: float) -> b.Card:
+    n, met, sure = len(standing.verdicts), len(standing.met), standing.n_proven
+    method = standing.verdicts[0].method
+    if n == 1:
+        text = short(standing.verdicts[0])
+        text = text[:1].upper() + text[1:]
+    else:
+        text = f"Meets all criteria on {met or 'none'} of {n} data sets"
+        if sure < met:
+            text += f", {f'on {sure} beyond doubt' if sure else 'by its estimates only'}"
+    return b.Card(
+        name=standing.system,
+        # Good only where that is beyond doubt.
+        standing="all" if sure == n else "some" if met else "none",
+        short=text,
+        text=transfer_sentence(standing),
+        rows=tuple(_card_row(v, reach) for v in standing.verdicts),
+        tags=() if method is None else (_KINDS.get(method.kind, method.kind),),
+    )
+
+
+def _card_row(verdict: DebiasVerdict, reach: float) -> b.CardRow:
+    now, before, worst = verdict.skew.after, verdict.skew.before, verdict.worst
+    names, bar = quality_names(verdict.report), None
+
+    def place(value: float) -> float:
+        part = (value - verdict.report.config.target + reach) / (2 * reach)
+        return round(100 * min(1.0, max(0.0, part)), 2)
+
+    if now is not None:
+        bar = Bar(
+            left=place(now.lower),
+            width=round(place(now.upper) - place(now.lower), 2),
+            dot=place(now.estimate),
+            side="baseline",
+            solid=verdict.met,
+            was=None if before is None else place(before.estimate),
+        )
+    return b.CardRow(
+        name=b.Name(verdict.on),
+        value=MISSING if now is None else delta(now.estimate),
+        ends="no interval" if now is None else interval(now),
+        bar=bar,
+        tag="new data" if verdict.role == "transfer" else "",
+        note=""
+        if worst is None
+        else f"worst quality: {names[worst.quality]} {percent(worst.relative)}",
+    )
+
+
+def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
+    """Return the skew and the cost of every system as narrow columns of a terminal."""
+    c = report.config
+    heads = [f"Δ@{k}" for k in c.cutoffs] + list(_narrow_names(report).values())
+    rows, sides = [], []
+    for outcome in dataset.outcomes:
+        found = {f"Δ@{s.cutoff}": _overview_delta(report, s) for s in outcome.skew}
+        for q in outcome.quality:
+            if q.cutoff == c.quality_cutoff:
+                mark = "✓" if q.test is not None and q.test.passed else " "
+                found[_narrow_names(report)[q.quality]] = percent(q.relative) + mark, ""
+        cells = [found.get(head, ("", "")) for head in heads]
+        rows.append((shorten(outcome.name, _NAME), *(text for text, _ in cells)))
+        sides.append(("", *(side for _, side in cells)))
+    columns = ("", *(f"{shorten(head, _COLUMN - 2)} " for head in heads))
+    table = Table(columns=columns, rows=tuple(rows))
+    return b.Grid(table=table, caption="", width=_COLUMN, sides=tuple(sides), to=b.TERMINAL)
+
+
+def _overview_delta(report: DebiasReport, change: SkewChange) -> tuple[str, str]:
+    """Return Relative Δ and its colour; a blank keeps decimals in line with those of a mark."""
+    if change.after is None:
+        return f"{MISSING} ", ""
+    mark = "*" if significant(report, change) else " "
+    side = "baseline" if change.after.estimate >= 0 else "other"
+    return delta(change.after.estimate) + mark, side
+
+
+def _narrow_names(report: DebiasReport) -> dict[str, str]:
+    return {q: name.removesuffix("-only") for q, name in quality_names(report).items()}
+
+
+def _overview_key(report: DebiasReport) -> str:
+    c = report.config
+    return (
+        f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below {alpha(report):.3g}. "
+        f"{', '.join(_narrow_names(report).values())}: change of NDCG@{c.quality_cutoff} on these "
+        f"texts; ✓ a loss of {loss(c.relative_margin)} is excluded."
+    )
+
+
+def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> Table:
+    """Return every system on every data set with its verdict."""
+    names, rows = quality_names(report), []
+    for v in every:
+        changes = {change.quality: percent(change.relative) for change, _ in v.quality}
+        rows.append(
+            (
+                v.system,
+                v.on,
+                short(v),
+                _NEW.get(v.role, "not known"),
+                MISSING if v.skew.before is None else number(v.skew.before.estimate, signed=True),
+                delta_ends(v.skew.after),
+                *(changes.get(quality, MISSING) for quality in names),
+            )
+        )
+    columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
+    return Table(columns=columns, rows=tuple(rows), n_heads=4)
+
+
+# Skew and quality
+
+
+def _skew(report: DebiasReport) -> b.Section | None:
+    c, base = report.config, source_name(report.config.baseline_source)
+    rows: list[tuple[str, ...]] = []
+    for dataset in report.datasets:
+        for outcome in dataset.outcomes[1:] or dataset.outcomes:
+            for s in outcome.skew:
+                reached = skew_kind(c, s) in ("reached", "uncertain")
+                rows.append(
+                    (
+                        _where(report, dataset, outcome),
+                        f"@{s.cutoff}",
+                        delta_ends(s.before),
+                        delta_ends(s.after) + " ✓" * reached,
+                        delta_ends(s.change) + "*" * significant(report, s),
+                        p_value(s.p_value),
+                        p_value(s.p_adjusted),
+                    )
+                )
+    if not rows:
+        return None
+    columns = ("system and data", "NDCG", "before", "after", "change", "p", "adjusted p")
+    caption = (
+        f"Relative Δ of NDCG with {level(c.confidence_level)} intervals. ✓ within "
+        f"{c.tolerance:g} points of {c.target:g} with an interval that covers it. * adjusted p "
+        f"of the change below {alpha(report):.3g}"
+    )
+    limits = plots.skew_limits(report)
+    return b.Section(
+        id="skew",
+        nav="Skew",
+        title="Skew before and after",
+        lead="All sources are searched together. Relative Δ is 0 where both are treated alike, "
+        f"positive where {base} text ranks higher; the decision is made at NDCG@{c.skew_cutoff}.",
+        pictures=" The dashed line is the target, the band its tolerance. At smaller cutoffs "
+        "intervals are wide: lines that end at the edge of the picture go on.",
+        blocks=(
+            b.Figures(
+                items=tuple(
+                    (data_name(report, d), partial(plots.skew_plot, report, d, limits))
+                    for d in report.datasets
+                    if d.outcomes
+                ),
+                small=True,
+            ),
+            b.Grid(table=Table(columns=columns, rows=tuple(rows), n_heads=2), caption=caption),
+            b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
+        ),
+    )
+
+
+def _quality(report: DebiasReport) -> b.Section | None:
+    c, base, names = (
+        report.config,
+        source_name(report.config.baseline_source),
+        quality_names(report),
+    )
+    found = [
+        (_where(report, dataset, outcome), names.get(q.quality, q.quality), q)
+        for dataset in report.datasets
+        for outcome in dataset.outcomes[1:]
+        for q in outcome.quality
+    ]
+    shown = tuple(
+        (where, name, *_quality_cells(q), *_test_cells(report, q))
+        for where, name, q in found
+        if q.cutoff == c.quality_cutoff
+    )
+    if not shown:
+        return None
+    margin, ends = loss(c.relative_margin), level(c.confidence_level)
+    heads = ("before", "after", "change", "p")
+    tested = ("bound", f"loss of {margin} excluded", "needed")
+    columns: tuple[str, ...] = ("system and data", "quality", *heads, *tested)
+    caption = (
+        f"NDCG@{c.quality_cutoff} ×100, change in percent with {ends} interval; p of no change, "
+        f"not adjusted. Bound: one-sided, at {level(1 - c.level)}. Needed: queries with which no "
+        "change at all would pass with probability 80%"
+    )
+    blocks: list[b.Block] = [
+        b.Figures(items=draw_pictures(plots.quality_pictures(report)), small=True),
+        b.Grid(table=Table(columns=columns, rows=shown, n_heads=2), caption=caption),
+        b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
+    ]
+    if len({q.cutoff for *_, q in found}) > 1:
+        every = tuple((where, name, f"@{q.cutoff}", *_quality_cells(q)) for where, name, q in found)
+        columns = ("system and data", "quality", "NDCG", *heads)
+        table = Table(columns=columns, rows=every, n_heads=3)
+        caption = f"NDCG ×100 at every cutoff, change in percent with {ends} interval"
+        blocks.append(
+            b.Fold(
+                summary="Quality at every cutoff", blocks=(b.Grid(table=table, caption=caption),)
+            )
+        )
+    return b.Section(
+        id="quality",
+        nav="Quality",
+        title="What it costs",
+        lead=f"Change of NDCG@{c.quality_cutoff} where only {base} texts are searched, only the "
+        "other source's, and both together with both versions relevant.",
+        pictures=f" Lines are intervals; the upright tick is the one-sided bound at "
+        f"{level(1 - c.level)}, which has to lie right of the dotted line: then a loss of {margin} "
+        "or more is excluded.",
+        blocks=tuple(blocks),
+    )
+
+
+def _quality_cells(found: QualityChange) -> tuple[str, ...]:
+    return score(found.before), score(found.after), percent_ends(found), p_value(found.p_value)
+
+
+def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
+    if found.test is None:
+        return MISSING, "not tested", MISSING
+    kind = quality_kind(report.config, found)
+    return (
+        f"{number(found.test.lower, signed=True)}%",
+        {"kept": "yes", "lost": "no: it is shown"}.get(kind, "no"),
+        count(found.test.n_needed) if kind == "open" else MISSING,
+    )
+
+
+# How it was found: search, training, methods
+
+
+def _search(report: DebiasReport) -> b.Section | None:
+    search, what, names = report.search, searched_name(report), quality_names(report)
+    if search is None:
+        return None
+    rows, refused = [], []
+    for p in search.points:
+        standing = "admitted" if p.admitted else "refused"
+        if p.weight in (0, search.chosen):
+            standing = "unchanged" if p.weight == 0 else "chosen"
+        rows.append(
+            (
+                weight_text(p.weight),
+                delta_ends(p.relative_delta),
+                *(
+                    f"{score(q.estimate)} {interval(q, scale=100)}"
+                    for q in (p.human_only, p.llm_only, p.mixed)
+                ),
+                p_value(p.p_value),
+                p_value(p.p_adjusted),
+                standing,
+            )
+        )
+        if not p.admitted:
+            refused.append((weight_text(p.weight), p.refusal or "no reason given"))
+    columns = (what, "Relative Δ", *names.values(), "p", "adjusted p", "")
+    why = Table(columns=(what, "refused because"), rows=tuple(refused))
+    found = search_sentence(report, search)
+    return b.Section(
+        id="search",
+        nav="Search",
+        title="The search",
+        lead="A value is admitted if tests exclude a loss of "
+        f"{loss(search.relative_margin)} or more of every quality; of the admitted ones that "
+        "nearest the target is chosen.",
+        pictures=" The pictures show Relative Δ against what was searched over, and the three "
+        "qualities with the least that is accepted of each (dotted). Lines are intervals over "
+        "queries and seeds.",
+        blocks=(
+            b.Paragraph(text=found),
+            b.Items(rows=(("", found),), to=b.TERMINAL),
+            b.Figures(
+                items=(
+                    ("Relative Δ", partial(plots.search_skew_plot, report, search)),
+                    ("Quality", partial(plots.search_quality_plot, report, search)),
+                ),
+                small=True,
+            ),
+            b.Grid(
+                table=Table(columns=columns, rows=tuple(rows)),
+                caption="Relative Δ and qualities ×100 with intervals; p is the largest of the "
+                "three loss tests",
+            ),
+            *((b.Facts(tables=(("Why values were refused", why),)),) if refused else ()),
+        ),
+    )
+
+
+def _training(report: DebiasReport) -> b.Section | None:
+    if not report.training:
+        return None
+    groups: dict[tuple[str, float], list[TrainingHistory]] = {}
+    for run in report.training:
+        groups.setdefault((run.name, run.debias_weight), []).append(run)
+    drawn = tuple(
+        (
+            f"{name}: debias weight {weight_text(weight)}",
+            partial(plots.training_plot, report, sorted(runs, key=lambda run: run.seed)),
+        )
+        for (name, weight), runs in groups.items()
+        if plots.has_curves(runs)
+    )
+    columns = ("system", "weight", "triples", "steps", "time", "Relative Δ", "hinge > 0", "end")
+    runs = Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
+    blocks: list[b.Block] = [
+        *((b.Figures(items=drawn, small=True),) if drawn else ()),
+        b.Grid(table=runs, caption="Training runs, from the first to the last evaluation"),
+    ]
+    steps = _steps_table(report)
+    if steps.rows:
+        caption = (
+            f"Every evaluation during training; NDCG@{report.config.skew_cutoff} ×100 of both "
+            "sources"
+        )
+        grid = b.Grid(table=steps, caption=caption)
+        blocks.append(b.Fold(summary="Every evaluation", blocks=(grid,)))
+    return b.Section(
+        id="training",
+        title="Training",
+        lead="Relative Δ on the judged data, the two parts of the loss and the share of training "
+        "pairs on which the LLM version still scored above the human one (a positive hinge), by "
+        "optimiser step.",
+        pictures=" One line per seed." if drawn else "",
+        blocks=tuple(blocks),
+    )
+
+
+def _run(run: TrainingHistory) -> tuple[str, ...]:
+    deltas = [delta(p.relative_delta) for p in run.points if p.relative_delta is not None]
+    hinges = [share(p.hinge_share) for p in run.points if p.hinge_share is not None]
+    return (
+        run.name,
+        f"{weight_text(run.debias_weight)}, seed {run.seed}",
+        count(run.n_pairs),
+        count(run.n_steps),
+        f"{number(run.seconds, digits=0)} s",
+        *(f"{of[0]} → {of[-1]}" if of else MISSING for of in (deltas, hinges)),
+        run.stopped or "ran to its end",
+    )
+
+
+def _steps_table(report: DebiasReport) -> Table:
+    """Return every evaluation of every training run."""
+    rows = []
+    for run in report.training:
+        name = f"{run.name}, weight {weight_text(run.debias_weight)}, seed {run.seed}"
+        for p in run.points:
+            losses = [MISSING if v is None else f"{v:.4g}" for v in (p.rank_loss, p.debias_loss)]
+            scores = [MISSING if v is None else score(v) for v in (p.baseline, p.other)]
+            hinge = MISSING if p.hinge_share is None else share(p.hinge_share)
+            skew = MISSING if p.relative_delta is None else delta(p.relative_delta)
+            rows.append((name, count(p.step), *losses, hinge, skew, *scores))
+    columns = (
+        "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
+        report.config.baseline_source, "other",
+    )  # fmt: skip
+    return Table(columns=columns, rows=tuple(rows), n_heads=2)
+
+
+def _methods(report: DebiasReport) -> b.Section | None:
+    if not report.methods:
+        return None
+    return b.Section(
+        id="methods",
+        title="What was done",
+        lead="How each changed system was made. A method fitted on pairs that are also judged may "
+        "look better than it is.",
+        blocks=(
+            b.Facts(tables=tuple((b.Name(m.name), _method(report, m)) for m in report.methods)),
+        ),
+    )
+
+
+def _method(report: DebiasReport, method: DebiasMethod) -> Table:
+    seen = [
+        f"{count(o.n_seen)} of {count(d.n_pairs)} on {d.data.name}"
+        for d in report.datasets
+        for o in d.outcomes[1:]
+        if o.name == method.name
+    ]
+    cost = "not measured"
+    if method.encode_cost is not None:
+        cost = f"{number(100 * (method.encode_cost - 1), signed=True)}% of the time before"
+    rows = (
+        ("kind", _KINDS.get(method.kind, method.kind)),
+        ("fitted on", method.fitted_on or "not known"),
+        ("pairs", "not known" if method.n_pairs is None else count(method.n_pairs)),
+        ("encode cost", cost),
+        ("judged pairs seen in fitting", "; ".join(seen) or "not judged"),
+        *((str(key), str(value)) for key, value in method.settings.items()),
+    )
+    return Table(columns=(method.name, ""), rows=rows)
+
+
+# How to read it, what to doubt, what it was made with
+
+
+def _reading(report: DebiasReport) -> b.Section:
+    c, base = report.config, source_name(report.config.baseline_source)
+    rows = [
+        (
+            "What is Relative Δ?",
+            "The ranking of the mixed corpus is scored twice: once counting only relevant "
+            f"{base} texts, once only those of the other source. Relative Δ is the difference of "
+            "the two means in percent of their average: positive where "
+            f"{base} text ranks higher, negative where the other does.",
+        ),
+        (
+            "When does a system meet all criteria?",
+            f"When {criteria(report)}. Estimates decide; where the interval is wider than "
+            f"±{WIDE * c.tolerance:g} points or a loss is not excluded by its test, that is said.",
+        ),
+        (
+            "What does “a loss is excluded” mean?",
+            f"A one-sided paired test at level {c.level:g} rejects that the loss is "
+            f"{loss(c.relative_margin)} or more. “Not excluded” does not mean that quality fell: "
+            "often there are too few queries, and the number that could settle it is given.",
+        ),
+        (
+            f"What are {', '.join(quality_names(report).values())}?",
+            "NDCG on the corpus of one source alone, twice, and on the mixed corpus where both "
+            "versions count as relevant. A mitigation that only reorders the sources leaves the "
+            "first two as they are.",
+        ),
+        (
+            "What is a transfer test?",
+            "Data that the method was not fitted on. The differences between sources depend on "
+            "the topic and on the generating model, so that success on the data of the fit does "
+            "not promise success elsewhere: believe a transfer only where it was measured.",
+        ),
+        (
+            "What do intervals and p-values cover?",
+            f"Each {level(c.confidence_level)} interval covers the value for all queries like "
+            "these, one at a time. Before and after are paired by query, so the change is known "
+            "better than two separate intervals suggest; where few queries changed, its interval "
+            "is cautious and may hold 0 although the test is significant. p is of no change; "
+            f"{count(report.n_tests)} tests are adjusted together: {report.family.rstrip('.')}. "
+            f"Below {alpha(report):.3g} the adjusted value is called significant.",
+        ),
+    ]
+    if report.search is not None:
+        rows.append(
+            (
+                "Why not simply the value where the curve meets the target?",
+                "Because it may cost quality, and because the curve itself is known only within "
+                "its intervals. A choice among many values looks better than it is on the queries "
+                "it was made on; tests and the interval of the choice allow for that, or other "
+                "queries are used.",
+            )
+        )
+    single = (
+        "Where are single queries?",
+        "In the JSON of this report: NDCG of every system, cutoff and query, on the mixed "
+        "corpus by source, on each source alone and on the mixed corpus as a whole.",
+    )
+    return sections.reading([*rows, single])
+
+
+def _caveats(report: DebiasReport) -> b.Section:
+    assumed: dict[str, dict[str, None]] = {}
+    search, intervals = report.search, tuple(_intervals(report))
+    for _, what, found in intervals:
+        for text in found.assumptions:
+            assumed.setdefault(text, {})[f"{what}, {found.method}"] = None
+    noted = [*_refusals(report)]
+    noted += [(where, f"{what}: {note}") for where, what, i in intervals for note in i.notes]
+    if search is not None:
+        for text in search.assumptions:
+            assumed.setdefault(text, {})["search"] = None
+        noted += [("search", note) for note in search.notes]
+    noted += [
+        (f"training of {run.name}, seed {run.seed}", run.stopped)
+        for run in report.training
+        if run.stopped
+    ]
+    return sections.caveats(assumed, dict.fromkeys(noted), warned=bool(_warnings(report)))
+
+
+def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
+    """Yield (where, of what, interval) of everything that has one."""
+    found: list[tuple[str, str, Interval | None]] = []
+    for dataset in report.datasets:
+        for outcome in dataset.outcomes:
+            where = _where(report, dataset, outcome)
+            for s in outcome.skew:
+                found += [(where, "Relative Δ", s.before), (where, "Relative Δ", s.after)]
+                found.append((where, "change of Relative Δ", s.change))
+            found += [(where, "change of quality", q.difference) for q in outcome.quality]
+    if (search := report.search) is not None:
+        for p in search.points:
+            found.append(("search", "Relative Δ of the search", p.relative_delta))
+            found += [
+                ("search", "quality in the search", q) for q in (p.human_only, p.llm_only, p.mixed)
+            ]
+        found.append(("search", "Relative Δ of the chosen weight", search.chosen_relative_delta))
+        found.append(("search", "crossing of the target", search.zero_crossing))
+    yield from ((where, what, i) for where, what, i in found if i is not None)
+
+
+def _refusals(report: DebiasReport) -> Iterator[tuple[str, str]]:
+    """Yield (where, why) of intervals and tests that are missing, and of tests made otherwise."""
+    names, otherwise = quality_names(report), []
+    for dataset in report.datasets:
+        for outcome in dataset.outcomes:
+            where, reasons = _where(report, dataset, outcome), dict[tuple[str, str], list[int]]()
+            for s in outcome.skew:
+                if s.refusal:
+                    yield f"{where}, Relative Δ@{s.cutoff}", s.refusal
+            for q in outcome.quality:
+                if q.refusal:
+                    name = names.get(q.quality, q.quality)
+                    reasons.setdefault((name, q.refusal), []).append(q.cutoff)
+                if q.test is not None and q.test.note:
+                    otherwise.append((where, f"test of {q.quality} quality: {q.test.note}"))
+            for (name, why), cutoffs in reasons.items():
+                yield f"{where}, {name} NDCG@{', @'.join(map(str, cutoffs))}", why
+    yield from otherwise
+
+
+def _data(report: DebiasReport) -> b.Section:
+    c, base = report.config, source_name(report.config.baseline_source)
+    tables: list[tuple[str, Table]] = []
+    systems: dict[str, str] = {}
+    for dataset in report.datasets:
+        facts = summary_table(dataset.data)
+        rows = (
+            *facts.rows,
+            ("compared", f"{base} with {source_name(dataset.other)}"),
+            ("pairs with a relevant version", count(dataset.n_pairs)),
+        )
+        name = b.Name(data_name(report, dataset))
+        tables.append((name, Table(columns=facts.columns, rows=rows)))
+        for outcome in dataset.outcomes:
+            systems.setdefault(outcome.name, _settings(outcome.scores.settings))
+    for run in report.training:
+        systems[f"training of {run.name}"] = _settings(run.settings)
+    comparison = (
+        ("baseline source", base),
+        ("cutoffs of NDCG", ", ".join(map(str, c.cutoffs))),
+        ("skew is judged at", f"NDCG@{c.skew_cutoff}"),
+        ("quality is judged at", f"NDCG@{c.quality_cutoff}"),
+        ("target of Relative Δ", f"{c.target:g} ± {c.tolerance:g}"),
+        ("largest loss accepted", loss(c.relative_margin)),
+        ("level of the loss tests", f"{c.level:g}"),
+        ("confidence level", level(c.confidence_level)),
+        ("family", report.family or MISSING),
+        ("tests in the family", count(report.n_tests)),
+        ("ties", c.ties),
+        ("gain", c.gain),
+        ("resamples", count(c.resamples)),
+        ("seed", str(c.seed)),
+    )
+    tables += [
+        ("Comparison", Table(columns=("setting", ""), rows=comparison)),
+        ("Systems", Table(columns=("system", "settings"), rows=tuple(systems.items()))),
+        ("Environment", environment_table(report)),
+    ]
+    return sections.data(tables)
+
+
+def _settings(found: Mapping[str, object]) -> str:
+    return "; ".join(f"{key} = {value}" for key, value in found.items()) or MISSING
