@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["renderer"]
 
 _PACKAGES = {
-    SkewReport: "rag_sourcebias.report.skew",
+    SkewReport: "rag_sourcebias.report",
     StyleReport: "rag_sourcebias.report.style",
     AnswerBiasReport: "rag_sourcebias.report.answers",
     DebiasReport: "rag_sourcebias.report.debias",
@@ -34,7 +34,7 @@ _PACKAGES = {
     PairReport: "rag_sourcebias.report.pairs",
 }
 #: Reports that are data; the others render themselves.
-_DOCUMENTS = (SkewReport, PairReport, ExplainReport, JudgedReport, AnswerBiasReport, DebiasReport, StyleReport)
+_DOCUMENTS = (PairReport, ExplainReport, JudgedReport, AnswerBiasReport, DebiasReport, StyleReport)
 
 
 def renderer(report: object, output: Literal["html", "markdown", "terminal"]) -> Any:  # noqa: ANN401
