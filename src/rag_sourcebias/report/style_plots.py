@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rag_sourcebias.report.format import distinct, number, shorten
 from rag_sourcebias.report.rows_plot import Picture, PlotGroup, PlotRow
@@ -55,19 +56,21 @@ _STRONGEST = 0.55  # opacity that leaves the numbers readable on light and on da
 _CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches
 
 
-def _side(difference: float) -> Literal["baseline", "other", "even"]:
+Side: TypeAlias = Literal["baseline", "other", "even"]
+
+
+def _side(difference: float) -> Side:
     """Return the colour of a difference of ranks; negative is higher up, so better."""
     if abs(difference) < 5e-7:
         return "even"
     return "baseline" if difference < 0 else "other"
 
 
-def _ends(bounds: Interval | None, scale: float = 1.0) -> tuple[float, float] | None:
-    return None if bounds is None else (scale * bounds.lower, scale * bounds.upper)
-
-
-def _excludes(bounds: Interval | None) -> bool:
-    return bounds is not None and bounds.excludes(0)
+def _row(
+    name: str, value: float, bounds: Interval | None, side: Side, *, solid: bool, scale: float = 1
+) -> PlotRow:
+    ends = None if bounds is None else (scale * bounds.lower, scale * bounds.upper)
+    return PlotRow(name=name, estimate=value, ends=ends, side=side, solid=solid)
 
 
 def _picture(
@@ -105,13 +108,8 @@ def ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> Pi
     def drawn(style_: str, mean: float, bounds: Interval | None) -> tuple[PlotRow, str]:
         found, name = against.get(style_), style_name(style_)
         significant = found is not None and found.significant
-        place = PlotRow(
-            name=name,
-            estimate=mean,
-            ends=_ends(bounds),
-            side="even" if found is None else _side(found.difference),
-            solid=style_ == original or significant,
-        )
+        side = "even" if found is None else _side(found.difference)
+        place = _row(name, mean, bounds, side, solid=style_ == original or significant)
         said = f"{name}: {score_with(mean, bounds, digits=1)}"
         return place, f"{said}{', significant' * significant}"
 
@@ -182,15 +180,10 @@ def unfairness_picture(report: StyleReport, system: StyleSystem) -> Picture:
 
     def drawn(row: StyleRow) -> tuple[PlotRow, str]:
         name, found = style_name(row.query_style), row.unfairness
-        place = PlotRow(
-            name=name,
-            estimate=found.score,
-            ends=_ends(row.unfairness_interval),
-            side="baseline",
-            solid=row.friedman.p_value < alpha(report),
-            ticks=(found.null_expectation,),
-        )
-        said = f"{name}: {score_with(found.score, row.unfairness_interval)}"
+        bounds, solid = row.unfairness_interval, row.friedman.p_value < alpha(report)
+        place = _row(name, found.score, bounds, "baseline", solid=solid)
+        said = f"{name}: {score_with(found.score, bounds)}"
+        place = replace(place, ticks=(found.null_expectation,))
         return place, f"{said}, by chance {number(found.null_expectation, digits=2)}"
 
     return _picture(
@@ -207,13 +200,8 @@ def matching_picture(system: StyleSystem) -> Picture:
 
     def drawn(found: StyleGain) -> tuple[PlotRow, str]:
         name = style_name(found.style) if found.style else "all styles"
-        place = PlotRow(
-            name=name,
-            estimate=found.mean,
-            ends=_ends(found.gain),
-            side=_side(-found.mean),
-            solid=_excludes(found.gain),
-        )
+        solid = found.gain is not None and found.gain.excludes(0)
+        place = _row(name, found.mean, found.gain, _side(-found.mean), solid=solid)
         return place, f"{name}: {score_with(found.mean, found.gain, digits=1)}"
 
     return _picture(
@@ -238,11 +226,10 @@ def length_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> P
         said = f"{name}: {score_with(mean, raw, digits=1)}"
         if bounds is not None:
             said += f", at equal length {score_with(bounds.estimate, bounds, digits=1)}"
-        found.append((PlotRow(name=name, estimate=mean, ends=_ends(raw), solid=False), said))
+        found.append((_row(name, mean, raw, "even", solid=False), said))
         if bounds is not None:
-            ends, value = _ends(bounds), bounds.estimate
-            below = PlotRow(name="", estimate=value, ends=ends, side="baseline", lower=True)
-            found.append((below, ""))
+            below = _row("", bounds.estimate, bounds, "baseline", solid=True)
+            found.append((replace(below, lower=True), ""))
     return _picture(
         found,
         caption=system.name,
@@ -261,13 +248,7 @@ def quality_picture(report: StyleReport, system: StyleSystem) -> Picture:
         name, change = style_name(found.query_style), found.change
         significant = found.p_adjusted is not None and found.p_adjusted < alpha(report)
         value = 0.0 if change is None else 100 * change.estimate  # None: no query differs
-        place = PlotRow(
-            name=name,
-            estimate=value,
-            ends=_ends(change, 100),
-            side=_side(-value),
-            solid=significant,
-        )
+        place = _row(name, value, change, _side(-value), solid=significant, scale=100)
         return place, f"{name}: {number(value, signed=True)}{', significant' * significant}"
 
     return _picture(
@@ -285,14 +266,10 @@ def index_picture(report: StyleReport, system: StyleSystem) -> Picture:
     found: list[tuple[PlotRow, str]] = []
     for s in system.index_scores:
         if s.measure == measure and s.relative_delta is not None:
-            place = PlotRow(
-                name=style_name(s.doc_style),
-                estimate=s.relative_delta,
-                ends=_ends(s.interval),
-                side=_side(s.relative_delta),  # positive: the original ranks higher
-                solid=_excludes(s.interval),
-            )
-            found.append((place, f"{place.name}: {number(s.relative_delta, signed=True)}"))
+            name, side = style_name(s.doc_style), _side(s.relative_delta)  # above 0: it loses
+            solid = s.interval is not None and s.interval.excludes(0)
+            place = _row(name, s.relative_delta, s.interval, side, solid=solid)
+            found.append((place, f"{name}: {number(s.relative_delta, signed=True)}"))
     return _picture(
         found,
         caption=f"{system.name}: {measure}",

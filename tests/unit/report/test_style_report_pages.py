@@ -12,9 +12,10 @@ from style_reports import STYLES, full_report, similarities, style_report
 from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.report.blocks import Figures
 from rag_sourcebias.report.format import interval, number, p_value, score
 from rag_sourcebias.report.kinds import renderer
-from rag_sourcebias.report.style import headline
+from rag_sourcebias.report.style import document, headline
 from rag_sourcebias.report.style_words import index_sentence, quality_sentence, score_with
 
 SECTIONS = {
@@ -198,6 +199,16 @@ def test_sections_follow_the_content(full, full_page):
 def test_systems_stand_side_by_side_only_when_there_are_several(full_page):
     assert "Systems side by side" in full_page
     assert "Systems side by side" not in made("one system")[1]
+
+
+def test_a_table_of_many_styles_is_wider_than_a_column(full):
+    styles = ("human", *map(str, range(14)))
+    many = style_report(similarities(20, (0,) * 15, styles=styles), styles=styles)
+    (drawn,) = (s for s in document(many).sections if s.id == "matrix")
+    assert [block.wide for block in drawn.blocks if isinstance(block, Figures)] == [40]
+    (drawn,) = (s for s in document(full).sections if s.id == "matrix")
+    assert [block.wide for block in drawn.blocks if isinstance(block, Figures)] == [0]
+    assert 'class="wide" style="--wide:40rem"' in to_html(many)
 
 
 def test_sentences_name_only_significant_changes(full, full_page):
