@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report.kinds import renderer
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 
 FOLDER = Path(__file__).parent / "reports"
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))
@@ -45,8 +44,8 @@ def rendered(name: str) -> dict[str, str]:
         print_report(report, Console(file=terminal, width=width, emoji=False, color_system=None))
     lines = (line.rstrip() for line in terminal.getvalue().splitlines())
     return {
-        f"{name}.html": html(renderer(report, "html").to_html(report)),
-        f"{name}.md": renderer(report, "markdown").to_markdown(report),
+        f"{name}.html": html(to_html(report)),
+        f"{name}.md": to_markdown(report),
         f"{name}.txt": "\n".join(lines) + "\n",
     }
 

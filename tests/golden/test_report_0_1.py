@@ -12,7 +12,7 @@ from rich.console import Console
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import read_report_json
 from rag_sourcebias.report import headline, to_html, to_markdown, verdicts
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.types import SkewReport
 from rag_sourcebias.types.verdicts import SkewCode
 

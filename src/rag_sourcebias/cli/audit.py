@@ -33,7 +33,7 @@ from rag_sourcebias.io import (
     read_tags,
 )
 from rag_sourcebias.report.format import delta, interval, source_name
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.report.text_tables import print_text_statistics, renamed
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 

@@ -22,7 +22,7 @@ from rag_sourcebias.cli.interval_inputs import (
     chosen_input,
 )
 from rag_sourcebias.io import write_report_json
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.types.judged import JudgedConfig, JudgedReport
 
 __all__ = ["interval"]

@@ -10,7 +10,7 @@ import typer
 from rag_sourcebias.cli.console import out
 from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report
 
 __all__ = ["app"]
 

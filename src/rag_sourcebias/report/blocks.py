@@ -183,7 +183,12 @@ class Grid(Block):
     width : int
         Characters of each column of numbers in a terminal; 0 for as many as it takes.
     sides : tuple of str or of tuple of str
-        "baseline", "other" or "" of each row, or of each of its columns: the colour in a terminal.
+        "baseline", "other" or "" of each row, or of each of its columns: the colour in a terminal;
+        "strong " before it where it is significant.
+    together : int
+        Columns of numbers that a narrow terminal does not part.
+    bars : tuple of Bar or None
+        Of each row, in a page after column ``bars_at`` under the head ``scale``.
     """
 
     table: Table
@@ -191,6 +196,10 @@ class Grid(Block):
     sparse: bool = False
     width: int = 0
     sides: tuple[str | tuple[str, ...], ...] = ()
+    together: int = 1
+    bars: tuple[Bar | None, ...] = ()
+    bars_at: int = 0
+    scale: str = ""
     to: tuple[Output, ...] = FILES
 
 

@@ -1,10 +1,9 @@
-"""Which package renders which kind of report."""
+"""Every kind of report as a document, and the document in every output."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.rendering import html, markdown, terminal
@@ -22,51 +21,83 @@ from rag_sourcebias.types.explain_report import ExplainReport
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["renderer"]
+    from rag_sourcebias.report.blocks import Document
 
-_PACKAGES = {
-    SkewReport: "rag_sourcebias.report",
-    StyleReport: "rag_sourcebias.report.style",
-    AnswerBiasReport: "rag_sourcebias.report.answers",
-    DebiasReport: "rag_sourcebias.report.debias",
-    ExplainReport: "rag_sourcebias.report.explanation",
-    JudgedReport: "rag_sourcebias.report.judged",
-    PairReport: "rag_sourcebias.report.pairs",
+__all__ = ["document_of", "print_report", "to_html", "to_markdown"]
+
+_MODULES = {
+    SkewReport: "skew",
+    StyleReport: "style",
+    AnswerBiasReport: "answers",
+    DebiasReport: "debias",
+    ExplainReport: "explanation",
+    JudgedReport: "judged",
+    PairReport: "pairs",
 }
-#: Reports that are data; the others render themselves.
-_DOCUMENTS = (PairReport, ExplainReport, JudgedReport, AnswerBiasReport, DebiasReport, StyleReport)
 
 
-def renderer(report: object, output: Literal["html", "markdown", "terminal"]) -> Any:  # noqa: ANN401
-    """Return the module that renders a report; loaded now, as most runs need one kind only.
+def document_of(report: object, *, lines: bool = True) -> Document:
+    """Return everything there is to say about a report of any kind.
+
+    Parameters
+    ----------
+    lines : bool
+        Keep line ends and tabs in texts; where not, they are written out, as for a terminal.
 
     Raises
     ------
     DataError
         If the object is no report.
     """
-    package = _PACKAGES.get(type(report))
-    if package is None:
+    module = _MODULES.get(type(report))
+    if module is None:
         raise DataError(
             f"a {type(report).__name__} is not a report; expected one of "
-            f"{', '.join(kind.__name__ for kind in _PACKAGES)}"
+            f"{', '.join(kind.__name__ for kind in _MODULES)}"
         )
-    if type(report) in _DOCUMENTS:
-        return SimpleNamespace(to_html=_html, to_markdown=_markdown, print_report=_print)
-    return import_module(f"{package}.{output}")
+    # Loaded now: most runs need one kind only.
+    found: Document = import_module(f"rag_sourcebias.report.{module}").document(
+        visible_report(report, lines=lines)
+    )
+    return found
 
 
-def _document(report: object, *, lines: bool = True) -> Any:  # noqa: ANN401 - loaded when needed
-    return import_module(_PACKAGES[type(report)]).document(visible_report(report, lines=lines))
+def to_html(report: object) -> str:
+    """Return a report of any kind as a self-contained HTML page.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 or matplotlib is not installed.
+    DataError
+        If the object is no report.
+    """
+    return html(document_of(report))
 
 
-def _html(report: object) -> str:
-    return html(_document(report))
+def to_markdown(report: object) -> str:
+    """Return a report of any kind as GitHub-flavoured Markdown, ending in a newline.
+
+    Raises
+    ------
+    DataError
+        If the object is no report.
+    """
+    return markdown(document_of(report))
 
 
-def _markdown(report: object) -> str:
-    return markdown(_document(report))
+def print_report(report: object, console: Console) -> None:
+    """Print a report of any kind: headline, findings and warnings.
 
+    Parameters
+    ----------
+    report : report
+    console : rich.console.Console
+        Its width decides how many columns stand side by side.
 
-def _print(report: object, console: Console) -> None:
-    terminal(_document(report, lines=False), console)
+    Raises
+    ------
+    DataError
+        If the object is no report.
+    """
+    terminal(document_of(report, lines=False), console)

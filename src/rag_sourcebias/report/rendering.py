@@ -29,7 +29,13 @@ _QUOTED = 600  # characters of a text in Markdown
 _LABEL, _COLUMN, _INDENT = 22, 18, 2  # characters of a terminal
 # Told apart by colour-blind readers, on dark and on light backgrounds; words say it as well.
 _LOOKS = {"strong": "bold", "good": "green", "poor": "yellow", "": ""}
-_SIDES = {"baseline": "color(33)", "other": "color(172)", "": ""}
+_SIDES = {
+    "": "",
+    "baseline": "color(33)",
+    "other": "color(172)",
+    "strong baseline": "bold color(33)",
+    "strong other": "bold color(172)",
+}
 
 
 def html(found: b.Document) -> str:
@@ -190,6 +196,8 @@ def _print_table(block: b.Grid, console: Console) -> None:
     column = block.width + 1 if block.width else _COLUMN
     label = min(_LABEL + _INDENT * (heads > 1), max(8, console.width - column - 3))
     fit = max(1, (console.width - label - 2) // column)
+    if block.together <= fit < len(content.columns) - heads:
+        fit -= fit % block.together
     for start in range(heads, len(content.columns), fit):
         shown = range(start, min(start + fit, len(content.columns)))
         grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.reports import Report, write_report_json
-from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.kinds import to_html, to_markdown
 from rag_sourcebias.report.page import failure_text
 
 __all__ = ["write_figures", "write_pages", "write_report"]
@@ -147,6 +147,4 @@ def _made(folder: str | os.PathLike[str]) -> Path:
 
 
 def _render(report: Report, kind: str) -> str:
-    if kind == "html":
-        return str(renderer(report, "html").to_html(report))
-    return str(renderer(report, "markdown").to_markdown(report))
+    return to_html(report) if kind == "html" else to_markdown(report)

@@ -15,8 +15,7 @@ from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report.answers import document, headline
 from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import number, score
-from rag_sourcebias.report.kinds import renderer
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 
 SECTIONS = {
     "findings",
@@ -38,14 +37,6 @@ REPORTS = {
     "few questions": lambda: single(n=15),
     "nothing": lambda: dataclasses.replace(single(), scorers=()),
 }
-
-
-def to_html(report):
-    return renderer(report, "html").to_html(report)
-
-
-def to_markdown(report):
-    return renderer(report, "markdown").to_markdown(report)
 
 
 def blocks_of(report, kind):

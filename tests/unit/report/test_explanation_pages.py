@@ -15,7 +15,7 @@ from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report.blocks import Findings
 from rag_sourcebias.report.explanation import document, headline
 from rag_sourcebias.report.format import number
-from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 from rag_sourcebias.types.explain_report import ExplainReport
 
 REPORTS = {
@@ -28,14 +28,6 @@ REPORTS = {
     "empty": made.empty_report,
 }
 SECTIONS = {"gap", "texts", "words", "vectors", "perplexity"}
-
-
-def to_html(report):
-    return renderer(report, "html").to_html(report)
-
-
-def to_markdown(report):
-    return renderer(report, "markdown").to_markdown(report)
 
 
 @functools.cache
@@ -54,7 +46,7 @@ def plain(text):
 
 def printed(report, width=4000):
     stream = io.StringIO()
-    renderer(report, "terminal").print_report(report, Console(file=stream, width=width))
+    print_report(report, Console(file=stream, width=width))
     return stream.getvalue()
 
 

@@ -20,7 +20,7 @@ from test_report_pages import Page
 
 from rag_sourcebias.io import read_report_json
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.report.visible import visible_report
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.

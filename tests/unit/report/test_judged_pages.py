@@ -14,7 +14,7 @@ from rag_sourcebias.report import write_report
 from rag_sourcebias.report.blocks import Cards
 from rag_sourcebias.report.format import p_value
 from rag_sourcebias.report.judged import document, sentence
-from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.kinds import to_html, to_markdown
 from rag_sourcebias.types import SkewReport
 from rag_sourcebias.types.judged import JudgedReport
 
@@ -27,14 +27,6 @@ REPORTS = {
     "perfect": lambda: single("perfect", target="pool"),
     "scale": lambda: single("scale"),
 }
-
-
-def to_html(report):
-    return renderer(report, "html").to_html(report)
-
-
-def to_markdown(report):
-    return renderer(report, "markdown").to_markdown(report)
 
 
 def cards(report):

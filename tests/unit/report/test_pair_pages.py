@@ -18,9 +18,8 @@ from rag_sourcebias.audit import check_paired_corpus
 from rag_sourcebias.report import write_report
 from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import p_value, score
-from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 from rag_sourcebias.report.pairs import document, headline, marked
-from rag_sourcebias.report.terminal import print_report
 from rag_sourcebias.types import PairCheckConfig
 
 FAST = PairCheckConfig(resamples=200)
@@ -76,7 +75,7 @@ def report_of(name):
 
 @functools.cache
 def page_of(name):
-    return renderer(report_of(name), "html").to_html(report_of(name))
+    return to_html(report_of(name))
 
 
 @pytest.fixture(params=list(REPORTS))
@@ -85,7 +84,7 @@ def name(request):
 
 
 def markdown_of(report):
-    return renderer(report, "markdown").to_markdown(report)
+    return to_markdown(report)
 
 
 def blocks_of(report, kind):

@@ -36,8 +36,7 @@ from rag_sourcebias.report.debias_words import (
     verdicts,
 )
 from rag_sourcebias.report.format import count, delta, p_value, score
-from rag_sourcebias.report.kinds import renderer
-from rag_sourcebias.report.terminal import print_report
+from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 from rag_sourcebias.types import DebiasConfig
 
 SECTIONS = {
@@ -76,11 +75,11 @@ def report_of(name):
 
 
 def html_of(report):
-    return renderer(report, "html").to_html(report)
+    return to_html(report)
 
 
 def markdown_of(report):
-    return renderer(report, "markdown").to_markdown(report)
+    return to_markdown(report)
 
 
 @functools.cache

@@ -163,7 +163,7 @@ def test_markdown_escapes_hostile_names(hostile):
 def test_several_sources(three_source_report):
     page = to_html(three_source_report)
     Page(page)
-    assert "against <bdi>LLM gpt-4</bdi>" in page
+    assert "<bdi>against LLM gpt-4</bdi>" in page
     assert "LLM gpt-4" in to_markdown(three_source_report)
 
 

@@ -51,7 +51,7 @@ def test_an_interrupt_while_drawing_leaves_the_figures_and_no_old_page(
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.report.html.to_html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.report.kinds.html", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report, out)
     assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]

@@ -14,7 +14,7 @@ from test_report_pages import HOSTILE, Page
 from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report.blocks import Figures
 from rag_sourcebias.report.format import interval, number, p_value, score
-from rag_sourcebias.report.kinds import renderer
+from rag_sourcebias.report.kinds import to_html, to_markdown
 from rag_sourcebias.report.style import document, headline
 from rag_sourcebias.report.style_words import index_sentence, quality_sentence, score_with
 
@@ -49,14 +49,6 @@ REPORTS = {
     ),
     "nothing": lambda: dataclasses.replace(style_report(), systems=()),
 }
-
-
-def to_html(report):
-    return renderer(report, "html").to_html(report)
-
-
-def to_markdown(report):
-    return renderer(report, "markdown").to_markdown(report)
 
 
 @cache
