@@ -151,7 +151,11 @@ class Ledger:
             self._rows = _opened(self._client, self._name)
         if self._rows is None:
             return None
-        found = self._rows.get(ids=[_STATE], include=["metadatas"])["metadatas"]
+        try:
+            found = self._rows.get(ids=[_STATE], include=["metadatas"])["metadatas"]
+        except NotFoundError:  # the migration was finished between the two requests
+            self._rows = None
+            return None
         if not found:
             return None
         state = json.loads(found[0]["state"])

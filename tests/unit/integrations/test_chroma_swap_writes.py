@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ import encoder_swap
 from chromadb.errors import NotFoundError
 
 from rag_sourcebias_integrations.chroma import follow_collection
+from rag_sourcebias_integrations.chroma.ledger import ledger_name
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
 
@@ -71,6 +73,27 @@ class BetweenLooks:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)
+
+
+def test_a_migration_that_is_finished_between_two_requests_costs_no_write() -> None:
+    client, name = chromadb.EphemeralClient(), f"shop-{uuid4().hex}"
+    function = encoder_swap.function(64)
+    client.create_collection(name, embedding_function=function)
+    handle = follow_collection(client, name, embedding_function=function)
+    client.create_collection(ledger_name(name), embedding_function=None)
+    opened, times = client.get_collection, [0]
+
+    def finished_meanwhile(wanted: str, **options: Any) -> Any:
+        found = opened(wanted, **options)
+        if wanted == ledger_name(name):
+            client.delete_collection(wanted)
+            times[0] += 1
+        return found
+
+    handle._client = SimpleNamespace(get_collection=finished_meanwhile)
+    handle.add(ids=["a"], documents=["red"])
+    assert times == [1]
+    assert opened(name, embedding_function=None).get()["ids"] == ["a"]
 
 
 def test_an_exchange_that_ends_between_two_looks_costs_no_write() -> None:
