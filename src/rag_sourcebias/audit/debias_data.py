@@ -15,7 +15,6 @@ from rag_sourcebias.types.reports import AuditConfig
 __all__ = ["debias_warnings", "judged_pairs", "seen_pairs"]
 
 IntArray = npt.NDArray[np.int64]
-_ELSEWHERE = ", see the length-adjusted figures"  # this report has none
 
 
 def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:
@@ -53,13 +52,13 @@ def debias_warnings(
     dataset: Dataset, outcomes: Sequence[DebiasOutcome], config: DebiasConfig, *, n_pairs: int
 ) -> list[str]:
     """List what a reader must know before trusting the numbers of one data set."""
-    general = data_warnings(
+    warnings = data_warnings(
         summarise_dataset(dataset),
         dataset.qrels,
         dataset.corpus.tags,
         AuditConfig(baseline_source=config.baseline_source, cutoffs=config.cutoffs),
+        length_adjusted=False,
     )
-    warnings = [warning.removesuffix(_ELSEWHERE) for warning in general]
     seen = max(outcome.n_seen for outcome in outcomes)
     if seen:
         warnings.append(

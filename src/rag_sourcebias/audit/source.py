@@ -178,10 +178,22 @@ def summarise_dataset(dataset: Dataset) -> DataSummary:
 
 
 def data_warnings(
-    data: DataSummary, qrels: Qrels, tags: TagTable, config: AuditConfig
+    data: DataSummary,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    length_adjusted: bool = True,
 ) -> list[str]:
-    """List what a reader must know about the data before trusting a number."""
+    """List what a reader must know about the data before trusting a number.
+
+    Parameters
+    ----------
+    length_adjusted : bool
+        Whether the report has such figures.
+    """
     warnings = []
+    elsewhere = ", see the length-adjusted figures" if length_adjusted else ""
     if untagged := data.documents.get("", 0):
         warnings.append(
             f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
@@ -202,8 +214,7 @@ def data_warnings(
             warnings.append(
                 f"documents of {source} are {abs(mean / base - 1):.0%} "
                 f"{'longer' if mean > base else 'shorter'} in words than those of "
-                f"{config.baseline_source}: length alone can move a ranking, see the "
-                "length-adjusted figures"
+                f"{config.baseline_source}: length alone can move a ranking{elsewhere}"
             )
     if data.design == "independent":
         warnings.append(
