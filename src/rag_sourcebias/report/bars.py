@@ -1,10 +1,10 @@
-"""Intervals as bars, and the rows of cards that show them; positions in percent of the width."""
+"""Intervals as bars; positions in percent of the width."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Bar", "CardRow"]
+__all__ = ["Bar"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,3 @@ class Bar:
     solid: bool
     was: float | None = None
     chance: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardRow:
-    """One number with its interval."""
-
-    name: str
-    estimate: str
-    ends: str
-    bar: Bar | None

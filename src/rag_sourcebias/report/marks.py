@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from rag_sourcebias.report.format import MISSING
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.names import visible
 
-__all__ = ["bullets", "document", "escape", "how_to_take_it", "table"]
+__all__ = ["bullets", "document", "escape", "table"]
 
 # Names come from users' data: none may start a link, a tag or a table cell.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
@@ -41,28 +41,3 @@ def table(content: Table) -> str:
 def document(blocks: Iterable[str]) -> str:
     """Return paragraphs as a file; empty ones are left out."""
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def how_to_take_it(
-    questions: Iterable[tuple[str, str]],
-    assumptions: Mapping[str, Iterable[str]],
-    caveats: Iterable[tuple[str, str]],
-) -> list[str]:
-    """Return what stands near the end of every report: how to read it, and what to doubt.
-
-    Parameters
-    ----------
-    questions : iterable of (question, answer)
-    assumptions : mapping of str to iterable of str
-        Each with where it is made.
-    caveats : iterable of (who, what)
-        Of which system; "" of all.
-    """
-    return [
-        "## How to read this",
-        *(f"**{escape(question)}** {escape(answer)}" for question, answer in questions),
-        "## Assumptions",
-        bullets(f"{text} ({'; '.join(where)})" for text, where in assumptions.items()),
-        "## Caveats",
-        bullets(f"{who}: {what}" if who else what for who, what in caveats) or "None recorded.",
-    ]

@@ -6,7 +6,7 @@ from rag_sourcebias.report.format import level, number, source_name
 from rag_sourcebias.report.view import baseline_of, names_of, others_of
 from rag_sourcebias.types.reports import SkewReport
 
-__all__ = ["CORRECTIONS", "correction_scope", "family_size", "family_text", "how_to_read"]
+__all__ = ["CORRECTIONS", "family_size", "family_text", "how_to_read"]
 
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
 
@@ -23,13 +23,6 @@ def family_text(report: SkewReport, variant: str = "mixed") -> str:
     """Return the size of the family of tests, such as ``36 tests``."""
     n = family_size(report, variant)
     return "1 test" if n == 1 else f"{n:,} tests"
-
-
-def correction_scope(report: SkewReport, variant: str = "mixed") -> str:
-    """Return over what p-values are adjusted, such as ``after correction over 36 tests``."""
-    if report.config.correction == "none":
-        return f"uncorrected, with {family_text(report, variant)} made"
-    return f"after correction over {family_text(report, variant)}"
 
 
 def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
