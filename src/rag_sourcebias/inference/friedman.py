@@ -61,8 +61,8 @@ def friedman_test(ranks: RankArray) -> FriedmanTest:
     one order and the others in the reverse, it rejects .08 to .20 of the time at .05. Here the
     sum of squared deviations is set against the variances and covariances of the ranks as they
     are: Box's F with degrees of freedom after Huynh & Feldt (1976). One query without a preference
-    is counted in, which keeps the size at .05 or below from 10 queries on. With two styles it is
-    the exact sign test.
+    is counted in. At .05 the size of exchangeable styles is .037 to .0525 from 10 queries on; the
+    largest is that of three styles and 30 queries. With two styles it is the exact sign test.
 
     Parameters
     ----------
