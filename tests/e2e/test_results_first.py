@@ -170,7 +170,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.report.html.to_html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.report.kinds.html", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
     assert "interrupted: out/report.json is complete; 'rag-sourcebias report show" in told
