@@ -47,6 +47,8 @@ from rag_sourcebias_integrations.langchain import (
 
 pytestmark = pytest.mark.frameworks
 K = 2 * N_PAIRS
+# An index may let a few close neighbours change places; uncorrected, the share is 0.44.
+EVEN = pytest.approx(0.5, abs=0.03)
 EXACT = {"ef_search": 1000, "ef_construction": 1000, "max_neighbors": 64}
 
 
@@ -119,7 +121,7 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(kind
     assert swapped <= 2
     assert compressor.dropped.total == 0
     assert human_share(before) < 0.46
-    assert human_share(after) == pytest.approx(0.5, abs=0.03)  # 0.44 uncorrected; two swaps allowed
+    assert human_share(after) == EVEN
 
 
 def test_a_perplexity_correction_and_a_reranking_even_the_exposure_out_as_well() -> None:
@@ -129,7 +131,7 @@ def test_a_perplexity_correction_and_a_reranking_even_the_exposure_out_as_well()
     corrected = DebiasCompressor(rescorer, encoder=EncoderEmbeddings(FavouringEncoder()))
     evened = human_share(runs(reordered(corrected, scored(store))))
     assert before < 0.46
-    assert evened == pytest.approx(0.5, abs=0.03)  # 0.44 uncorrected; two swaps allowed
+    assert evened == EVEN
     assert corrected.dropped.total == 0
     # the reranker reads no scores: any retriever will do
     reranked = DebiasCompressor(ExposureReranker({"human": 0.5}), encoder="anything")
@@ -188,9 +190,7 @@ def test_tags_may_live_in_a_store_and_documents_without_any_keep_their_score() -
     assert runs(reordered(untagged, scored(store))) == plain
     tags.put([(t.doc_id, DocTags(source=t.source)) for t in texts()])
     known = DebiasCompressor(calibration(), tag_store=tags)
-    assert human_share(runs(reordered(known, scored(store)))) == pytest.approx(
-        0.5, abs=0.03
-    )  # 0.44 uncorrected; two swaps allowed
+    assert human_share(runs(reordered(known, scored(store)))) == EVEN
     assert untagged.dropped.total == known.dropped.total == 0
 
 

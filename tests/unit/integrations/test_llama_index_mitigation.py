@@ -44,6 +44,8 @@ from rag_sourcebias_integrations.llama_index import DebiasPostprocessor, Encoder
 
 pytestmark = pytest.mark.frameworks
 K = 2 * N_PAIRS
+# An index may let a few close neighbours change places; uncorrected, the share is 0.44.
+EVEN = pytest.approx(0.5, abs=0.03)
 EXACT = {"ef_search": 1000, "ef_construction": 1000, "max_neighbors": 64}
 
 
@@ -115,7 +117,7 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(kind
     assert sum(a != b for a, b in zip(after, exact, strict=True)) <= 2  # ties within precision
     assert post.dropped.total == 0
     assert human_share(before) < 0.46
-    assert human_share(after) == pytest.approx(0.5, abs=0.02)
+    assert human_share(after) == EVEN
     given = index.as_retriever(similarity_top_k=K).retrieve("topic 4")
     found = post.postprocess_nodes(given, query_str="topic 4")
     assert [one.score for one in found] == pytest.approx(
@@ -128,7 +130,7 @@ def test_a_perplexity_correction_and_a_reranking_even_the_exposure_out_as_well()
     before = human_share(runs(index))
     rescorer = PerplexityRescorer(correction(), perplexities)
     corrected = DebiasPostprocessor(rescorer, encoder=EncoderEmbedding(FavouringEncoder()))
-    assert human_share(runs(index, corrected)) == pytest.approx(0.5, abs=0.02)
+    assert human_share(runs(index, corrected)) == EVEN
     reranked = DebiasPostprocessor(ExposureReranker({"human": 0.5}), encoder="anything")
     lists = runs(index, reranked)
     assert human_share(lists) > before + 0.02
@@ -190,7 +192,7 @@ def test_tags_may_live_in_a_store() -> None:
     assert runs(index, DebiasPostprocessor(calibration())) == plain
     tags.put([(t.doc_id, DocTags(source=t.source)) for t in texts()])
     known = DebiasPostprocessor(calibration(), tag_store=tags)
-    assert human_share(runs(index, known)) == pytest.approx(0.5, abs=0.02)
+    assert human_share(runs(index, known)) == EVEN
     assert known.dropped.total == 0
 
 
