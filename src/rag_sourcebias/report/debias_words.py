@@ -212,46 +212,44 @@ def _falls(config: DebiasConfig, change: QualityChange) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DebiasVerdict:
-    """One changed system on one data set."""
+    """One changed system on one data set.
+
+    Parameters
+    ----------
+    method : DebiasMethod or None
+        What was done to the system, None where nobody said.
+    role : {"fitted", "overlap", "held out", "transfer", "unknown"}
+        What the data set is to the method: the one it was fitted on, one that shares pairs with
+        it, another split of it without a pair in common, new, or not known.
+    skew, kind
+        Relative Δ at the cutoff at which it is judged, and what it says.
+    quality
+        Qualities at the cutoff at which they are judged, each with what its test says.
+    met : bool
+        Whether every criterion holds by the estimates, the interval of the skew included.
+    proven : bool
+        Whether in addition the interval is narrow and every loss of the margin is excluded.
+    settled : bool
+        Whether Relative Δ was within the tolerance before.
+    away, worse : bool
+        Whether Relative Δ lies further from the target than before, and significantly so.
+    """
 
     report: DebiasReport
     dataset: DebiasDataset
     outcome: DebiasOutcome
-
-    @property
-    def system(self) -> str:
-        """Its name."""
-        return self.outcome.name
-
-    @property
-    def on(self) -> str:
-        """Name of the data set."""
-        return data_name(self.report, self.dataset)
-
-    @property
-    def method(self) -> DebiasMethod | None:
-        """What was done to the system, None where nobody said."""
-        return next((m for m in self.report.methods if m.name == self.system), None)
-
-    @property
-    def skew(self) -> SkewChange:
-        """Relative Δ at the cutoff at which it is judged."""
-        return self.outcome.skew_at(self.report.config.skew_cutoff)
-
-    @property
-    def kind(self) -> SkewKind:
-        """What Relative Δ says."""
-        return skew_kind(self.report.config, self.skew)
-
-    @property
-    def quality(self) -> tuple[tuple[QualityChange, QualityKind], ...]:
-        """Qualities at the cutoff at which they are judged, each with what its test says."""
-        config = self.report.config
-        return tuple(
-            (change, quality_kind(config, change))
-            for change in self.outcome.quality
-            if change.cutoff == config.quality_cutoff
-        )
+    system: str
+    on: str
+    method: DebiasMethod | None
+    role: Role
+    skew: SkewChange
+    kind: SkewKind
+    quality: tuple[tuple[QualityChange, QualityKind], ...]
+    met: bool
+    proven: bool
+    settled: bool
+    away: bool
+    worse: bool
 
     @property
     def worst(self) -> QualityChange | None:
@@ -259,57 +257,56 @@ class DebiasVerdict:
         known = [change for change, _ in self.quality if change.relative is not None]
         return min(known, key=lambda change: change.relative or 0.0, default=None)
 
-    @property
-    def met(self) -> bool:
-        """Whether every criterion holds by the estimates, the interval of the skew included."""
-        held = not any(_falls(self.report.config, change) for change, _ in self.quality)
-        return self.kind in ("reached", "uncertain") and bool(self.quality) and held
 
-    @property
-    def proven(self) -> bool:
-        """Whether in addition the interval is narrow and every loss of the margin is excluded."""
-        kept = all(kind == "kept" for _, kind in self.quality)
-        return self.met and self.kind == "reached" and kept
+def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> DebiasVerdict:
+    c, skew = report.config, outcome.skew_at(report.config.skew_cutoff)
+    method = next((m for m in report.methods if m.name == outcome.name), None)
+    kind = skew_kind(c, skew)
+    quality = tuple(
+        (change, quality_kind(c, change))
+        for change in outcome.quality
+        if change.cutoff == c.quality_cutoff
+    )
+    held = bool(quality) and not any(_falls(c, change) for change, _ in quality)
+    met = held and kind in ("reached", "uncertain")
+    before, after = (
+        None if found is None else abs(found.estimate - c.target)
+        for found in (skew.before, skew.after)
+    )
+    away = before is not None and after is not None and after > before
+    return DebiasVerdict(
+        report=report,
+        dataset=dataset,
+        outcome=outcome,
+        system=outcome.name,
+        on=data_name(report, dataset),
+        method=method,
+        role=_role(method, dataset, outcome),
+        skew=skew,
+        kind=kind,
+        quality=quality,
+        met=met,
+        proven=met and kind == "reached" and all(kept == "kept" for _, kept in quality),
+        settled=before is not None and before < c.tolerance,
+        away=away,
+        worse=away and significant(report, skew),
+    )
 
-    @property
-    def settled(self) -> bool:
-        """Whether Relative Δ was within the tolerance before."""
-        config, before = self.report.config, self.skew.before
-        return before is not None and abs(before.estimate - config.target) < config.tolerance
 
-    @property
-    def away(self) -> bool:
-        """Whether Relative Δ lies further from the target than before."""
-        target, before, after = self.report.config.target, self.skew.before, self.skew.after
-        if before is None or after is None:
-            return False
-        return abs(after.estimate - target) > abs(before.estimate - target)
-
-    @property
-    def worse(self) -> bool:
-        """Whether Relative Δ has moved away from the target significantly."""
-        return self.away and significant(self.report, self.skew)
-
-    @property
-    def role(self) -> Role:
-        """What the data set is to the method.
-
-        The one it was fitted on, one that shares pairs with it, another split of it without a pair
-        in common, new, or not known.
-        """
-        method, judged, seen = self.method, self.dataset.data.name, self.outcome.n_seen
-        if method is None or not method.fitted_on:
-            return "overlap" if seen else "unknown"
-        if method.fitted_on == judged:
-            source = method.settings.get("source", "")
-            # Fitted on the same data, but on the texts of another generating model.
-            other_model = source.startswith("llm:") and source != self.dataset.other
-            return "transfer" if other_model and not seen else "fitted"
-        if seen:
-            return "overlap"
-        # The name of data without its split.
-        fitted, collection = (name.partition("/")[0] for name in (method.fitted_on, judged))
-        return "held out" if fitted == collection else "transfer"
+def _role(method: DebiasMethod | None, dataset: DebiasDataset, outcome: DebiasOutcome) -> Role:
+    seen = bool(outcome.n_seen)
+    if method is None or not method.fitted_on:
+        return "overlap" if seen else "unknown"
+    if method.fitted_on == dataset.data.name:
+        source = method.settings.get("source", "")
+        # Fitted on the same data, but on the texts of another generating model.
+        other_model = source.startswith("llm:") and source != dataset.other
+        return "transfer" if other_model and not seen else "fitted"
+    if seen:
+        return "overlap"
+    # The name of data without its split.
+    fitted, judged = (name.partition("/")[0] for name in (method.fitted_on, dataset.data.name))
+    return "held out" if fitted == judged else "transfer"
 
 
 def verdicts(report: DebiasReport) -> tuple[DebiasVerdict, ...]:
@@ -317,43 +314,30 @@ def verdicts(report: DebiasReport) -> tuple[DebiasVerdict, ...]:
 
     By system, those with a described method first, then in the order of the data sets.
     """
-    found = [
-        DebiasVerdict(report=report, dataset=dataset, outcome=outcome)
-        for dataset in report.datasets
-        for outcome in dataset.outcomes[1:]
-    ]
-    names = {v.system for v in found}
-    described = [method.name for method in report.methods if method.name in names]
-    order = list(dict.fromkeys([*described, *(v.system for v in found)]))
+    found = [_verdict(report, d, outcome) for d in report.datasets for outcome in d.outcomes[1:]]
+    order = list(dict.fromkeys([*(m.name for m in report.methods), *(v.system for v in found)]))
     return tuple(sorted(found, key=lambda v: order.index(v.system)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Standing:
-    """One changed system over all data sets."""
+    """One changed system over all data sets.
+
+    Parameters
+    ----------
+    met : tuple of DebiasVerdict
+        Where it meets all criteria.
+    n_proven : int
+        On how many data sets that is beyond doubt.
+    distance : float
+        Mean abs(Relative Δ - target) after the change; infinite where nothing was measured.
+    """
 
     system: str
     verdicts: tuple[DebiasVerdict, ...]
-
-    @property
-    def met(self) -> tuple[DebiasVerdict, ...]:
-        """Where it meets all criteria."""
-        return tuple(v for v in self.verdicts if v.met)
-
-    @property
-    def n_proven(self) -> int:
-        """On how many data sets that is beyond doubt."""
-        return sum(v.proven for v in self.verdicts)
-
-    @property
-    def distance(self) -> float:
-        """Mean |Relative Δ − target| after the change; infinite where nothing was measured."""
-        left = [
-            abs(v.skew.after.estimate - v.report.config.target)
-            for v in self.verdicts
-            if v.skew.after is not None
-        ]
-        return sum(left) / len(left) if left else math.inf
+    met: tuple[DebiasVerdict, ...]
+    n_proven: int
+    distance: float
 
 
 def standings(report: DebiasReport) -> tuple[Standing, ...]:
@@ -362,10 +346,19 @@ def standings(report: DebiasReport) -> tuple[Standing, ...]:
     Best is who meets all criteria on most data sets, then who does so beyond doubt on most, then
     who comes nearest to the target.
     """
-    groups: dict[str, list[DebiasVerdict]] = {}
-    for verdict in verdicts(report):
-        groups.setdefault(verdict.system, []).append(verdict)
-    found = [Standing(system=name, verdicts=tuple(of)) for name, of in groups.items()]
+    found, every, target = [], verdicts(report), report.config.target
+    for name in dict.fromkeys(v.system for v in every):
+        of = tuple(v for v in every if v.system == name)
+        left = [abs(now.estimate - target) for v in of if (now := v.skew.after) is not None]
+        found.append(
+            Standing(
+                system=name,
+                verdicts=of,
+                met=tuple(v for v in of if v.met),
+                n_proven=sum(v.proven for v in of),
+                distance=sum(left) / len(left) if left else math.inf,
+            )
+        )
     return tuple(sorted(found, key=lambda s: (-len(s.met), -s.n_proven, s.distance)))
 
 
@@ -384,62 +377,55 @@ def short(verdict: DebiasVerdict) -> str:
     }[verdict.kind]
     report, quality = verdict.report, verdict.quality
     names, kinds = quality_names(report), {kind for _, kind in quality}
-    if lost := [names[change.quality] for change, kind in quality if kind == "lost"]:
-        which = "" if len(lost) == len(quality) else f"{join(lost)} "
-        return f"{skew}; {which}quality lost"
-    if not quality:
-        return skew
+    lost = [names[change.quality] for change, kind in quality if kind == "lost"]
     fallen = [
         names[change.quality]
         for change, kind in quality
         if kind != "unknown" and _falls(report.config, change)
     ]
-    if fallen:
-        return f"{skew}; {join(fallen)} quality falls"
-    if kinds == {"kept"}:
-        return f"{skew}; quality kept"
-    if "unknown" in kinds:
-        return f"{skew}; quality not tested"
-    return f"{skew}; loss of quality not excluded"
+    which = "" if len(lost) == len(quality) else f"{join(lost)} "
+    told = (
+        (not quality, ""),
+        (lost, f"; {which}quality lost"),
+        (fallen, f"; {join(fallen)} quality falls"),
+        (kinds == {"kept"}, "; quality kept"),
+        ("unknown" in kinds, "; quality not tested"),
+        (True, "; loss of quality not excluded"),
+    )
+    return skew + next(text for applies, text in told if applies)
 
 
 def verdict_text(verdict: DebiasVerdict) -> str:
     """Return everything about one system on one data set, without the names of the two."""
-    told = (skew_sentence(verdict), quality_sentence(verdict), role_sentence(verdict))
-    return " ".join(told)
+    return f"{skew_sentence(verdict)} {quality_sentence(verdict)} {role_sentence(verdict)}"
 
 
 def skew_sentence(verdict: DebiasVerdict) -> str:
     """Return what happened to Relative Δ and whether that reaches the target."""
-    skew = verdict.skew
+    skew, change = verdict.skew, ""
     name = f"Relative Δ of NDCG@{skew.cutoff}"
     if skew.after is None:
         return f"{name} has no interval after the change ({skew.refusal or 'not measured'})."
+    went = f"goes from {delta_ends(skew.before)} to {delta_ends(skew.after)}"
     if skew.before is None:
-        text = f"{name} is {delta_ends(skew.after)}; what it was before is not known"
-    else:
-        text = f"{name} goes from {delta_ends(skew.before)} to {delta_ends(skew.after)}"
+        went = f"is {delta_ends(skew.after)}; what it was before is not known"
     if skew.change is not None:
-        text += f" (change {delta_ends(skew.change)}"
-        p, of = skew.p_adjusted, "adjusted p"
-        if p is None:
-            p, of = skew.p_value, "p"
-        if p is not None:
-            text += f", {p_clause(p, name=of)}"
-            text += "" if significant(verdict.report, skew) else ", not significant"
-        text += ")"
-    return f"{text}: {_reach(verdict, skew.after)}."
+        p, of = (skew.p_value, "p") if skew.p_adjusted is None else (skew.p_adjusted, "adjusted p")
+        tested = "" if p is None else f", {p_clause(p, name=of)}"
+        sure = "" if p is None or significant(verdict.report, skew) else ", not significant"
+        change = f" (change {delta_ends(skew.change)}{tested}{sure})"
+    return f"{name} {went}{change}: {_reach(verdict, skew.after)}."
 
 
 def _reach(verdict: DebiasVerdict, now: Interval) -> str:
     """Say whether Relative Δ reaches the target."""
-    config, kind, to = verdict.report.config, verdict.kind, _target(verdict.report.config)
-    aim, covered = f"{to} ± {config.tolerance:g}", not now.excludes(config.target)
-    if kind == "reached":
+    c, to = verdict.report.config, _target(verdict.report.config)
+    aim, covered = f"{to} ± {c.tolerance:g}", not now.excludes(c.target)
+    if verdict.kind == "reached":
         kept = "it was and stays within" if verdict.settled else "it reaches"
         return f"{kept} {aim}, and the interval covers {to}"
-    if kind == "uncertain":
-        wanted = WIDE * config.tolerance
+    if verdict.kind == "uncertain":
+        wanted = WIDE * c.tolerance
         needed = math.ceil(now.n_labeled * (now.half_width / wanted) ** 2)
         return (
             f"the estimate {'was and stays' if verdict.settled else 'is'} within {aim}, but an "
@@ -447,47 +433,37 @@ def _reach(verdict: DebiasVerdict, now: Interval) -> str:
             f"{count(needed)} queries instead of {count(now.n_labeled)} would narrow it to "
             f"±{wanted:g}"
         )
-    if kind == "close":
+    if verdict.kind == "close":
         return f"within {aim}, though the interval excludes {to}: a rest is left"
-    if kind == "overcorrected":
-        text = f"it goes past {aim} to the other side"
-        if config.target == 0:
-            winner = config.baseline_source if now.estimate > 0 else verdict.dataset.other
-            text += f", where {source_name(winner)} text ranks higher"
-        if covered:
-            return f"{text}; {to} is still within the interval"
-        return f"{text}, further off than before" if verdict.away else text
-    text = f"it misses {aim}"
+    if verdict.kind == "overcorrected":
+        winner = source_name(c.baseline_source if now.estimate > 0 else verdict.dataset.other)
+        side = "" if c.target else f", where {winner} text ranks higher"
+        further = ", further off than before" if verdict.away else ""
+        rest = f"; {to} is still within the interval" if covered else further
+        return f"it goes past {aim} to the other side{side}{rest}"
+    text = f"further from {to} than before" if verdict.away else f"it misses {aim}"
     if verdict.settled:
         text = f"it leaves {aim}, where it was before"
-    elif verdict.away:
-        text = f"further from {to} than before"
     return f"{text}, though {to} is within the interval" if covered else text
 
 
 def quality_sentence(verdict: DebiasVerdict) -> str:
     """Return what each quality did, and whether a loss of the margin is excluded."""
-    quality, names = verdict.quality, quality_names(verdict.report)
+    quality, c = verdict.quality, verdict.report.config
     if not quality:
         return "Quality was not measured."
-
-    def named(wanted: QualityKind) -> list[str]:
-        return [names[change.quality] for change, kind in quality if kind == wanted]
-
-    c = verdict.report.config
-    changes = join([f"{names[change.quality]} {percent(change.relative)}" for change, _ in quality])
-    kept, lost = named("kept"), named("lost")
-    which = join(kept) if kept else "none"
+    named = [
+        (quality_names(verdict.report)[change.quality], change, kind) for change, kind in quality
+    ]
+    kept, lost = ([n for n, _, kind in named if kind == of] for of in ("kept", "lost"))
+    which = join(kept) or "none"
     if len(kept) == len(quality):
         which = "all three" if len(quality) == 3 else "each"
     parts = [
-        f"NDCG@{c.quality_cutoff} changes by {changes}",
+        f"NDCG@{c.quality_cutoff} changes by "
+        + join([f"{name} {percent(change.relative)}" for name, change, _ in named]),
         f"a loss of {loss(c.relative_margin)} or more is excluded for {which}",
-        *(
-            _not_kept(names[change.quality], change)
-            for change, kind in quality
-            if kind in ("open", "unknown")
-        ),
+        *(_not_kept(name, change) for name, change, kind in named if kind in ("open", "unknown")),
     ]
     if lost:
         verb = "is" if len(lost) == 1 else "are"
@@ -510,23 +486,21 @@ def _not_kept(name: str, change: QualityChange) -> str:
 
 def role_sentence(verdict: DebiasVerdict) -> str:
     """Return whether the data are new to the method."""
-    seen, method, role = verdict.outcome.n_seen, verdict.method, verdict.role
+    seen, method = verdict.outcome.n_seen, verdict.method
+    fitted_on = "" if method is None else method.fitted_on
+    other = "other generating models" if fitted_on == verdict.dataset.data.name else fitted_on
     overlap = (
         f"{count(seen)} of {count(verdict.dataset.n_pairs)} judged pairs were seen in fitting, so "
         "that part of the effect may be memory"
-        if seen
-        else ""
     )
-    if role == "fitted":
-        rest = f"; {overlap}" if overlap else ", though on none of the judged pairs"
-        return f"The method was fitted on these data{rest}."
-    if role == "transfer" and method is not None:
-        same = method.fitted_on == verdict.dataset.data.name
-        what = "other generating models" if same else method.fitted_on
-        return f"A transfer test: the method was fitted on {what}."
-    if role == "held out" and method is not None:
-        return f"None of its judged pairs was seen in fitting, on {method.fitted_on}."
-    return f"{overlap}." if overlap else "It is not known what the method was fitted on."
+    rest = f"; {overlap}" if seen else ", though on none of the judged pairs"
+    return {
+        "fitted": f"The method was fitted on these data{rest}.",
+        "transfer": f"A transfer test: the method was fitted on {other}.",
+        "held out": f"None of its judged pairs was seen in fitting, on {fitted_on}.",
+        "overlap": f"{overlap}.",
+        "unknown": "It is not known what the method was fitted on.",
+    }[verdict.role]
 
 
 # Sentences about one changed system on all data sets
@@ -534,35 +508,34 @@ def role_sentence(verdict: DebiasVerdict) -> str:
 
 def _where(found: Sequence[DebiasVerdict]) -> str:
     if len(found) > _NAMED:
-        n = len(found[0].report.datasets)
-        return f"{count(len(found))} of {count(n)} data sets"
+        return f"{count(len(found))} of {count(len(found[0].report.datasets))} data sets"
     return join([called(v.on) for v in found])
 
 
 def _doubts(found: Sequence[DebiasVerdict]) -> str:
-    parts = []
-    if any(v.kind == "uncertain" for v in found):
-        parts.append("the interval of Relative Δ is wide")
-    if any(kind != "kept" for v in found for _, kind in v.quality):
-        parts.append("some loss of quality is not excluded")
-    return join(parts)
+    wide = any(v.kind == "uncertain" for v in found)
+    possible = any(kind != "kept" for v in found for _, kind in v.quality)
+    return join(
+        ["the interval of Relative Δ is wide"] * wide
+        + ["some loss of quality is not excluded"] * possible
+    )
 
 
 def transfer_sentence(standing: Standing) -> str:
     """Return whether a system does on other data what it does on those it was fitted on."""
     name, method = called(standing.system), standing.verdicts[0].method
     tests = [v for v in standing.verdicts if v.role == "transfer"]
+    good, bad = [v for v in tests if v.met], [v for v in tests if not v.met]
+    if method is None or not method.fitted_on:
+        return (
+            f"It is not known on which data {name} was fitted, so nothing here is a proof of "
+            "transfer."
+        )
     if not tests:
-        if method is None or not method.fitted_on:
-            return (
-                f"It is not known on which data {name} was fitted, so nothing here is a proof "
-                "of transfer."
-            )
         return (
             f"{name} was fitted on {called(method.fitted_on)} and not tested on data that are new "
             "to it: whether it transfers is not known."
         )
-    good, bad = [v for v in tests if v.met], [v for v in tests if not v.met]
     if not bad:
         doubtful = [v for v in good if not v.proven]
         start = "appears to transfer to" if doubtful else "transfers to"
@@ -576,33 +549,29 @@ def transfer_sentence(standing: Standing) -> str:
 
 def _failure(verdict: DebiasVerdict) -> str:
     """Say from where to where Relative Δ went, and why the criteria are not met."""
-    before, after = verdict.skew.before, verdict.skew.after
+    before, after, kind = verdict.skew.before, verdict.skew.after, verdict.kind
     if after is None:
         return "not measured"
     start = "" if before is None else f"{delta(before.estimate)} to "
-    if verdict.kind in ("reached", "uncertain"):
-        why = "but quality falls"
-    elif verdict.kind == "close":
-        why = "near, but a rest is measurable"
-    elif verdict.worse:
-        why = "worse than before"
-    elif not significant(verdict.report, verdict.skew):
-        why = "not a significant change"
-    else:
-        over = verdict.kind == "overcorrected"
-        why = "past the target" if over else "nearer, but not near enough"
-    return f"{start}{delta(after.estimate)}, {why}"
+    why = (
+        (kind in ("reached", "uncertain"), "but quality falls"),
+        (kind == "close", "near, but a rest is measurable"),
+        (verdict.worse, "worse than before"),
+        (not significant(verdict.report, verdict.skew), "not a significant change"),
+        (kind == "overcorrected", "past the target"),
+        (True, "nearer, but not near enough"),
+    )
+    return f"{start}{delta(after.estimate)}, {next(text for applies, text in why if applies)}"
 
 
 def choice_sentence(report: DebiasReport) -> str:
     """Return which changed system meets all criteria, and where."""
-    found = standings(report)
+    found, n = standings(report), len(report.datasets)
     if not found:
         return "No changed system was compared."
-    first, n = found[0], len(report.datasets)
-    name, met = called(first.system), first.met
+    name, met = called(found[0].system), found[0].met
     if not met:
-        anywhere = "" if n == 1 else " on any data set" if n > 2 else " on either data set"
+        anywhere = {1: "", 2: " on either data set"}.get(n, " on any data set")
         if len(found) == 1:
             return f"{name} does not meet all criteria{anywhere}."
         return (
@@ -636,8 +605,7 @@ def choice_sentence(report: DebiasReport) -> str:
 
 def headline(report: DebiasReport) -> str:
     """Return what a reader in a hurry should take away."""
-    found = standings(report)
-    if found:
+    if found := standings(report):
         told = (choice_sentence(report), _numbers(found[0]), transfer_sentence(found[0]))
         return " ".join(filter(None, told))
     if not report.datasets:
@@ -660,8 +628,7 @@ def _numbers(best: Standing) -> str:
     clauses = [_clause(v, brief=len(shown) > 1) for v in shown]
     rest = len(best.verdicts) - _NAMED
     tail = f"; {count(rest)} more data set{'s' if rest > 1 else ''} below" if rest > 0 else ""
-    cutoff = shown[0].skew.cutoff
-    return f"With it Relative Δ of NDCG@{cutoff} goes {'; '.join(clauses)}{tail}."
+    return f"With it Relative Δ of NDCG@{shown[0].skew.cutoff} goes {'; '.join(clauses)}{tail}."
 
 
 def _clause(verdict: DebiasVerdict, *, brief: bool) -> str:
@@ -672,35 +639,35 @@ def _clause(verdict: DebiasVerdict, *, brief: bool) -> str:
         "held out": ", on pairs that it was not fitted on",
         "transfer": ", which is new to it",
     }.get(verdict.role, "")
-    text = f"{start}to {delta_ends(verdict.skew.after)} on {called(verdict.on)}{role}"
-    names, measure = quality_names(report), f"NDCG@{report.config.quality_cutoff}"
-    if worst is None:
-        return text
-    if brief:
-        return f"{text} (worst {measure}: {names[worst.quality]} {percent(worst.relative)})"
-    known = [change for change, _ in verdict.quality if change.relative is not None]
-    costs = ", ".join(f"{names[change.quality]} {percent(change.relative)}" for change in known)
-    return f"{text} ({measure}: {costs})"
+    costs = [
+        f"{quality_names(report)[change.quality]} {percent(change.relative)}"
+        for change, _ in verdict.quality
+        if change.relative is not None and (not brief or change is worst)
+    ]
+    which = f"{'worst ' * brief}NDCG@{report.config.quality_cutoff}:"
+    cost = f" ({which} {', '.join(costs)})" if costs else ""
+    return f"{start}to {delta_ends(verdict.skew.after)} on {called(verdict.on)}{role}{cost}"
 
 
 def search_sentence(report: DebiasReport, search: DebiasSearch) -> str:
     """Return what a search found."""
     runs = f", {search.n_seeds} seeds each" if search.n_seeds > 1 else ""
     where = f" on {report.search_data}" if report.search_data else ""
-    text = f"{len(search.points)} values of {searched_name(report)} were tried{where}{runs}. "
+    found, crossing = search.chosen_relative_delta, search.zero_crossing
+    choice = f"None was chosen: {search.refusal or 'no value was admitted'}."
     if search.chosen is not None:
-        text += f"Chosen is {weight_text(search.chosen)}"
-        if search.chosen_relative_delta is not None:
-            text += f", with Relative Δ {delta_ends(search.chosen_relative_delta)}"
-        text += ": among those that lose less than "
-        text += f"{loss(search.relative_margin)} of every quality, the one nearest the target."
-    else:
-        text += f"None was chosen: {search.refusal or 'no value was admitted'}."
-    if (crossing := search.zero_crossing) is not None:
-        text += (
-            f" Relative Δ meets the target at {crossing.estimate:.2g} "
-            f"[{crossing.lower:.2g}, {crossing.upper:.2g}]."
+        skew = "" if found is None else f", with Relative Δ {delta_ends(found)}"
+        choice = (
+            f"Chosen is {weight_text(search.chosen)}{skew}: among those that lose less than "
+            f"{loss(search.relative_margin)} of every quality, the one nearest the target."
         )
+    parts = [
+        f"{len(search.points)} values of {searched_name(report)} were tried{where}{runs}.",
+        choice,
+    ]
+    if crossing is not None:
+        ends = f"[{crossing.lower:.2g}, {crossing.upper:.2g}]"
+        parts.append(f"Relative Δ meets the target at {crossing.estimate:.2g} {ends}.")
     if search.split:
-        text += " Choice and curve rest on different queries."
-    return text
+        parts.append("Choice and curve rest on different queries.")
+    return " ".join(parts)

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
+    "CORRECTIONS",
     "MISSING",
     "VARIANTS",
     "count",
+    "counted",
     "delta",
     "distinct",
     "ends_about_zero",
+    "estimate",
     "interval",
     "join",
     "level",
@@ -35,6 +38,7 @@ __all__ = [
 MISSING = "–"
 _MINUS = "\u2212"
 
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
 VARIANTS = {
     "mixed": "",
     "exact": "exact search",
@@ -84,6 +88,16 @@ def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> 
     return f"[{low}, {high}]"
 
 
+def estimate(
+    value: Interval | None, *, scale: float = 1.0, digits: int = 1, signed: bool = False
+) -> str:
+    """Return an estimate with its interval, such as ``−49.6 [−96.6, −2.6]``."""
+    if value is None:
+        return MISSING
+    middle = number(scale * value.estimate, digits=digits, signed=signed)
+    return f"{middle} {interval(value, scale=scale, digits=digits)}"
+
+
 def ends_about_zero(value: Interval, *, digits: int) -> str:
     """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
     finest = digits + 3
@@ -121,9 +135,14 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things, such as ``1 test`` or ``36 tests``."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def join(parts: Sequence[str]) -> str:
-    """Return ``a``, ``a and b`` or ``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    """Return ``a``, ``a and b`` or ``a, b and c``; nothing of nothing."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def level(confidence_level: float) -> str:
