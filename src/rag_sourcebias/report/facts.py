@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from rag_sourcebias.report.format import MISSING, count, level, number, source_name
-from rag_sourcebias.report.meaning import CORRECTIONS
+from rag_sourcebias.report.format import CORRECTIONS, MISSING, count, level, number, source_name
 from rag_sourcebias.report.tables import Table
 from rag_sourcebias.report.view import label
 from rag_sourcebias.types.reports import DataSummary, SkewReport

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.format import level, number, source_name
+from rag_sourcebias.report.format import CORRECTIONS, level, number, source_name
 from rag_sourcebias.report.view import baseline_of, names_of, others_of
 from rag_sourcebias.types.reports import SkewReport
 
-__all__ = ["CORRECTIONS", "family_size", "family_text", "how_to_read"]
-
-CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
+__all__ = ["family_size", "family_text", "how_to_read"]
 
 
 def family_size(report: SkewReport, variant: str = "mixed") -> int:

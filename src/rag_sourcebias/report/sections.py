@@ -7,13 +7,22 @@ from collections.abc import Iterable, Mapping
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.tables import Table
 
-__all__ = ["caveats", "data", "reading"]
+__all__ = ["assumed", "caveats", "data", "reading"]
 
 
 def reading(questions: Iterable[tuple[str, str]]) -> b.Section:
     """Answer what readers ask; rows of (question, answer)."""
     rows = tuple(questions)
     return b.Section(id="reading", title="How to read this", blocks=(b.Questions(rows=rows),))
+
+
+def assumed(rows: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, None]]:
+    """Return each assumption with where it is made; rows of (where, its assumptions)."""
+    found: dict[str, dict[str, None]] = {}
+    for where, texts in rows:
+        for text in texts:
+            found.setdefault(text, {})[where] = None
+    return found
 
 
 def caveats(

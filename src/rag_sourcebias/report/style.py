@@ -17,6 +17,7 @@ from rag_sourcebias.report import style_plots as plots
 from rag_sourcebias.report.bars import Bar
 from rag_sourcebias.report.facts import environment_table
 from rag_sourcebias.report.format import (
+    CORRECTIONS,
     MISSING,
     count,
     delta,
@@ -27,7 +28,6 @@ from rag_sourcebias.report.format import (
     score,
     share,
 )
-from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.report.rows_plot import Picture, draw_pictures
 from rag_sourcebias.report.style_words import (
     Verdict,

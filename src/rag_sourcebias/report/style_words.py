@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rag_sourcebias.inference.friedman import friedman_test
 from rag_sourcebias.inference.style_finding import style_finding
 from rag_sourcebias.report.format import (
+    CORRECTIONS,
     count,
     delta,
     interval,
@@ -23,7 +24,6 @@ from rag_sourcebias.report.format import (
     shorten,
     split_measure,
 )
-from rag_sourcebias.report.meaning import CORRECTIONS
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.style_parts import StyleCode, StyleFinding
 from rag_sourcebias.types.style_report import StyleReport, StyleRow, StyleSystem

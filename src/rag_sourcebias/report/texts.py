@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.report.format import level
-from rag_sourcebias.report.meaning import CORRECTIONS, family_text
+from rag_sourcebias.report.format import CORRECTIONS, level
+from rag_sourcebias.report.meaning import family_text
 from rag_sourcebias.types.reports import SkewReport
 
 __all__ = ["SECTIONS", "star_note"]
