@@ -6,7 +6,7 @@ Tables 2, 4 and 5 of Dai et al. (KDD 2024). Negative numbers carry U+2212, not a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rag_sourcebias.types.intervals import Interval
 
@@ -14,6 +14,7 @@ __all__ = [
     "CORRECTIONS",
     "MISSING",
     "VARIANTS",
+    "capital",
     "count",
     "counted",
     "delta",
@@ -28,6 +29,7 @@ __all__ = [
     "p_value",
     "roughly",
     "score",
+    "settings",
     "share",
     "short_names",
     "shorten",
@@ -78,13 +80,11 @@ def roughly(value: int) -> str:
 
 
 def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:
-    """Return the two ends of an interval, such as ``[−96.1, −2.0]``."""
+    """Return the two ends of an interval, such as ``[−96.1, −2.0]``; turned by a scale below 0."""
     if value is None:
         return MISSING
-    low, high = (
-        number(scale * value.lower, digits=digits),
-        number(scale * value.upper, digits=digits),
-    )
+    ends = sorted((scale * value.lower, scale * value.upper))
+    low, high = (number(end, digits=digits) for end in ends)
     return f"[{low}, {high}]"
 
 
@@ -135,9 +135,19 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
-def counted(n: int, noun: str) -> str:
-    """Return a number of things, such as ``1 test`` or ``36 tests``."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+def counted(n: int, noun: str, nouns: str = "") -> str:
+    """Return a number of things, such as ``1 test``, ``36 tests`` or ``2 queries``."""
+    return f"{n:,} {noun if n == 1 else nouns or noun + 's'}"
+
+
+def capital(text: str) -> str:
+    """Return a text with its first letter as a sentence begins."""
+    return text[:1].upper() + text[1:]
+
+
+def settings(found: Mapping[str, object]) -> str:
+    """Return settings in one line, such as ``k1 = 0.9; b = 0.4``."""
+    return "; ".join(f"{name} = {value}" for name, value in found.items()) or MISSING
 
 
 def join(parts: Sequence[str]) -> str:
