@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import debias_plots as plots
@@ -24,7 +26,6 @@ from rag_sourcebias.report.debias_words import (
     quality_kind,
     quality_names,
     search_sentence,
-    searched_name,
     short,
     significant,
     skew_kind,
@@ -39,6 +40,7 @@ from rag_sourcebias.report.format import (
     MISSING,
     count,
     delta,
+    estimate,
     interval,
     level,
     number,
@@ -56,7 +58,6 @@ from rag_sourcebias.types.debias_report import (
     DebiasOutcome,
     DebiasReport,
     QualityChange,
-    SkewChange,
 )
 from rag_sourcebias.types.debias_training import TrainingHistory
 from rag_sourcebias.types.intervals import Interval
@@ -70,6 +71,7 @@ _KINDS = {
     "model": "another model",
 }
 _NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}
+_T = TypeVar("_T")
 _COLUMN, _NAME = 8, 44  # characters of a terminal
 
 
@@ -107,15 +109,20 @@ def document(report: DebiasReport) -> b.Document:
 def _warnings(report: DebiasReport) -> tuple[str, ...]:
     """Return what to know before any number is trusted; of single data sets with their name."""
     several = len(report.datasets) > 1
-    found = list(report.warnings)
-    for dataset in report.datasets:
-        start = f"{data_name(report, dataset)}: " if several else ""
-        found += [f"{start}{text}" for text in dataset.warnings]
-    return tuple(dict.fromkeys(found))
+    told = [
+        f"{data_name(report, dataset)}: {text}" if several else text
+        for dataset in report.datasets
+        for text in dataset.warnings
+    ]
+    return tuple(dict.fromkeys([*report.warnings, *told]))
 
 
 def _where(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> str:
     return f"{outcome.name} on {data_name(report, dataset)}"
+
+
+def _shown(value: _T | None, write: Callable[[_T], str]) -> str:
+    return MISSING if value is None else write(value)
 
 
 # Findings
@@ -146,7 +153,12 @@ def _findings(report: DebiasReport) -> b.Section:
             rows = tuple((v.system, short(v), verdict_text(v).removesuffix(".")) for v in found)
             blocks += [b.Heading(text=name, to=b.PAGE), b.Statements(rows=rows, to=b.PAGE)]
     if report.datasets:
-        blocks.append(b.Paragraph(text=_overview_key(report), look="note", to=b.TERMINAL))
+        key = (
+            f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below {alpha(report):.3g}. "
+            f"{', '.join(_narrow_names(report).values())}: change of NDCG@{c.quality_cutoff} on "
+            f"these texts; ✓ a loss of {loss(c.relative_margin)} is excluded."
+        )
+        blocks.append(b.Paragraph(text=key, look="note", to=b.TERMINAL))
     blocks += [
         b.Paragraph(text=f"All criteria: {all_of}.", to=b.MARKDOWN),
         b.Items(
@@ -182,14 +194,11 @@ def _cards(report: DebiasReport, best: tuple[Standing, ...]) -> tuple[b.Card, ..
 
 def _card(standing: Standing, reach: float) -> b.Card:
     n, met, sure = len(standing.verdicts), len(standing.met), standing.n_proven
-    method = standing.verdicts[0].method
+    first = standing.verdicts[0]
+    how = f"on {sure} beyond doubt" if sure else "by its estimates only"
+    text = f"Meets all criteria on {met or 'none'} of {n} data sets{f', {how}' * (sure < met)}"
     if n == 1:
-        text = short(standing.verdicts[0])
-        text = text[:1].upper() + text[1:]
-    else:
-        text = f"Meets all criteria on {met or 'none'} of {n} data sets"
-        if sure < met:
-            text += f", {f'on {sure} beyond doubt' if sure else 'by its estimates only'}"
+        text = short(first)[:1].upper() + short(first)[1:]
     return b.Card(
         name=standing.system,
         # Good only where that is beyond doubt.
@@ -197,7 +206,7 @@ def _card(standing: Standing, reach: float) -> b.Card:
         short=text,
         text=transfer_sentence(standing),
         rows=tuple(_card_row(v, reach) for v in standing.verdicts),
-        tags=() if method is None else (_KINDS.get(method.kind, method.kind),),
+        tags=() if first.method is None else (_KINDS.get(first.method.kind, first.method.kind),),
     )
 
 
@@ -232,15 +241,19 @@ def _card_row(verdict: DebiasVerdict, reach: float) -> b.CardRow:
 
 def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
     """Return the skew and the cost of every system as narrow columns of a terminal."""
-    c = report.config
-    heads = [f"Δ@{k}" for k in c.cutoffs] + list(_narrow_names(report).values())
-    rows, sides = [], []
+    c, narrow = report.config, _narrow_names(report)
+    heads, rows, sides = [*(f"Δ@{k}" for k in c.cutoffs), *narrow.values()], [], []
     for outcome in dataset.outcomes:
-        found = {f"Δ@{s.cutoff}": _overview_delta(report, s) for s in outcome.skew}
+        # A blank keeps decimals in line with those of a mark.
+        found = {f"Δ@{s.cutoff}": (f"{MISSING} ", "") for s in outcome.skew}
+        for s in outcome.skew:
+            if s.after is not None:
+                text = delta(s.after.estimate) + ("*" if significant(report, s) else " ")
+                found[f"Δ@{s.cutoff}"] = text, "baseline" if s.after.estimate >= 0 else "other"
         for q in outcome.quality:
             if q.cutoff == c.quality_cutoff:
                 mark = "✓" if q.test is not None and q.test.passed else " "
-                found[_narrow_names(report)[q.quality]] = percent(q.relative) + mark, ""
+                found[narrow[q.quality]] = percent(q.relative) + mark, ""
         cells = [found.get(head, ("", "")) for head in heads]
         rows.append((shorten(outcome.name, _NAME), *(text for text, _ in cells)))
         sides.append(("", *(side for _, side in cells)))
@@ -249,26 +262,8 @@ def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
     return b.Grid(table=table, caption="", width=_COLUMN, sides=tuple(sides), to=b.TERMINAL)
 
 
-def _overview_delta(report: DebiasReport, change: SkewChange) -> tuple[str, str]:
-    """Return Relative Δ and its colour; a blank keeps decimals in line with those of a mark."""
-    if change.after is None:
-        return f"{MISSING} ", ""
-    mark = "*" if significant(report, change) else " "
-    side = "baseline" if change.after.estimate >= 0 else "other"
-    return delta(change.after.estimate) + mark, side
-
-
 def _narrow_names(report: DebiasReport) -> dict[str, str]:
     return {q: name.removesuffix("-only") for q, name in quality_names(report).items()}
-
-
-def _overview_key(report: DebiasReport) -> str:
-    c = report.config
-    return (
-        f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below {alpha(report):.3g}. "
-        f"{', '.join(_narrow_names(report).values())}: change of NDCG@{c.quality_cutoff} on these "
-        f"texts; ✓ a loss of {loss(c.relative_margin)} is excluded."
-    )
 
 
 def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> Table:
@@ -276,17 +271,10 @@ def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> T
     names, rows = quality_names(report), []
     for v in every:
         changes = {change.quality: percent(change.relative) for change, _ in v.quality}
-        rows.append(
-            (
-                v.system,
-                v.on,
-                short(v),
-                _NEW.get(v.role, "not known"),
-                MISSING if v.skew.before is None else number(v.skew.before.estimate, signed=True),
-                delta_ends(v.skew.after),
-                *(changes.get(quality, MISSING) for quality in names),
-            )
-        )
+        before = _shown(v.skew.before, lambda found: delta(found.estimate))
+        head = (v.system, v.on, short(v), _NEW.get(v.role, "not known"))
+        costs = (changes.get(quality, MISSING) for quality in names)
+        rows.append((*head, before, delta_ends(v.skew.after), *costs))
     columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
     return Table(columns=columns, rows=tuple(rows), n_heads=4)
 
@@ -296,22 +284,20 @@ def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> T
 
 def _skew(report: DebiasReport) -> b.Section | None:
     c, base = report.config, source_name(report.config.baseline_source)
-    rows: list[tuple[str, ...]] = []
-    for dataset in report.datasets:
-        for outcome in dataset.outcomes[1:] or dataset.outcomes:
-            for s in outcome.skew:
-                reached = skew_kind(c, s) in ("reached", "uncertain")
-                rows.append(
-                    (
-                        _where(report, dataset, outcome),
-                        f"@{s.cutoff}",
-                        delta_ends(s.before),
-                        delta_ends(s.after) + " ✓" * reached,
-                        delta_ends(s.change) + "*" * significant(report, s),
-                        p_value(s.p_value),
-                        p_value(s.p_adjusted),
-                    )
-                )
+    rows = tuple(
+        (
+            _where(report, dataset, outcome),
+            f"@{s.cutoff}",
+            delta_ends(s.before),
+            delta_ends(s.after) + " ✓" * (skew_kind(c, s) in ("reached", "uncertain")),
+            delta_ends(s.change) + "*" * significant(report, s),
+            p_value(s.p_value),
+            p_value(s.p_adjusted),
+        )
+        for dataset in report.datasets
+        for outcome in dataset.outcomes[1:] or dataset.outcomes
+        for s in outcome.skew
+    )
     if not rows:
         return None
     columns = ("system and data", "NDCG", "before", "after", "change", "p", "adjusted p")
@@ -338,7 +324,7 @@ def _skew(report: DebiasReport) -> b.Section | None:
                 ),
                 small=True,
             ),
-            b.Grid(table=Table(columns=columns, rows=tuple(rows), n_heads=2), caption=caption),
+            b.Grid(table=Table(columns=columns, rows=rows, n_heads=2), caption=caption),
             b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
         ),
     )
@@ -419,31 +405,29 @@ def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
 
 
 def _search(report: DebiasReport) -> b.Section | None:
-    search, what, names = report.search, searched_name(report), quality_names(report)
+    search, what, names = report.search, report.searched or "weight", quality_names(report)
     if search is None:
         return None
-    rows, refused = [], []
-    for p in search.points:
-        standing = "admitted" if p.admitted else "refused"
-        if p.weight in (0, search.chosen):
-            standing = "unchanged" if p.weight == 0 else "chosen"
-        rows.append(
-            (
-                weight_text(p.weight),
-                delta_ends(p.relative_delta),
-                *(
-                    f"{score(q.estimate)} {interval(q, scale=100)}"
-                    for q in (p.human_only, p.llm_only, p.mixed)
-                ),
-                p_value(p.p_value),
-                p_value(p.p_adjusted),
-                standing,
-            )
+    # The unchanged system and the choice are called so, whether or not they are admitted.
+    special = {search.chosen: "chosen", 0.0: "unchanged"}
+    rows = tuple(
+        (
+            weight_text(p.weight),
+            delta_ends(p.relative_delta),
+            *(estimate(q, scale=100) for q in (p.human_only, p.llm_only, p.mixed)),
+            p_value(p.p_value),
+            p_value(p.p_adjusted),
+            special.get(p.weight, "admitted" if p.admitted else "refused"),
         )
-        if not p.admitted:
-            refused.append((weight_text(p.weight), p.refusal or "no reason given"))
+        for p in search.points
+    )
+    refused = tuple(
+        (weight_text(p.weight), p.refusal or "no reason given")
+        for p in search.points
+        if not p.admitted
+    )
     columns = (what, "Relative Δ", *names.values(), "p", "adjusted p", "")
-    why = Table(columns=(what, "refused because"), rows=tuple(refused))
+    why = Table(columns=(what, "refused because"), rows=refused)
     found = search_sentence(report, search)
     return b.Section(
         id="search",
@@ -466,7 +450,7 @@ def _search(report: DebiasReport) -> b.Section | None:
                 small=True,
             ),
             b.Grid(
-                table=Table(columns=columns, rows=tuple(rows)),
+                table=Table(columns=columns, rows=rows),
                 caption="Relative Δ and qualities ×100 with intervals; p is the largest of the "
                 "three loss tests",
             ),
@@ -497,11 +481,8 @@ def _training(report: DebiasReport) -> b.Section | None:
     ]
     steps = _steps_table(report)
     if steps.rows:
-        caption = (
-            f"Every evaluation during training; NDCG@{report.config.skew_cutoff} ×100 of both "
-            "sources"
-        )
-        grid = b.Grid(table=steps, caption=caption)
+        measure = f"NDCG@{report.config.skew_cutoff} ×100 of both sources"
+        grid = b.Grid(table=steps, caption=f"Every evaluation during training; {measure}")
         blocks.append(b.Fold(summary="Every evaluation", blocks=(grid,)))
     return b.Section(
         id="training",
@@ -530,20 +511,23 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
 
 def _steps_table(report: DebiasReport) -> Table:
     """Return every evaluation of every training run."""
-    rows = []
-    for run in report.training:
-        name = f"{run.name}, weight {weight_text(run.debias_weight)}, seed {run.seed}"
-        for p in run.points:
-            losses = [MISSING if v is None else f"{v:.4g}" for v in (p.rank_loss, p.debias_loss)]
-            scores = [MISSING if v is None else score(v) for v in (p.baseline, p.other)]
-            hinge = MISSING if p.hinge_share is None else share(p.hinge_share)
-            skew = MISSING if p.relative_delta is None else delta(p.relative_delta)
-            rows.append((name, count(p.step), *losses, hinge, skew, *scores))
+    rows = tuple(
+        (
+            f"{run.name}, weight {weight_text(run.debias_weight)}, seed {run.seed}",
+            count(p.step),
+            *(_shown(part, "{:.4g}".format) for part in (p.rank_loss, p.debias_loss)),
+            _shown(p.hinge_share, share),
+            _shown(p.relative_delta, delta),
+            *(_shown(mean, score) for mean in (p.baseline, p.other)),
+        )
+        for run in report.training
+        for p in run.points
+    )
     columns = (
         "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
         report.config.baseline_source, "other",
     )  # fmt: skip
-    return Table(columns=columns, rows=tuple(rows), n_heads=2)
+    return Table(columns=columns, rows=rows, n_heads=2)
 
 
 def _methods(report: DebiasReport) -> b.Section | None:
@@ -646,23 +630,21 @@ def _reading(report: DebiasReport) -> b.Section:
 
 
 def _caveats(report: DebiasReport) -> b.Section:
-    assumed: dict[str, dict[str, None]] = {}
     search, intervals = report.search, tuple(_intervals(report))
-    for _, what, found in intervals:
-        for text in found.assumptions:
-            assumed.setdefault(text, {})[f"{what}, {found.method}"] = None
+    assumptions = [(f"{what}, {found.method}", found.assumptions) for _, what, found in intervals]
     noted = [*_refusals(report)]
     noted += [(where, f"{what}: {note}") for where, what, i in intervals for note in i.notes]
     if search is not None:
-        for text in search.assumptions:
-            assumed.setdefault(text, {})["search"] = None
+        assumptions.append(("search", search.assumptions))
         noted += [("search", note) for note in search.notes]
     noted += [
         (f"training of {run.name}, seed {run.seed}", run.stopped)
         for run in report.training
         if run.stopped
     ]
-    return sections.caveats(assumed, dict.fromkeys(noted), warned=bool(_warnings(report)))
+    return sections.caveats(
+        sections.assumed(assumptions), dict.fromkeys(noted), warned=bool(_warnings(report))
+    )
 
 
 def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
@@ -711,18 +693,16 @@ def _data(report: DebiasReport) -> b.Section:
     tables: list[tuple[str, Table]] = []
     systems: dict[str, str] = {}
     for dataset in report.datasets:
-        facts = summary_table(dataset.data)
-        rows = (
-            *facts.rows,
+        more = (
             ("compared", f"{base} with {source_name(dataset.other)}"),
             ("pairs with a relevant version", count(dataset.n_pairs)),
         )
-        name = b.Name(data_name(report, dataset))
-        tables.append((name, Table(columns=facts.columns, rows=rows)))
+        facts = summary_table(dataset.data)
+        facts = replace(facts, rows=(*facts.rows, *more))
+        tables.append((b.Name(data_name(report, dataset)), facts))
         for outcome in dataset.outcomes:
             systems.setdefault(outcome.name, _settings(outcome.scores.settings))
-    for run in report.training:
-        systems[f"training of {run.name}"] = _settings(run.settings)
+    systems |= {f"training of {run.name}": _settings(run.settings) for run in report.training}
     comparison = (
         ("baseline source", base),
         ("cutoffs of NDCG", ", ".join(map(str, c.cutoffs))),

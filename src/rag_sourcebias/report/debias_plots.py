@@ -18,7 +18,6 @@ from rag_sourcebias.report.debias_words import (
     loss,
     percent_ends,
     quality_names,
-    searched_name,
     significant,
     verdicts,
     weight_text,
@@ -312,7 +311,7 @@ def search_skew_plot(report: DebiasReport, search: DebiasSearch, uid: str) -> st
         return render(
             figure,
             uid=uid,
-            title=f"Relative Δ against {searched_name(report)}",
+            title=f"Relative Δ against {report.searched or 'weight'}",
             description=" ".join(_say_point(search, p) for p in points),
         )
 
@@ -344,7 +343,7 @@ def search_quality_plot(report: DebiasReport, search: DebiasSearch, uid: str) ->
         return render(
             figure,
             uid=uid,
-            title=f"Quality against {searched_name(report)}",
+            title=f"Quality against {report.searched or 'weight'}",
             description=" ".join(_say_qualities(names, p) for p in points),
         )
 
@@ -380,7 +379,7 @@ def _draw_weights(axes: Axes, report: DebiasReport, search: DebiasSearch) -> Non
         rotation_mode="anchor",
     )
     axes.set_xlim(-0.45, len(labels) - 0.55)
-    axes.set_xlabel(f"{searched_name(report)} (evenly spaced)")
+    axes.set_xlabel(f"{report.searched or 'weight'} (evenly spaced)")
     plain_axes(axes, grid="y")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 from rag_sourcebias.report.format import (
-    MISSING,
     count,
     delta,
-    interval,
+    estimate,
     join,
     number,
     p_clause,
@@ -54,7 +54,6 @@ __all__ = [
     "quality_sentence",
     "role_sentence",
     "search_sentence",
-    "searched_name",
     "short",
     "significant",
     "skew_kind",
@@ -100,14 +99,8 @@ def quality_names(report: DebiasReport) -> dict[str, str]:
     return dict(zip(QUALITIES, (f"{names[base]}-only", "LLM-only", "mixed"), strict=True))
 
 
-def searched_name(report: DebiasReport) -> str:
-    """Return what was searched over."""
-    return report.searched or "weight"
-
-
-def delta_ends(found: Interval | None) -> str:
-    """Return Relative Δ with its interval, such as ``+1.1 [−6.2, 8.0]``."""
-    return MISSING if found is None else f"{delta(found.estimate)} {interval(found)}"
+delta_ends = partial(estimate, signed=True)
+"""Return Relative Δ with its interval, such as ``+1.1 [−6.2, 8.0]``."""
 
 
 def percent(value: float | None) -> str:
@@ -662,7 +655,7 @@ def search_sentence(report: DebiasReport, search: DebiasSearch) -> str:
             f"{loss(search.relative_margin)} of every quality, the one nearest the target."
         )
     parts = [
-        f"{len(search.points)} values of {searched_name(report)} were tried{where}{runs}.",
+        f"{len(search.points)} values of {report.searched or 'weight'} were tried{where}{runs}.",
         choice,
     ]
     if crossing is not None:
