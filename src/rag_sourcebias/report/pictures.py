@@ -1,14 +1,334 @@
-"""Pictures as data, and how each kind is drawn; none knows what its numbers are of."""
+"""The six pictures of all reports, as data: what they show, not how it is drawn.
+
+A colour is a role: "baseline" (blue, round), "other" (orange, triangle, dashed), "even" (grey,
+square, dash-dotted), "ink" and "muted"; each has its own shape of mark and of line, so that nothing
+rests on colour alone. :mod:`rag_sourcebias.report.svg` draws them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import singledispatch
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.report.svg import COLOURS, canvas, plain_axes, render, style
+from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["HistogramPicture", "Line", "Picture", "draw"]
+__all__ = [
+    "Axis",
+    "Bars",
+    "Colour",
+    "Curve",
+    "Guide",
+    "HeatMap",
+    "Histogram",
+    "HistogramPicture",
+    "Intervals",
+    "Key",
+    "Line",
+    "Lines",
+    "Mark",
+    "Picture",
+    "Points",
+    "Row",
+    "Slopes",
+    "aligned",
+    "mark",
+]
+
+Colour: TypeAlias = Literal["baseline", "other", "even", "ink", "muted", "grid"]
+Ends: TypeAlias = tuple[float, float]
+Key: TypeAlias = tuple[str, Colour, bool]  # what a mark stands for, its colour, is it filled?
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One direction of a picture.
+
+    Parameters
+    ----------
+    span : tuple of float or None
+        Ends of what is shown; None for an end that the data choose.
+    ticks : tuple of (float, str)
+        Places that carry a text; round numbers where there is none.
+    digits : int
+        Decimals of its values in words.
+    """
+
+    label: str = ""
+    span: tuple[float | None, float | None] = (None, None)
+    ticks: tuple[tuple[float, str], ...] = ()
+    log: bool = False
+    digits: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """A line across a picture, or a band of it where there is ``to``.
+
+    Parameters
+    ----------
+    level : bool
+        At a value of the upright axis.
+    name : str
+        In the key.
+    """
+
+    at: float
+    to: float | None = None
+    level: bool = False
+    look: Literal["solid", "dashed", "dotted"] = "solid"
+    colour: Colour = "muted"
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Picture:
+    """What every picture has.
+
+    Parameters
+    ----------
+    title, description : str
+        For readers who do not see it; the description is made from the data where it is empty.
+    """
+
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One estimate of a row, with an interval or without."""
+
+    at: float
+    ends: Ends | None = None
+    colour: Colour = "even"
+    solid: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a picture of intervals.
+
+    Parameters
+    ----------
+    group : str
+        Heading over the rows that share it.
+    marks : tuple of Mark
+        One below the other.
+    ticks : tuple of float
+        Short upright lines, such as what chance alone would give.
+    box : tuple of float
+        Five quantiles, drawn behind the marks.
+    note : str
+        Words beside the marks, such as "no interval".
+    """
+
+    label: str = ""
+    group: str = ""
+    marks: tuple[Mark, ...] = ()
+    ticks: tuple[float, ...] = ()
+    box: tuple[float, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals(_Picture):
+    """Estimates with intervals, one row each.
+
+    Parameters
+    ----------
+    keys : tuple of (text, colour, solid)
+        Explained above the rows, and said of each mark in words.
+    filled : str
+        What a filled mark stands for, in words, where the keys do not say.
+    joined : {"", "line", "arrow"}
+        How the marks of a row are joined.
+    bars : bool
+        Draw a bar from 0 to each mark.
+    """
+
+    rows: tuple[Row, ...]
+    x: Axis = field(default_factory=Axis)
+    guides: tuple[Guide, ...] = ()
+    keys: tuple[Key, ...] = ()
+    filled: str = ""
+    joined: Literal["", "line", "arrow"] = ""
+    bars: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Values of y over x.
+
+    Parameters
+    ----------
+    name : str
+        In the key.
+    ends : tuple of tuple of float
+        Interval of each, drawn upright, or as a ``band``.
+    mark : str
+        "" for the shape of its colour.
+    line : str
+        What joins the values; "colour" for the dashes of its colour.
+    hollow : tuple of int
+        Places of the marks that are not filled.
+    sizes : tuple of float
+        Areas of the marks; relative.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    colour: Colour = "baseline"
+    name: str = ""
+    ends: tuple[Ends, ...] = ()
+    band: bool = False
+    mark: Literal["", "none", "dot", "dash", "cross", "tick", "ring"] = ""
+    line: Literal["", "colour", "solid", "dashed", "dotted"] = ""
+    hollow: tuple[int, ...] = ()
+    sizes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points(_Picture):
+    """Marks over one axis or two.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Written beside the marks of the first curve.
+    joined : bool
+        A thin line leads from each mark of the first curve to that of the second.
+    square : bool
+        Both axes have one scale.
+    """
+
+    curves: tuple[Curve, ...]
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    guides: tuple[Guide, ...] = ()
+    names: tuple[str, ...] = ()
+    joined: bool = False
+    square: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines(_Picture):
+    """Curves with bands or with intervals; a curve without ``line`` is marks only."""
+
+    curves: tuple[Curve, ...]
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    guides: tuple[Guide, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """One distribution of a histogram: a height for every bin."""
+
+    heights: tuple[float, ...]
+    colour: Colour = "other"
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram(_Picture):
+    """How often values fall between edges, or into categories side by side.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        One more than the bins; none where there are ``categories``.
+    guides : tuple of Guide
+        Values to mark, such as a mean.
+    """
+
+    bars: tuple[Bars, ...]
+    edges: tuple[float, ...] = ()
+    categories: tuple[str, ...] = ()
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    guides: tuple[Guide, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap(_Picture):
+    """A table of numbers, coloured by their distance from the middle.
+
+    Parameters
+    ----------
+    middle, reach : float
+        Below the middle is the baseline's colour; full strength is reached at this distance.
+    strong, framed : tuple of (int, int)
+        Row and column of the cells in bold, and of those with a frame.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    middle: float
+    reach: float
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    strong: tuple[tuple[int, int], ...] = ()
+    framed: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes(_Picture):
+    """Places of names in several orders; a line that leaves the first order is dashed.
+
+    Parameters
+    ----------
+    lines : tuple of (str, tuple of int)
+        A name with its place in each order, from 1.
+    """
+
+    orders: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def mark(
+    found: Interval | None,
+    colour: Colour,
+    *,
+    at: float | None = None,
+    scale: float = 1,
+    solid: bool = True,
+) -> Mark:
+    """Return an interval as a mark; ``at`` (not scaled) where there may be an estimate alone."""
+    if found is None:
+        return Mark(at=0.0 if at is None else at, colour=colour, solid=solid)
+    return Mark(
+        at=scale * found.estimate if at is None else at,
+        ends=(scale * found.lower, scale * found.upper),
+        colour=colour,
+        solid=solid,
+    )
+
+
+def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
+    """Put pictures on one scale, so that they can be compared; a span that is given stays."""
+    values = [v for picture in pictures for v in values_of(picture)]
+    if not values:
+        return tuple(pictures)
+    margin = 0.04 * (max(values) - min(values)) or 0.5
+    low, high = min(values) - margin, max(values) + margin
+
+    def spanned(axis: Axis) -> Axis:
+        first, last = axis.span
+        return replace(axis, span=(low if first is None else first, high if last is None else last))
+
+    return tuple(replace(picture, x=spanned(picture.x)) for picture in pictures)
+
+
+def values_of(picture: Intervals) -> list[float]:
+    """Return every value that a picture of intervals has to hold."""
+    rows = (
+        (*row.ticks, *row.box, *chain(*((m.at, *(m.ends or ())) for m in row.marks)))
+        for row in picture.rows
+    )
+    return [*chain(*rows), *(v for g in picture.guides for v in (g.at, g.to) if v is not None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,17 +341,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramPicture:
-    """How often values fall between edges.
-
-    Parameters
-    ----------
-    edges : tuple of float
-        One more than ``counts``.
-    span : tuple of float
-        Part of the axis that is shown.
-    title, description : str
-        For readers who do not see the picture.
-    """
+    """How often values fall between edges; :class:`Histogram` takes its place."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
@@ -43,53 +353,4 @@ class HistogramPicture:
     description: str
 
 
-Picture: TypeAlias = HistogramPicture
-
-
-@singledispatch
-def draw(picture: Picture, *, uid: str) -> str:
-    """Return a picture as SVG for a page.
-
-    Parameters
-    ----------
-    uid : str
-        Prefix of all ids in it.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    raise TypeError(f"no picture to draw as {uid!r}: {picture!r}")
-
-
-@draw.register
-def _histogram(picture: HistogramPicture, *, uid: str) -> str:
-    looks = {
-        "solid": (COLOURS["ink"], 1.6, "-"),
-        "dotted": (COLOURS["muted"], 1.4, ":"),
-        "dashed": (COLOURS["muted"], 1.4, "--"),
-    }
-    left, right = picture.edges[:-1], picture.edges[1:]
-    with style():
-        figure, axes = canvas(2.6)
-        axes.bar(
-            left,
-            picture.counts,
-            [b - a for a, b in zip(left, right, strict=True)],
-            align="edge",
-            color=COLOURS["other"],
-            alpha=0.75,
-            linewidth=0,
-        )
-        for line in picture.lines:
-            colour, width, dashes = looks[line.look]
-            axes.axvline(line.at, color=colour, linewidth=width, linestyle=dashes)
-        axes.set_xlim(*picture.span)
-        axes.set_ylim(bottom=0)
-        # Without 0, which would stand beside that of the other axis.
-        axes.locator_params(axis="y", nbins=4, integer=True, prune="lower")
-        axes.set_xlabel(picture.x_label)
-        axes.set_ylabel(picture.y_label)
-        plain_axes(axes, grid="y")
-        return render(figure, uid=uid, title=picture.title, description=picture.description)
+Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes | HistogramPicture

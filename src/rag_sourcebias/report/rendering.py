@@ -11,7 +11,8 @@ from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.format import shorten
 from rag_sourcebias.report.marks import bullets, document, escape, table
 from rag_sourcebias.report.page import render_page
-from rag_sourcebias.report.pictures import Picture, draw
+from rag_sourcebias.report.pictures import Picture
+from rag_sourcebias.report.svg import draw
 from rag_sourcebias.report.tables import Table
 
 if TYPE_CHECKING:

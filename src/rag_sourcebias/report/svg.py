@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG that belongs in a web page.
+"""The six pictures as SVG that belongs in a web page.
 
 Text stays text, colours become CSS variables so that a page decides on light or dark, every id
 carries a prefix so that several pictures fit on one page, and a screen reader finds a title and
@@ -8,14 +8,18 @@ a description.
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
 from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.report import pictures as p
+from rag_sourcebias.report.format import distinct, number, shorten
 from rag_sourcebias.types.intervals import Interval
 
 if TYPE_CHECKING:
@@ -26,11 +30,13 @@ __all__ = [
     "COLOURS",
     "WIDTH",
     "canvas",
+    "draw",
     "draw_interval",
     "draw_legend",
     "plain_axes",
     "render",
     "style",
+    "width",
 ]
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -244,3 +250,505 @@ def _value(value: str, uid: str) -> str:
     for role, colour in COLOURS.items():
         value = value.replace(colour, _CSS[role])
     return value
+
+
+# The six pictures. A colour has its mark and its dashes.
+
+_MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
+_SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
+_DASHES: dict[str, Any] = {
+    "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
+    "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
+}  # fmt: skip
+_HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 48  # characters
+_BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
+_SAID = 40  # values of a curve in words
+_STEPS = (1, 2, 5)  # ticks of a logarithmic axis
+_CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
+_HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
+_LINE, _LETTER = 0.07, 0.025  # height and width of a name's letters as shares of the axes
+
+
+def draw(picture: p.Picture, *, uid: str) -> str:
+    """Return a picture as SVG for a page.
+
+    Parameters
+    ----------
+    uid : str
+        Prefix of all ids in it.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if isinstance(picture, p.HistogramPicture):
+        picture = _as_histogram(picture)
+    with style():
+        figure = _DRAWN[type(picture)](picture)
+        said = picture.description or describe(picture)
+        return render(figure, uid=uid, title=picture.title, description=said)
+
+
+def _as_histogram(old: p.HistogramPicture) -> p.Histogram:
+    return p.Histogram(
+        bars=(p.Bars(heights=tuple(map(float, old.counts))),),
+        edges=old.edges,
+        x=p.Axis(label=old.x_label, span=old.span),
+        y=p.Axis(label=old.y_label),
+        guides=tuple(
+            p.Guide(at=line.at, look=line.look, colour="ink" if line.look == "solid" else "muted")
+            for line in old.lines
+        ),
+        title=old.title,
+        description=old.description,
+    )
+
+
+def width(picture: p.Picture) -> float:
+    """Return the inches that a picture takes at its full size."""
+    if isinstance(picture, p.HeatMap):
+        return max(WIDTH, _LABELS + _COLUMN * len(picture.columns))
+    return WIDTH
+
+
+def describe(picture: p.Picture) -> str:
+    """Say in words what a picture shows, for readers who do not see it."""
+    match picture:
+        case p.Intervals():
+            return " ".join(_said_rows(picture))
+        case p.Points() | p.Lines():
+            return " ".join(_said_curve(picture, curve) for curve in picture.curves)
+        case p.HeatMap():
+            return " ".join(
+                f"{name}: "
+                + ", ".join(
+                    f"{column} {number(value, digits=picture.x.digits)}"
+                    for column, value in zip(picture.columns, values, strict=True)
+                )
+                + "."
+                for name, values in zip(picture.rows, picture.values, strict=True)
+            )
+        case p.Slopes():
+            return " ".join(
+                f"{name}: "
+                + ", ".join(f"{o} {at}" for o, at in zip(picture.orders, places, strict=True))
+                + "."
+                for name, places in picture.lines
+            )
+        case _:
+            return ""
+
+
+def _said_rows(picture: p.Intervals) -> Iterator[str]:
+    told, digits = {key[1:]: key[0] for key in picture.keys}, picture.x.digits
+
+    def say(mark: p.Mark) -> str:
+        word = told.get(
+            (mark.colour, mark.solid), picture.filled if mark.solid and mark.ends else ""
+        )
+        return _valued(mark.at, mark.ends, digits) + (f" ({word})" if word else "")
+
+    group = ""
+    for row in picture.rows:
+        if row.group != group:
+            group = row.group
+            yield f"{group}:"
+        said = ", ".join(filter(None, (*map(say, row.marks), row.note)))
+        yield f"{row.label}{': ' if row.label else ''}{said}."
+
+
+def _valued(at: float, ends: p.Ends | None, digits: int) -> str:
+    text = number(at, digits=digits)
+    if ends is None:
+        return text
+    low, high = (number(end, digits=digits) for end in ends)
+    return f"{text} [{low}, {high}]"
+
+
+def _said_curve(picture: p.Points | p.Lines, curve: p.Curve) -> str:
+    ticks, names = dict(picture.x.ticks), getattr(picture, "names", ())
+    name = f"{curve.name}: " if curve.name else ""
+    if not 0 < len(curve.x) <= _SAID:
+        return f"{name}{len(curve.x):,} values."
+    cells = []
+    for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
+        at = names[i] if names else ticks.get(x) or number(x, digits=picture.x.digits)
+        ends = curve.ends[i] if curve.ends else None
+        cells.append(f"{at}: {_valued(y, ends, picture.y.digits)}")
+    return f"{name}{'; '.join(cells)}."
+
+
+def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
+    """Return how a mark is drawn, on a picture and in its key."""
+    if shape == "none":
+        return {"color": COLOURS[colour], "linestyle": "none"}
+    return {
+        "color": COLOURS[colour],
+        "marker": _SHAPES[shape] if shape else _MARKS[colour],
+        "markersize": {"ring": 15, "dot": 0.65 * size, "dash": 1.4 * size}.get(shape, size),
+        "markeredgewidth": 0 if shape == "dot" else 1.6,
+        "markerfacecolor": "none" if shape == "ring" else COLOURS[colour if solid else "paper"],
+        "linestyle": "none",
+    }
+
+
+def _axis(axes: Axes, which: Literal["x", "y"], axis: p.Axis, values: Iterable[float]) -> None:
+    """Set the ends, the ticks and the label of one direction."""
+    known = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    if axis.log:
+        low, high = low / 1.12, high * 1.12
+    else:
+        margin = 0.04 * (high - low) or 0.5
+        low, high = low - margin, high + margin
+    low, high = (e if given is None else given for e, given in zip((low, high), axis.span))  # noqa: B905
+    axes.set(**{f"{which}lim": (low, high), f"{which}label": axis.label})
+    ticks = axis.ticks
+    if axis.log:
+        axes.set(**{f"{which}scale": "log"})
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        every = (step * 10**power for power in powers for step in _STEPS)
+        ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
+        getattr(axes, f"set_{which}ticks")([], minor=True)
+        axes.set(**{f"{which}lim": (low, high)})
+    if ticks:
+        places, texts = zip(*ticks, strict=True)
+        crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
+        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        getattr(axes, f"set_{which}ticks")(places, texts, **turned)
+    else:
+        axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
+
+
+def _guides(axes: Axes, guides: Iterable[p.Guide]) -> None:
+    for g in guides:
+        if g.to is None:
+            line = axes.axhline if g.level else axes.axvline
+            looks = {"linestyle": _DASHES[g.look], "linewidth": 1.4 if g.look == "dotted" else 1.2}
+            line(g.at, color=COLOURS[g.colour], zorder=1, **looks)
+        else:
+            band = axes.axhspan if g.level else axes.axvspan
+            alpha = 0.55 if g.colour == "grid" else 0.13
+            band(g.at, g.to, color=COLOURS[g.colour], alpha=alpha, linewidth=0, zorder=0)
+
+
+def _at(guides: Iterable[p.Guide], *, level: bool = False) -> list[float]:
+    return [v for g in guides if g.level is level for v in (g.at, g.to) if v is not None]
+
+
+def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
+    """Put keys above the axes, in two columns where the names ``beside`` leave room."""
+    known = {text: look for text, look in entries if text}
+    if known:
+        columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
+        draw_legend(axes, list(known.items()), columns=columns)
+
+
+def _guide_keys(guides: Iterable[p.Guide]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for g in guides:
+        look = {"color": COLOURS[g.colour], "linestyle": _DASHES[g.look], "linewidth": 1.4}
+        yield g.name, look if g.to is None else {**look, "linewidth": 7, "alpha": 0.4}
+
+
+# Intervals
+
+
+def _intervals(picture: p.Intervals) -> Figure:
+    places, headings, y, group = [], [], 0.0, ""
+    for row in picture.rows:
+        if row.group != group:
+            group = row.group
+            headings.append((y + 0.75, group))
+            y += 0.75 + _UNDER_HEADING
+        more = _BELOW * (len(row.marks) - 1) if len(row.marks) > 1 and _spread(picture) else 0.0
+        places.append(y + more / 2)
+        y += 1.0 + more
+    names = distinct([row.label for row in picture.rows], _LABEL)
+    figure, axes = canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
+    _axis(axes, "x", picture.x, p.values_of(picture) + [0.0] * picture.bars)
+    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
+    for at, text in headings:
+        draw_heading(axes, at, text)
+    for row, at in zip(picture.rows, places, strict=True):
+        _row(axes, picture, row, at)
+    axes.set_yticks(places, names)
+    _guides(axes, picture.guides)
+    line = {"linestyle": "-", "linewidth": 2.2} if picture.joined != "line" else {}
+    entries = [(text, {**_look(colour, solid=s), **line}) for text, colour, s in picture.keys]
+    _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
+    plain_axes(axes, grid="x")
+    return figure
+
+
+def _spread(picture: p.Intervals) -> bool:
+    """Whether marks of a row stand below each other; those that a level line joins do not."""
+    return picture.joined != "line"
+
+
+def _row(axes: Axes, picture: p.Intervals, row: p.Row, y: float) -> None:
+    step, colour = _BELOW if _spread(picture) else 0.0, COLOURS["even"]
+    ys = [y + step * (i - (len(row.marks) - 1) / 2) for i in range(len(row.marks))]
+    if row.box:
+        low, first, median, third, high = row.box
+        colour = COLOURS[row.marks[0].colour if row.marks else "even"]
+        axes.plot([low, high], [y, y], color=colour, linewidth=1.1, zorder=1.5)
+        axes.barh(y, third - first, 0.56, left=first, color=colour, alpha=0.3, zorder=1.6)
+        axes.plot([median] * 2, [y - 0.28, y + 0.28], color=colour, linewidth=1.6, zorder=1.7)
+    for i, (one, other) in enumerate(pairwise(row.marks)):
+        if picture.joined == "line":
+            axes.plot([one.at, other.at], [y, y], color=COLOURS["grid"], linewidth=3, zorder=1.5)
+        elif picture.joined == "arrow" and not math.isclose(one.at, other.at):
+            arrow = {"arrowstyle": "->", "color": COLOURS["muted"], "shrinkA": 4, "shrinkB": 5}
+            axes.annotate("", (other.at, ys[i + 1]), (one.at, ys[i]), arrowprops=arrow, zorder=1.5)
+    for mark, at in zip(row.marks, ys, strict=True):
+        if picture.bars:
+            axes.barh(at, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
+        if mark.ends is not None:
+            ink = COLOURS["ink" if row.box else mark.colour]
+            axes.plot(
+                mark.ends, [at, at], color=ink, linewidth=2.2, solid_capstyle="butt", zorder=2
+            )
+        axes.plot([mark.at], [at], **_look(mark.colour, solid=mark.solid), zorder=3)
+    for tick in row.ticks:
+        axes.plot([tick] * 2, [y - 0.36, y + 0.36], color=COLOURS["ink"], linewidth=1.6, zorder=4)
+    if row.note:
+        _note(axes, row, (ys or [y])[-1])
+
+
+def _note(axes: Axes, row: p.Row, y: float) -> None:
+    """Write words beside the last mark of a row, on the side that has more room."""
+    low, high = axes.get_xlim()
+    at = row.marks[-1].at if row.marks else low
+    left = at > (low + high) / 2
+    axes.text(
+        at + (-1 if left else 1) * 0.025 * (high - low),
+        y,
+        row.note,
+        ha="right" if left else "left",
+        va="center",
+        color=COLOURS["muted"],
+        fontsize=11.5,
+    )
+
+
+def draw_heading(axes: Axes, y: float, text: str) -> None:
+    """Write a name over its rows, from the left edge of the picture."""
+    heading = axes.annotate(
+        shorten(text, _HEADING),
+        (0, y),
+        xycoords=("figure fraction", "data"),
+        va="center",
+        fontweight="bold",
+        annotation_clip=False,
+        bbox={"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
+    )
+    heading.set_in_layout(False)
+
+
+# Points and lines
+
+
+def _curves(picture: p.Points | p.Lines) -> Figure:
+    points = isinstance(picture, p.Points)
+    square = isinstance(picture, p.Points) and picture.square
+    figure, axes = canvas(5.2 if square else 3.9)
+    curves, guides = picture.curves, picture.guides
+    heights = (v for c in curves for v in (*c.y, *(e for ends in c.ends for e in ends)))
+    _axis(axes, "x", picture.x, [*(x for c in curves for x in c.x), *_at(guides)])
+    _axis(axes, "y", picture.y, [*heights, *_at(guides, level=True)])
+    _guides(axes, picture.guides)
+    if isinstance(picture, p.Points) and picture.joined:
+        first, second = curves[:2]
+        thin: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7, "alpha": 0.6}
+        axes.plot([first.x, second.x], [first.y, second.y], **thin)
+    for curve in curves:
+        _curve(axes, curve)
+    if square:
+        axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
+    if isinstance(picture, p.Points):
+        _names(axes, picture)
+    _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
+    plain_axes(axes, grid="both" if points else "y")
+    return figure
+
+
+def _curve_look(curve: p.Curve) -> dict[str, Any]:
+    line = curve.colour if curve.line == "colour" else curve.line
+    n = len(curve.x)
+    size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
+    look = _look(curve.colour, shape=curve.mark, size=size)
+    line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
+    return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
+
+
+def _curve(axes: Axes, curve: p.Curve) -> None:
+    look, colour = _curve_look(curve), COLOURS[curve.colour]
+    if curve.ends and curve.band:
+        low, high = zip(*curve.ends, strict=True)
+        axes.fill_between(curve.x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
+    elif curve.ends:
+        # All as one path: a page with a thousand of them stays small.
+        x = [v for at in curve.x for v in (at, at, math.nan)]
+        y = [v for ends in curve.ends for v in (*ends, math.nan)]
+        thick = min(2.2, max(0.5, 170 / len(curve.x)))
+        axes.plot(x, y, color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
+    if curve.line:
+        plain = {**look, "marker": "none"}
+        axes.plot(curve.x, curve.y, **plain, zorder=2.5)
+    if curve.mark == "none":
+        return
+    if curve.sizes:
+        largest = max(curve.sizes)
+        areas = [22 + 300 * size / largest for size in curve.sizes]
+        drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
+        axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
+        return
+    for solid in (True, False):
+        at = [i for i in range(len(curve.x)) if (i not in curve.hollow) is solid]
+        face = {} if solid else {"markerfacecolor": COLOURS["paper"]}
+        if at:
+            marks = {**look, **face, "linestyle": "none"}
+            axes.plot([curve.x[i] for i in at], [curve.y[i] for i in at], **marks, zorder=3.5)
+
+
+def _names(axes: Axes, picture: p.Points) -> None:
+    """Write a name beside each mark, where it covers no mark and no other name."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+
+    def box(x: float, y: float, wide: float) -> tuple[float, float, float, float]:
+        return x - wide / 2, x + wide / 2, y - _LINE / 2, y + _LINE / 2
+
+    def free(one: tuple[float, float, float, float]) -> bool:
+        inside = one[0] >= 0 and one[1] <= 1 and one[2] >= 0 and one[3] <= 1
+        return inside and all(
+            one[1] <= t[0] or t[1] <= one[0] or one[3] <= t[2] or t[3] <= one[2] for t in taken
+        )
+
+    points = (at for c in picture.curves for at in zip(c.x, c.y, strict=True))
+    marks = [tuple(to_axes.transform(at)) for at in points]
+    taken = [box(x, y, 0.04) for x, y in marks]
+    for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
+        wide = _LETTER * len(name)
+        beside = wide / 2 + 0.035
+        moves = [(sx * beside, n * _LINE) for n in range(-6, 7) for sx in (-1, 0, 1, -2, 2)]
+        moves = sorted((m for m in moves if m != (0, 0)), key=lambda m: math.hypot(*m))
+        places = [(x + dx, y + dy) for dx, dy in moves]
+        at = next((place for place in places if free(box(*place, wide))), places[0])
+        taken.append(box(*at, wide))
+        if abs(at[0] - x) > 1.2 * beside or abs(at[1] - y) > 1.05 * _LINE:
+            line: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7}
+            axes.plot([x, at[0]], [y, at[1]], transform=axes.transAxes, **line)
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 5}
+        axes.text(*at, name, transform=axes.transAxes, **middle)
+
+
+# Histogram, heat map, slopes
+
+
+def _histogram(picture: p.Histogram) -> Figure:
+    figure, axes = canvas(2.6 if len(picture.bars) == 1 else 3.2)
+    n = len(picture.bars)
+    for i, bars in enumerate(picture.bars):
+        colour, several = COLOURS[bars.colour], n > 1
+        if picture.categories:
+            fill: dict[str, Any] = {
+                "facecolor": COLOURS["paper"],
+                "edgecolor": colour,
+                "hatch": "////",
+            }
+            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at in range(len(bars.heights))]
+            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **(fill if i else {"color": colour}))
+            continue
+        axes.stairs(
+            bars.heights, picture.edges, fill=True, color=colour, alpha=0.22 if several else 0.75
+        )
+        if several:
+            line = _DASHES[bars.colour]
+            axes.stairs(bars.heights, picture.edges, color=colour, linewidth=1.5, linestyle=line)
+    _guides(axes, picture.guides)
+    x_axis = picture.x
+    if picture.categories:
+        ticks = tuple((float(at), text) for at, text in enumerate(picture.categories))
+        x_axis = p.Axis(label=x_axis.label, ticks=ticks, span=(-0.6, len(ticks) - 0.4))
+    _axis(axes, "x", x_axis, [*picture.edges, *_at(picture.guides)])
+    _axis(axes, "y", picture.y, [0.0, *(h for bars in picture.bars for h in bars.heights)])
+    axes.set_ylim(bottom=0)
+    # Without 0, which would stand beside that of the other axis.
+    axes.locator_params(axis="y", nbins=4, prune="lower")
+    hatched = [{"color": COLOURS[b.colour], "linewidth": 5} for b in picture.bars]
+    named = zip((b.name for b in picture.bars), hatched, strict=True)
+    _keys(axes, [*named, *_guide_keys(picture.guides)])
+    plain_axes(axes, grid="y")
+    return figure
+
+
+def _heat_map(picture: p.HeatMap) -> Figure:
+    from matplotlib.figure import Figure as Empty
+    from matplotlib.patches import Rectangle
+
+    columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
+    longest = max(map(len, columns))
+    above = 0.1 * longest if longest > _HORIZONTAL else 0.2
+    figure = Empty(figsize=(width(picture), 0.6 + above + _CELL * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    for y, values in enumerate(picture.values):
+        for x, value in enumerate(values):
+            strength = min(1.0, abs(value - picture.middle) / picture.reach)
+            cell = Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, linewidth=0)
+            cell.set_facecolor(COLOURS["baseline" if value < picture.middle else "other"])
+            # In steps: equal cells share one style, and the file stays small.
+            cell.set_alpha(math.ceil(20 * strength * _STRONGEST) / 20)
+            axes.add_patch(cell)
+            weight = "bold" if (y, x) in picture.strong else "normal"
+            text = number(value, digits=picture.x.digits)
+            axes.text(x, y, text, ha="center", va="center", fontsize=10.5, fontweight=weight)
+    for y, x in picture.framed:
+        frame = Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False)
+        frame.set(edgecolor=COLOURS["ink"], linewidth=1.6)
+        axes.add_patch(frame)
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
+    axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(range(len(columns)), columns)
+    for label, name in zip(axes.get_xticklabels(), columns, strict=True):
+        label.set_rotation(90 if len(name) > _HORIZONTAL else 0)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
+    plain_axes(axes, grid="both")
+    axes.grid(visible=False)
+    return figure
+
+
+def _slopes(picture: p.Slopes) -> Figure:
+    figure, axes = canvas(0.7 + 0.42 * len(picture.lines))
+    last = len(picture.orders) - 1
+    for name, places in picture.lines:
+        for x, (one, two) in enumerate(pairwise(places)):
+            same = two == places[0]
+            colour, line = ("baseline", "-") if same else ("other", "--")
+            axes.plot([x, x + 1], [one, two], color=COLOURS[colour], linewidth=1.8, linestyle=line)
+        for x, place in enumerate(places):
+            colour = "even" if x == 0 else "baseline" if place == places[0] else "other"
+            axes.plot([x], [place], **_look(colour, shape="" if x else "disc", size=8))
+        for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
+            beside: dict[str, Any] = {"xytext": (shift, 0), "textcoords": "offset points"}
+            middle: dict[str, Any] = {"ha": side, "va": "center", "fontsize": 11}
+            axes.annotate(shorten(name, 13), (x, places[x]), **beside, **middle)
+    axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
+    axes.set_xticks(range(last + 1), picture.orders)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(1, len(picture.lines) + 1))
+    plain_axes(axes, grid="x")
+    axes.grid(visible=False)
+    return figure
+
+
+_DRAWN: dict[type[Any], Callable[[Any], Figure]] = {
+    p.Intervals: _intervals,
+    p.Points: _curves,
+    p.Lines: _curves,
+    p.Histogram: _histogram,
+    p.HeatMap: _heat_map,
+    p.Slopes: _slopes,
+}
