@@ -48,8 +48,10 @@ VARIANTS = {
 }
 
 
-def number(value: float, *, digits: int = 1, signed: bool = False) -> str:
-    """Return ``value`` with ``digits`` decimals; a value that rounds to 0 carries no sign."""
+def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str:
+    """Return ``value`` with ``digits`` decimals, or "–"; what rounds to 0 carries no sign."""
+    if value is None:
+        return MISSING
     text = f"{abs(value):.{digits}f}"
     if not any(c in "123456789" for c in text):
         return text
