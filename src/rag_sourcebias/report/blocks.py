@@ -8,13 +8,13 @@ so that a page keeps its direction of writing apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from rag_sourcebias.report.bars import Bar
+from rag_sourcebias.report.format import count, number, source_name
 from rag_sourcebias.report.pictures import Picture
-from rag_sourcebias.report.tables import Table
+from rag_sourcebias.types.reports import DataSummary
 
 __all__ = [
     "EVERYWHERE",
@@ -22,6 +22,7 @@ __all__ = [
     "MARKDOWN",
     "PAGE",
     "TERMINAL",
+    "Bar",
     "Block",
     "Card",
     "CardRow",
@@ -43,7 +44,14 @@ __all__ = [
     "Section",
     "Side",
     "Statements",
+    "Table",
     "Versions",
+    "assumed",
+    "caveats",
+    "data",
+    "environment_table",
+    "reading",
+    "summary_table",
 ]
 
 Output = Literal["page", "markdown", "terminal"]
@@ -58,6 +66,68 @@ class Name(str):
     """A text out of users' data: the name of a source, a system, a file."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Column heads and rows of text; the first ``n_heads`` columns name the row."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    n_heads: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """An interval on a common scale.
+
+    Parameters
+    ----------
+    side : str
+        Which colour it takes.
+    solid : bool
+        Whether the dot is filled.
+    was : float or None
+        Where the value was before a change.
+    chance : float or None
+        Where chance alone would put it.
+    """
+
+    left: float
+    width: float
+    dot: float
+    side: str
+    solid: bool
+    was: float | None = None
+    chance: float | None = None
+
+    @classmethod
+    def over(
+        cls,
+        values: tuple[float, float, float],
+        span: tuple[float, float],
+        *,
+        side: str,
+        solid: bool,
+        was: float | None = None,
+        chance: float | None = None,
+    ) -> Bar:
+        """Place (lower end, value, upper end) on a scale; what lies beyond it stands at its end."""
+
+        def place(value: float) -> float:
+            part = (value - span[0]) / (span[1] - span[0])
+            return round(100 * min(1.0, max(0.0, part)), 2)
+
+        left, dot, right = map(place, values)
+        return cls(
+            left=left,
+            width=round(right - left, 2),
+            dot=dot,
+            side=side,
+            solid=solid,
+            was=None if was is None else place(was),
+            chance=None if chance is None else place(chance),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,3 +392,111 @@ class Document:
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
     headline_to: tuple[Output, ...] = EVERYWHERE
+
+
+# Sections near the end of every report: how to read it, what to doubt, what it was made with
+
+
+def reading(questions: Iterable[tuple[str, str]]) -> Section:
+    """Answer what readers ask; rows of (question, answer)."""
+    rows = tuple(questions)
+    return Section(id="reading", title="How to read this", blocks=(Questions(rows=rows),))
+
+
+def assumed(rows: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, None]]:
+    """Return each assumption with where it is made; rows of (where, its assumptions)."""
+    found: dict[str, dict[str, None]] = {}
+    for where, texts in rows:
+        for text in texts:
+            found.setdefault(text, {})[where] = None
+    return found
+
+
+def caveats(
+    assumptions: Mapping[str, Iterable[str]],
+    caveats: Iterable[tuple[str, str]],
+    *,
+    warned: bool = False,
+) -> Section:
+    """Return what to doubt.
+
+    Parameters
+    ----------
+    assumptions : mapping of str to iterable of str
+        Each with where it is made.
+    caveats : iterable of (who, what)
+        Of which system; "" of all.
+    warned : bool
+        Whether warnings stand at the top of the report.
+    """
+    blocks: list[Block] = []
+    if assumptions:
+        blocks += [
+            Heading(text="What the intervals assume"),
+            Items(
+                rows=tuple(("", text) for text in assumptions),
+                asides=tuple("; ".join(where) for where in assumptions.values()),
+            ),
+        ]
+    blocks.append(Heading(text="Caveats"))
+    if noted := tuple(caveats):
+        blocks.append(Items(rows=noted))
+    else:
+        besides = " besides the warnings at the top" if warned else ""
+        blocks.append(Paragraph(text=f"None were recorded{besides}."))
+    return Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
+
+
+def data(tables: Iterable[tuple[str, Table]], *before: Block) -> Section:
+    """Return what a report was made of and with: tables of two columns, each under its title."""
+    return Section(
+        id="data",
+        nav="Data and settings",
+        title="Data, settings and versions",
+        blocks=(*before, Facts(tables=tuple(tables))),
+    )
+
+
+def summary_table(data: DataSummary) -> Table:
+    """Return the facts about one set of data."""
+    words = {
+        "rewrites": "rewrites (documents of different sources say the same thing)",
+        "independent": "independent (documents answer the same queries, content differs)",
+        "unknown": "unknown",
+    }
+    rows = [
+        ("name", data.name),
+        ("design", words.get(data.design, data.design)),
+        ("queries", count(data.n_queries)),
+        ("judgments", count(data.n_judgments)),
+        ("pairs of versions", count(data.n_pairs)),
+    ]
+    for source, n in data.documents.items():
+        length = data.mean_words.get(source)
+        tail = "" if length is None else f", {number(length)} words on average"
+        rows.append((f"documents, {source_name(source)}", f"{count(n)}{tail}"))
+    rows += [
+        ("licence", data.license or "not stated"),
+        ("attribution", data.attribution or "not stated"),
+    ]
+    return Table(columns=("data", ""), rows=tuple(rows))
+
+
+class Measured(Protocol):
+    """A report of any kind: it says what it was made with and when."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Versions and machine."""
+        ...
+
+    @property
+    def created(self) -> str:
+        """ISO 8601 time."""
+        ...
+
+
+def environment_table(report: Measured) -> Table:
+    """Return versions, machine and time."""
+    rows = (*report.environment.items(), ("created", report.created))
+    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rag_sourcebias.report.blocks import Table
 from rag_sourcebias.report.format import (
     MISSING,
     VARIANTS,
@@ -39,15 +38,6 @@ __all__ = [
     "twins_table",
     "variant_table",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Column heads and rows of text; the first ``n_heads`` columns name the row."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    n_heads: int = 1
 
 
 def _compact(report: SkewReport, table: Table) -> Table:
