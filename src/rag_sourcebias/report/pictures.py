@@ -174,7 +174,7 @@ class Curve:
     hollow : tuple of int
         Places of the marks that are not filled.
     sizes : tuple of float
-        Areas of the marks; relative.
+        Areas of the marks, relative to the largest of all curves.
     """
 
     x: tuple[float, ...]

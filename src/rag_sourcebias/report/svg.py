@@ -562,8 +562,9 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
         first, second = curves[:2]
         thin: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7, "alpha": 0.6}
         axes.plot([first.x, second.x], [first.y, second.y], **thin)
+    largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
-        _curve(axes, curve)
+        _curve(axes, curve, largest)
     if square:
         axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
     if isinstance(picture, p.Points):
@@ -575,14 +576,15 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
 
 def _curve_look(curve: p.Curve) -> dict[str, Any]:
     line = curve.colour if curve.line == "colour" else curve.line
-    n = len(curve.x)
+    n = 1 if curve.sizes else len(curve.x)
     size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
-    look = _look(curve.colour, shape=curve.mark, size=size)
+    solid = not curve.hollow or len(curve.hollow) < n
+    look = _look(curve.colour, solid=solid, shape=curve.mark, size=size)
     line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
     return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
 
 
-def _curve(axes: Axes, curve: p.Curve) -> None:
+def _curve(axes: Axes, curve: p.Curve, largest: float) -> None:
     look, colour = _curve_look(curve), COLOURS[curve.colour]
     if curve.ends and curve.band:
         low, high = zip(*curve.ends, strict=True)
@@ -599,7 +601,6 @@ def _curve(axes: Axes, curve: p.Curve) -> None:
     if curve.mark == "none":
         return
     if curve.sizes:
-        largest = max(curve.sizes)
         areas = [22 + 300 * size / largest for size in curve.sizes]
         drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
         axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
