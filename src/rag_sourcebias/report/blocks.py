@@ -17,9 +17,11 @@ from rag_sourcebias.report.pictures import Picture
 from rag_sourcebias.types.reports import DataSummary
 
 __all__ = [
+    "ESTABLISHED",
     "EVERYWHERE",
     "FILES",
     "MARKDOWN",
+    "MET",
     "PAGE",
     "TERMINAL",
     "Bar",
@@ -60,6 +62,12 @@ MARKDOWN: tuple[Output, ...] = ("markdown",)
 TERMINAL: tuple[Output, ...] = ("terminal",)
 FILES: tuple[Output, ...] = ("page", "markdown")
 EVERYWHERE: tuple[Output, ...] = ("page", "markdown", "terminal")
+
+
+#: What a check found, in words.
+MET = {True: "met", False: "not met", None: "not checked"}
+#: Whether a difference is there, in words.
+ESTABLISHED = {True: "established", False: "not established", None: "not computed"}
 
 
 class Name(str):
@@ -392,6 +400,11 @@ class Document:
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
     headline_to: tuple[Output, ...] = EVERYWHERE
+
+    def _repr_html_(self) -> str:  # what a notebook asks for
+        from rag_sourcebias.report.html import notebook
+
+        return notebook(self)
 
 
 # Sections near the end of every report: how to read it, what to doubt, what it was made with

@@ -53,6 +53,8 @@ class Axis:
         Places that carry a text; round numbers where there is none.
     digits : int
         Decimals of its values in words.
+    signed : bool
+        Values above 0 carry a plus in words.
     """
 
     label: str = ""
@@ -60,6 +62,7 @@ class Axis:
     ticks: tuple[tuple[float, str], ...] = ()
     log: bool = False
     digits: int = 1
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

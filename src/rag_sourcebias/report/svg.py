@@ -341,13 +341,13 @@ def describe(picture: p.Picture) -> str:
 
 
 def _said_rows(picture: p.Intervals) -> Iterator[str]:
-    told, digits = {key[1:]: key[0] for key in picture.keys}, picture.x.digits
+    told = {key[1:]: key[0] for key in picture.keys}
 
     def say(mark: p.Mark) -> str:
         word = told.get(
             (mark.colour, mark.solid), picture.filled if mark.solid and mark.ends else ""
         )
-        return _valued(mark.at, mark.ends, digits) + (f" ({word})" if word else "")
+        return _valued(mark.at, mark.ends, picture.x) + (f" ({word})" if word else "")
 
     group = ""
     for row in picture.rows:
@@ -358,11 +358,11 @@ def _said_rows(picture: p.Intervals) -> Iterator[str]:
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
 
-def _valued(at: float, ends: p.Ends | None, digits: int) -> str:
-    text = number(at, digits=digits)
+def _valued(at: float, ends: p.Ends | None, axis: p.Axis) -> str:
+    text = number(at, digits=axis.digits, signed=axis.signed)
     if ends is None:
         return text
-    low, high = (number(end, digits=digits) for end in ends)
+    low, high = (number(end, digits=axis.digits) for end in ends)
     return f"{text} [{low}, {high}]"
 
 
@@ -375,7 +375,7 @@ def _said_curve(picture: p.Points | p.Lines, curve: p.Curve) -> str:
     for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
         at = names[i] if names else ticks.get(x) or number(x, digits=picture.x.digits)
         ends = curve.ends[i] if curve.ends else None
-        cells.append(f"{at}: {_valued(y, ends, picture.y.digits)}")
+        cells.append(f"{at}: {_valued(y, ends, picture.y)}")
     return f"{name}{'; '.join(cells)}."
 
 

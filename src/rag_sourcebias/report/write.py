@@ -13,7 +13,7 @@ from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.reports import Report, write_report_json
 from rag_sourcebias.report.kinds import to_html, to_markdown
-from rag_sourcebias.report.page import failure_text
+from rag_sourcebias.report.html import failure_text
 
 __all__ = ["write_figures", "write_pages", "write_report"]
 

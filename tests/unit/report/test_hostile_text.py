@@ -21,7 +21,7 @@ from test_report_pages import Page
 from rag_sourcebias.io import read_report_json
 from rag_sourcebias.report import write_report
 from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.visible import visible_report
+from rag_sourcebias.report.kinds import visible_report
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
 BAD = "\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report import to_html, to_markdown
-from rag_sourcebias.report.marks import table
+from rag_sourcebias.report.text import table
 from rag_sourcebias.report.svg import COLOURS
 from rag_sourcebias.report.text_plots import text_plot
 from rag_sourcebias.report.text_tables import (
