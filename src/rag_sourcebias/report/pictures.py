@@ -145,6 +145,8 @@ class Intervals(_Picture):
         Explained above the rows, and said of each mark in words.
     filled : str
         What a filled mark stands for, in words, where the keys do not say.
+    ticked : str
+        What the ticks stand for, in words.
     joined : {"", "line", "arrow"}
         How the marks of a row are joined.
     bars : bool
@@ -156,6 +158,7 @@ class Intervals(_Picture):
     guides: tuple[Guide, ...] = ()
     keys: tuple[Key, ...] = ()
     filled: str = ""
+    ticked: str = ""
     joined: Literal["", "line", "arrow"] = ""
     bars: bool = False
 

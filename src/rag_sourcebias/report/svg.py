@@ -321,7 +321,7 @@ def describe(picture: p.Picture) -> str:
             return " ".join(_said_curve(picture, curve) for curve in picture.curves)
         case p.HeatMap():
             return " ".join(
-                f"{name}: "
+                f"{picture.y.label} {name}: "
                 + ", ".join(
                     f"{column} {number(value, digits=picture.x.digits)}"
                     for column, value in zip(picture.columns, values, strict=True)
@@ -354,7 +354,9 @@ def _said_rows(picture: p.Intervals) -> Iterator[str]:
         if row.group != group:
             group = row.group
             yield f"{group}:"
-        said = ", ".join(filter(None, (*map(say, row.marks), row.note)))
+        shown = row.ticks if picture.ticked else ()
+        ticks = (f"{picture.ticked} {number(at, digits=digits)}" for at in shown)
+        said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
 
