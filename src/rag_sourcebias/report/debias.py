@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from itertools import cycle
+from typing import Literal, TypeAlias, TypeVar
+
+import numpy as np
 
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import debias_plots as plots
+from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report import sections
 from rag_sourcebias.report.bars import Bar
 from rag_sourcebias.report.debias_words import (
     WIDE,
     DebiasVerdict,
+    QualityKind,
     Standing,
     alpha,
+    change_ends,
     criteria,
     data_name,
     delta_ends,
@@ -42,16 +46,18 @@ from rag_sourcebias.report.format import (
     delta,
     estimate,
     interval,
+    join,
     level,
     number,
     p_value,
     score,
     share,
+    short_names,
     shorten,
     source_name,
 )
-from rag_sourcebias.report.rows_plot import draw_pictures
 from rag_sourcebias.report.tables import Table
+from rag_sourcebias.types.debias import DebiasSearch
 from rag_sourcebias.types.debias_report import (
     DebiasDataset,
     DebiasMethod,
@@ -59,7 +65,7 @@ from rag_sourcebias.types.debias_report import (
     DebiasReport,
     QualityChange,
 )
-from rag_sourcebias.types.debias_training import TrainingHistory
+from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["document", "headline"]
@@ -72,6 +78,30 @@ _KINDS = {
 }
 _NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}
 _T = TypeVar("_T")
+_Value: TypeAlias = Callable[[TrainingPoint], float | None]
+_NARROWEST = 10.0  # points of Relative Δ on either side of the target
+_COLOURS: tuple[pic.Colour, ...] = ("baseline", "other", "even")
+_MARKS: dict[QualityKind, pic.Key] = {
+    "kept": ("loss excluded", "baseline", True),
+    "open": ("not excluded", "even", False),
+    "unknown": ("not excluded", "even", False),
+    "lost": ("loss shown", "other", True),
+}
+#: What is recorded in training: on the axis, its decimals, and of each curve name, value and line.
+_QUANTITIES: dict[str, tuple[int, tuple[tuple[str, _Value, Literal["solid", "dashed"]], ...]]] = {
+    "Relative Δ": (1, (("", lambda p: p.relative_delta, "solid"),)),
+    "mean loss": (
+        3,
+        (
+            ("", lambda p: p.rank_loss, "solid"),
+            ("debias loss × weight", lambda p: p.debias_loss, "dashed"),
+        ),
+    ),
+    "hinge > 0, %": (
+        1,
+        (("", lambda p: None if p.hinge_share is None else 100 * p.hinge_share, "solid"),),
+    ),
+}
 _COLUMN, _NAME = 8, 44  # characters of a terminal
 
 
@@ -306,7 +336,6 @@ def _skew(report: DebiasReport) -> b.Section | None:
         f"{c.tolerance:g} points of {c.target:g} with an interval that covers it. * adjusted p "
         f"of the change below {alpha(report):.3g}"
     )
-    limits = plots.skew_limits(report)
     return b.Section(
         id="skew",
         nav="Skew",
@@ -316,18 +345,70 @@ def _skew(report: DebiasReport) -> b.Section | None:
         pictures=" The dashed line is the target, the band its tolerance. At smaller cutoffs "
         "intervals are wide: lines that end at the edge of the picture go on.",
         blocks=(
-            b.Figures(
-                items=tuple(
-                    (data_name(report, d), partial(plots.skew_plot, report, d, limits))
-                    for d in report.datasets
-                    if d.outcomes
-                ),
-                small=True,
-            ),
+            b.Figures(items=_skew_pictures(report), small=True),
             b.Grid(table=Table(columns=columns, rows=rows, n_heads=2), caption=caption),
             b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
         ),
     )
+
+
+def _target(report: DebiasReport, *, level: bool = False) -> tuple[pic.Guide, ...]:
+    at, off = report.config.target, report.config.tolerance
+    return (
+        pic.Guide(at=at, look="dashed", colour="ink", level=level, name="target"),
+        pic.Guide(at=at - off, to=at + off, colour="grid", level=level),
+    )
+
+
+def _skew_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
+    """Return Relative Δ before and after on every data set, all on one scale."""
+    c = report.config
+    # Intervals at cutoffs below the one that decides may be so wide that nothing else could be
+    # seen: they may leave the picture.
+    values = [0.0, c.target - _NARROWEST, c.target + _NARROWEST]
+    for change in (s for d in report.datasets for o in d.outcomes for s in o.skew):
+        for found in (change.before, change.after):
+            if found is not None:
+                steady = change.cutoff >= c.skew_cutoff
+                values += [found.lower, found.upper] if steady else [found.estimate]
+    margin = 0.04 * (max(values) - min(values))
+    span = max(-210.0, min(values) - margin), min(210.0, max(values) + margin)
+    pictures = []
+    for dataset in (d for d in report.datasets if d.outcomes):
+        rows = tuple(
+            pic.Row(
+                label=f"@{s.cutoff}",
+                group=outcome.name,
+                marks=tuple(
+                    pic.mark(found, colour, solid=solid)
+                    for found, colour, solid in (
+                        (s.before, _COLOURS[2], False),
+                        (s.after, _COLOURS[0], significant(report, s)),
+                    )
+                    if found is not None
+                ),
+                note="" if s.after is not None else "no interval",
+            )
+            for outcome in dataset.outcomes[1:] or dataset.outcomes
+            for s in outcome.skew
+        )
+        changed: tuple[pic.Key, ...] = (
+            ("before", "even", False),
+            ("after", "baseline", False),
+            ("after, significant", "baseline", True),
+        )
+        names = short_names((c.baseline_source, dataset.other)).values()
+        base, other = (shorten(name, 20) for name in names)
+        picture = pic.Intervals(
+            title=f"Relative Δ before and after on {data_name(report, dataset)}",
+            rows=rows,
+            x=pic.Axis(label=f"← {other} higher  |  {base} higher →", span=span),
+            guides=_target(report),
+            keys=changed if dataset.outcomes[1:] else (("as it is", "baseline", False),),
+            joined="arrow",
+        )
+        pictures.append((data_name(report, dataset), picture))
+    return tuple(pictures)
 
 
 def _quality(report: DebiasReport) -> b.Section | None:
@@ -359,7 +440,7 @@ def _quality(report: DebiasReport) -> b.Section | None:
         "change at all would pass with probability 80%"
     )
     blocks: list[b.Block] = [
-        b.Figures(items=draw_pictures(plots.quality_pictures(report)), small=True),
+        b.Figures(items=_quality_pictures(report), small=True),
         b.Grid(table=Table(columns=columns, rows=shown, n_heads=2), caption=caption),
         b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
     ]
@@ -384,6 +465,50 @@ def _quality(report: DebiasReport) -> b.Section | None:
         "or more is excluded.",
         blocks=tuple(blocks),
     )
+
+
+def _quality_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
+    """Return the change of every quality in percent with the bound of its test."""
+    drawn: dict[str, pic.Intervals] = {}
+    c, measure = report.config, f"NDCG@{report.config.quality_cutoff}"
+    for dataset in report.datasets:
+        found = [
+            (verdict.system, change, kind)
+            for verdict in verdicts(report)
+            if verdict.dataset is dataset
+            for change, kind in verdict.quality
+        ]
+        rows = tuple(
+            pic.Row(
+                label=quality_names(report)[change.quality],
+                group=system,
+                marks=(
+                    pic.Mark(
+                        at=change.relative,
+                        ends=change_ends(change),
+                        colour=_MARKS[kind][1],
+                        solid=_MARKS[kind][2],
+                    ),
+                ),
+                ticks=() if change.test is None else (max(change.test.lower, -100.0),),
+            )
+            for system, change, kind in found
+            if change.relative is not None
+        )
+        if not rows:
+            continue
+        name = data_name(report, dataset)
+        drawn[name] = pic.Intervals(
+            title=f"Change of {measure} on {name}",
+            rows=rows,
+            x=pic.Axis(label=f"change of {measure}, %"),
+            guides=(
+                pic.Guide(at=0, look="dashed", colour="ink"),
+                pic.Guide(at=-100 * c.relative_margin, look="dotted", colour="other"),
+            ),
+            keys=tuple(dict.fromkeys(_MARKS[kind] for _, _, kind in found)),
+        )
+    return tuple(zip(drawn, pic.aligned(list(drawn.values())), strict=True))
 
 
 def _quality_cells(found: QualityChange) -> tuple[str, ...]:
@@ -444,8 +569,8 @@ def _search(report: DebiasReport) -> b.Section | None:
             b.Items(rows=(("", found),), to=b.TERMINAL),
             b.Figures(
                 items=(
-                    ("Relative Δ", partial(plots.search_skew_plot, report, search)),
-                    ("Quality", partial(plots.search_quality_plot, report, search)),
+                    ("Relative Δ", _search_skew(report, search)),
+                    ("Quality", _search_quality(report, search)),
                 ),
                 small=True,
             ),
@@ -459,6 +584,102 @@ def _search(report: DebiasReport) -> b.Section | None:
     )
 
 
+def _weights(report: DebiasReport, search: DebiasSearch) -> pic.Axis:
+    """Return weights evenly spaced, because they span orders of magnitude and begin at 0."""
+    ticks = tuple((float(place), weight_text(p.weight)) for place, p in enumerate(search.points))
+    return pic.Axis(label=f"{report.searched or 'weight'} (evenly spaced)", ticks=ticks)
+
+
+def _search_skew(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
+    """Return Relative Δ against the weight, with the target and the choice ([K] Fig. 8)."""
+    points, guides = search.points, _target(report, level=True)
+    weights, values = [p.weight for p in points], [p.relative_delta.estimate for p in points]
+    if (met := search.zero_crossing) is not None:
+        ends = (met.lower, met.upper, met.estimate)
+        low, high, at = map(float, np.interp(ends, weights, range(len(weights))))
+        guides += (
+            pic.Guide(at=low, to=high, colour="other"),
+            pic.Guide(at=at, look="dotted", colour="other", name="meets the target"),
+        )
+    refused = [place for place, p in enumerate(points) if not p.admitted]
+    chosen = [place for place, p in enumerate(points) if p.weight == search.chosen]
+    curves = [
+        pic.Curve(
+            x=tuple(map(float, range(len(points)))),
+            y=tuple(values),
+            ends=tuple((p.relative_delta.lower, p.relative_delta.upper) for p in points),
+            hollow=tuple(refused),
+            line="solid",
+            name="tried",
+        ),
+        pic.Curve(
+            x=tuple(map(float, refused)),
+            y=tuple(values[place] for place in refused),
+            hollow=tuple(range(len(refused))),
+            name="refused",
+        ),
+        pic.Curve(
+            x=tuple(map(float, chosen)),
+            y=tuple(values[place] for place in chosen),
+            mark="ring",
+            colour="ink",
+            name="chosen",
+        ),
+    ]
+    return pic.Lines(
+        title=f"Relative Δ against {report.searched or 'weight'}",
+        curves=tuple(curve for curve in curves if curve.x),
+        x=_weights(report, search),
+        y=pic.Axis(label="Relative Δ"),
+        guides=guides,
+    )
+
+
+def _search_quality(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
+    """Return the three qualities against the weight, with the least accepted ([K] Fig. 9)."""
+    points, names, accepted = search.points, quality_names(report), 1 - search.relative_margin
+    qualities = [(p.human_only, p.llm_only, p.mixed) for p in points]
+    curves = []
+    for place, (name, colour) in enumerate(zip(names.values(), _COLOURS, strict=True)):
+        found = [of[place] for of in qualities]
+        x = tuple(at + 0.12 * (place - 1) for at in range(len(points)))
+        values = pic.Curve(
+            x=x,
+            y=tuple(100 * q.estimate for q in found),
+            ends=tuple((100 * q.lower, 100 * q.upper) for q in found),
+            colour=colour,
+            line="solid",
+            name=name,
+        )
+        least = pic.Curve(
+            x=(x[0], x[-1]),
+            y=(accepted * values.y[0],) * 2,
+            colour=colour,
+            mark="none",
+            line="dotted",
+            name=f"−{loss(search.relative_margin)}" if place == len(names) - 1 else "",
+        )
+        curves += [values, least]
+    told = (
+        join([f"{n} {estimate(q, scale=100)}" for n, q in zip(names.values(), of, strict=True)])
+        for of in qualities
+    )
+    return pic.Lines(
+        title=f"Quality against {report.searched or 'weight'}",
+        description=" ".join(
+            f"{weight_text(p.weight)}: {text}." for p, text in zip(points, told, strict=True)
+        ),
+        curves=tuple(curves),
+        x=_weights(report, search),
+        y=pic.Axis(label=f"NDCG@{report.config.quality_cutoff} ×100"),
+        guides=tuple(
+            pic.Guide(at=place - 0.3, to=place + 0.3, colour="grid", name="chosen")
+            for place, p in enumerate(points)
+            if p.weight == search.chosen
+        ),
+    )
+
+
 def _training(report: DebiasReport) -> b.Section | None:
     if not report.training:
         return None
@@ -466,12 +687,9 @@ def _training(report: DebiasReport) -> b.Section | None:
     for run in report.training:
         groups.setdefault((run.name, run.debias_weight), []).append(run)
     drawn = tuple(
-        (
-            f"{name}: debias weight {weight_text(weight)}",
-            partial(plots.training_plot, report, sorted(runs, key=lambda run: run.seed)),
-        )
+        (f"{name}: debias weight {weight_text(weight)}", picture)
         for (name, weight), runs in groups.items()
-        if plots.has_curves(runs)
+        for picture in _training_pictures(report, sorted(runs, key=lambda run: run.seed))
     )
     columns = ("system", "weight", "triples", "steps", "time", "Relative Δ", "hinge > 0", "end")
     runs = Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
@@ -493,6 +711,35 @@ def _training(report: DebiasReport) -> b.Section | None:
         pictures=" One line per seed." if drawn else "",
         blocks=tuple(blocks),
     )
+
+
+def _training_pictures(
+    report: DebiasReport, runs: Sequence[TrainingHistory]
+) -> Iterator[pic.Picture]:
+    """Yield a picture per quantity that was recorded, with one line per seed."""
+    of = f"training of {runs[0].name}, weight {weight_text(runs[0].debias_weight)}"
+    for label, (digits, quantities) in _QUANTITIES.items():
+        curves = tuple(
+            pic.Curve(
+                x=tuple(float(p.step) for p in run.points if value(p) is not None),
+                y=tuple(y for p in run.points if (y := value(p)) is not None),
+                colour=colour,
+                line=line,
+                name=name or f"seed {run.seed}",
+            )
+            for run, colour in zip(runs, cycle(_COLOURS))
+            for name, value, line in quantities
+            if any(value(p) is not None for p in run.points)
+        )
+        skew = label == "Relative Δ"
+        if curves:
+            yield pic.Lines(
+                title=f"{label} in {of}",
+                curves=curves,
+                x=pic.Axis(label="step", digits=0),
+                y=pic.Axis(label=label, span=(None if skew else 0.0, None), digits=digits),
+                guides=_target(report, level=True) if skew else (),
+            )
 
 
 def _run(run: TrainingHistory) -> tuple[str, ...]:

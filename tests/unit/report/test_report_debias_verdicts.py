@@ -15,7 +15,8 @@ from debias_reports import (
     unchanged_report,
 )
 
-from rag_sourcebias.report.debias_plots import place_of, skew_limits
+from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.debias import document
 from rag_sourcebias.report.debias_words import (
     called,
     choice_sentence,
@@ -111,6 +112,11 @@ def report_with(*cases, method=None, names=None, n_seen=0):
 
 def method(fitted_on="", **settings):
     return DebiasMethod(name=NAME, kind="model", settings=settings, fitted_on=fitted_on)
+
+
+def pictures(report, section):
+    blocks = next(part.blocks for part in document(report).sections if part.id == section)
+    return next(block.items for block in blocks if isinstance(block, Figures))
 
 
 def only(report):
@@ -407,15 +413,24 @@ def test_the_scale_holds_what_decides():
     outcome = report.datasets[0].outcomes[1]
     both = dataclasses.replace(outcome, skew=(wild, *outcome.skew))
     dataset = dataclasses.replace(report.datasets[0], outcomes=(both,))
-    low, high = skew_limits(dataclasses.replace(report, datasets=(dataset,)))
+    ((_, picture),) = pictures(dataclasses.replace(report, datasets=(dataset,)), "skew")
+    low, high = picture.x.span
     assert -22 < low < -17
     assert 45 < high < 50
 
 
-def test_places_of_weights_between_categories():
-    weights = [0.0, 0.001, 0.1]
-    assert place_of(0.0005, weights) == pytest.approx(0.5)
-    assert place_of(0.1, weights) == 2
+def test_the_crossing_stands_between_the_weights_that_it_lies_between():
+    search = simulated_search()
+    weights = [p.weight for p in search.points]
+    (_, skew), (_, quality) = pictures(full_report(), "search")
+    crossing = search.zero_crossing.estimate
+    before = max(i for i, w in enumerate(weights) if w <= crossing)
+    share = (crossing - weights[before]) / (weights[before + 1] - weights[before])
+    places = [guide.at for guide in skew.guides if guide.name == "meets the target"]
+    assert places == [pytest.approx(before + share)]
+    chosen = next(curve for curve in skew.curves if curve.name == "chosen")
+    assert chosen.x == (weights.index(search.chosen),)
+    assert len(quality.curves) == 6
 
 
 def test_what_a_search_found():
