@@ -355,7 +355,7 @@ def _said_rows(picture: p.Intervals) -> Iterator[str]:
             group = row.group
             yield f"{group}:"
         shown = row.ticks if picture.ticked else ()
-        ticks = (f"{picture.ticked} {number(at, digits=digits)}" for at in shown)
+        ticks = (f"{picture.ticked} {number(at, digits=picture.x.digits)}" for at in shown)
         said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
