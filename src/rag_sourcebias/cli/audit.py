@@ -34,7 +34,8 @@ from rag_sourcebias.io import (
 )
 from rag_sourcebias.report.format import delta, interval, source_name
 from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.text_tables import print_text_statistics, renamed
+from rag_sourcebias.report.text import print_blocks
+from rag_sourcebias.report.text_stats import renamed, text_means
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 
 __all__ = ["app"]
@@ -190,7 +191,8 @@ def _show(report: SkewReport) -> None:
     print_report(report, out)
     base = report.config.baseline_source
     names = {s.group: source_name(s.group) for s in report.text_statistics}
-    print_text_statistics(renamed(report.text_statistics, names), out, original=source_name(base))
+    named = renamed(report.text_statistics, names)
+    print_blocks(text_means(named, original=source_name(base)), out)
 
 
 def _audit_runs(

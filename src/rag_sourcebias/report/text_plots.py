@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.report.format import number, shorten
 from rag_sourcebias.report.svg import COLOURS, WIDTH, plain_axes, render, style
-from rag_sourcebias.report.text_tables import groups_of, names_of_statistics
 from rag_sourcebias.types.text_stats import TextStatistic
 
 if TYPE_CHECKING:
@@ -176,3 +175,14 @@ def _description(
         role = " (original)" if group == original else ""
         sentences.append(f"{group}{role}: {', '.join(means)}.")
     return "Means. " + " ".join(sentences)
+
+
+def groups_of(statistics: Sequence[TextStatistic], original: str | None = None) -> list[str]:
+    """Return the groups in the order of their first appearance, ``original`` first."""
+    groups = list(dict.fromkeys(s.group for s in statistics))
+    return sorted(groups, key=lambda group: group != original)
+
+
+def names_of_statistics(statistics: Sequence[TextStatistic]) -> list[str]:
+    """Return the statistics in the order of their first appearance, words first."""
+    return sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words")

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.errors import DataError
 from rag_sourcebias.report import to_html, to_markdown
-from rag_sourcebias.report.text import table
-from rag_sourcebias.report.svg import COLOURS
-from rag_sourcebias.report.text_plots import text_plot
-from rag_sourcebias.report.text_tables import (
-    print_text_statistics,
+from rag_sourcebias.report.svg import draw
+from rag_sourcebias.report.text import print_blocks, table
+from rag_sourcebias.report.text_stats import (
     renamed,
+    text_figures,
     text_key,
+    text_means,
     text_notes,
     text_table,
 )
@@ -67,9 +66,9 @@ LONG = tuple(f"Style {i}: energetic, motivational and positive manner {i}" for i
 TWINS = tuple("llama-2-7b-chat-" + "x" * i + "-with-a-long-middle-that-is-cut-out" for i in (9, 11))
 
 
-def draw(groups, *, original="human", **changes):
-    statistics = made(groups, original=original, **changes)
-    return text_plot(statistics, original=original, uid="texts", title="Texts by style")
+def drawn(groups, *, original="human", **changes):
+    figures = text_figures(made(groups, original=original, **changes), original=original)
+    return {caption: draw(picture, uid="texts") for caption, picture in figures}
 
 
 def words_of(svg):
@@ -87,41 +86,29 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=CASES)
-def picture(request):
+def pictures(request):
     groups, original = CASES[request.param]
-    return draw(groups, original=original), groups
+    return drawn(groups, original=original), groups, original
 
 
-def test_svg_is_accessible_follows_the_page_and_keeps_its_ids(picture):
-    svg, groups = picture
-    root = ET.fromstring(svg)
-    assert root.get("viewBox").split()[2] == "360"
-    assert root[0].text == "Texts by style"
-    for group in groups:
-        assert group in root[1].text
-    assert not [c for c in COLOURS.values() if c in svg]
-    assert re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", svg)) == []
-    ids = re.findall(r'\bid="([^"]+)"', svg)
-    assert len(ids) == len(set(ids))
-    assert all(i.startswith("texts-") for i in ids)
-    sizes = [float(s) for s in re.findall(r"font(?:-size)?:[^;]*?([\d.]+)px", svg)]
-    assert min(sizes) >= 11
-
-
-def test_every_group_has_a_label_of_its_own(picture):
-    svg, groups = picture
-    labels = [t for t in words_of(svg) if not re.fullmatch(r"[\d.]+", t)]
-    panels = {"words per text", *SIMILARITIES, "original"}
-    names = {t for t in labels if t not in panels}
-    numbered = [g for g in groups if re.fullmatch(r"[\d.]+", g)]
-    assert len(names) == len(groups) - len(numbered)
-    assert panels - {"original"} <= set(labels)
+def test_there_is_a_picture_per_statistic_with_every_group(pictures):
+    found, groups, original = pictures
+    assert list(found) == ["words per text", *SIMILARITIES]
+    for caption, svg in found.items():
+        # Only words are measured of the original itself.
+        shown = [g for g in groups if caption == "words per text" or g != original]
+        root = ET.fromstring(svg)
+        assert root[0].text == caption
+        assert all(group in root[1].text for group in shown)
+        labels = [t for t in words_of(svg) if not re.fullmatch(r"[\d.]+", t)]
+        numbered = [g for g in shown if re.fullmatch(r"[\d.]+", g)]
+        assert len(set(labels)) == len(labels) == len(shown) - len(numbered)
 
 
 def test_labels_stay_inside_the_picture():
     # A name beside its rows ends at their left edge; a character is about 6.4 units wide.
     for groups in (("human", *LONG), STYLES):
-        for element in ET.fromstring(draw(groups)).iter(f"{SVG}text"):
+        for element in ET.fromstring(drawn(groups)["words per text"]).iter(f"{SVG}text"):
             text = "".join(element.itertext())
             x = float(re.search(r"translate\(([\d.-]+)|$", element.get("transform", ""))[1] or 0)
             x = x or float(element.get("x", 0))
@@ -129,40 +116,27 @@ def test_labels_stay_inside_the_picture():
             assert x - 6.4 * len(text) * end > -8, text
 
 
-def test_a_mark_stands_at_the_mean():
-    # Marks of the words panel, in the order of the groups: their x is linear in the mean.
-    statistics = made(("human", "a", "b", "c"), names=())
-    svg = text_plot(statistics, original="human", uid="u", title="t")
-    uses = [float(e.get("x")) for e in ET.fromstring(svg).iter(f"{SVG}use")]
-    means = [s.average for s in statistics]
-    found = [x for x in uses if uses.count(x) == 1][-4:]
-    slope, start = np.polyfit(means, found, 1)
-    assert slope > 0
-    np.testing.assert_allclose(np.array(means) * slope + start, found, atol=0.01)
-
-
-def test_the_original_is_compared_with_nothing():
-    svg = draw(STYLES)
-    assert words_of(svg).count("original") == 1  # beside words; below it has no row
-    assert words_of(svg).count("human") == 1
-    assert "human (original): words" in ET.fromstring(svg)[1].text
-    assert "var(--plot-baseline" in svg
-    assert "var(--plot-baseline" not in draw(("fid", "gpt35"), original=None)
+def test_a_mark_stands_at_the_mean_and_the_original_is_blue():
+    statistics = made(("a", "human", "b"), names=("BLEU",))
+    (_, words), (_, bleu) = text_figures(statistics, original="human")
+    assert [row.label for row in words.rows] == ["human", "a", "b"]
+    average = {s.group: s.average for s in statistics if s.name == "words"}
+    assert [row.marks[0].at for row in words.rows] == [average[r.label] for r in words.rows]
+    assert [row.marks[0].colour for row in words.rows] == ["baseline", "other", "other"]
+    assert [row.label for row in bleu.rows] == ["a", "b"]
+    assert [guide.at for guide in words.guides] == [average["human"]]
 
 
 def test_some_statistics_may_be_absent():
     few = tuple(s for s in made(STYLES) if s.name in ("Jaccard", "overlap"))
-    assert "words per text" not in words_of(text_plot(few, original="human", uid="u", title="t"))
+    assert [caption for caption, _ in text_figures(few, original="human")] == ["Jaccard", "overlap"]
     holes = (*made(("human", "a")), statistic("b", "words", 5))
-    assert "none" in words_of(text_plot(holes, original="human", uid="u", title="t"))
+    pictures = dict(text_figures(holes, original="human"))
+    assert pictures["BLEU"].rows[-1].note == "none"
     alone = dataclasses.replace(statistic("a", "words", 1), mean=None)
-    assert "words per text" in words_of(text_plot([alone], original=None, uid="u", title="t"))
-    with pytest.raises(DataError, match="there is no text statistic to draw"):
-        text_plot([], original=None, uid="u", title="t")
-
-
-def test_the_picture_is_the_same_every_time():
-    assert draw(STYLES) == draw(STYLES)
+    ((_, picture),) = text_figures([alone])
+    assert picture.rows[0].marks[0].ends is None
+    assert text_figures([]) == ()
 
 
 # Tables and words
@@ -203,7 +177,7 @@ def test_key_says_what_the_picture_shows():
 
 def printed(statistics, width=80):
     out = io.StringIO()
-    print_text_statistics(statistics, Console(file=out, width=width), original="human")
+    print_blocks(text_means(statistics, original="human"), Console(file=out, width=width))
     return out.getvalue()
 
 
