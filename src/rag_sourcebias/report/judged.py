@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import judged_plots as plots
-from rag_sourcebias.report import sections
-from rag_sourcebias.report.bars import Bar
-from rag_sourcebias.report.facts import environment_table
+from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.format import (
     MISSING,
     count,
     ends_about_zero,
+    estimate,
     interval,
     join,
     level,
@@ -26,9 +24,9 @@ from rag_sourcebias.report.format import (
     p_value,
     shorten,
 )
-from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.intervals import JUDGE_NOTES, Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
+from rag_sourcebias.types.judge_calibration import LabelCalibration
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import (
     CoveragePoint,
@@ -70,13 +68,17 @@ _SHORT: dict[Role, str] = {
 _LOOKS: dict[Role, str] = {"helps": "good", "useless": "poor", "costs": "poor", "unused": "poor"}
 _FAR = 5  # half widths between an estimate and a judge that answers on its own scale
 _ALL_SAID = 2  # means of which the headline says everything; of more, a summary
-_NAMED, _SHOWN = 3, 6  # means that the headline names, and pictures of one kind shown at once
+_NAMED, _SHOWN = 3, 6  # means that the headline names, and whose curves are shown at once
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
+_LOWEST = 0.8  # coverage that a picture shows at least
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def document(report: JudgedReport) -> b.Document:
     """Return everything there is to say about a judged evaluation."""
-    parts = (_findings, _means, _comparisons, _curves, _queries, _judge, _reading, _doubts, _data)
+    simulated = [replace(p, method=_METHODS.get(p.method, p.method))
+                 for p in report.curves if p.mean_width > 0 or p.coverage > 0]  # fmt: skip
     facts = [
         f"{count(report.n_labeled)} {_units(report)} labelled by people",
         f"{count(report.n_unlabeled)} only judged",
@@ -93,7 +95,17 @@ def document(report: JudgedReport) -> b.Document:
         created=report.created,
         cautions="Before you trust a number",
         warnings=_warnings(report),
-        sections=tuple(found for make in parts if (found := make(report)) is not None),
+        sections=(
+            _findings(report),
+            _means(report),
+            *([_comparisons(report)] if report.comparisons else ()),
+            *([_curves(report, simulated)] if simulated else ()),
+            *([_queries(report)] if report.per_query else ()),
+            *([_judge(report)] if report.audits else ()),
+            _reading(report),
+            _doubts(report),
+            _data(report),
+        ),
     )
 
 
@@ -113,22 +125,20 @@ def _warnings(report: JudgedReport) -> tuple[str, ...]:
 
 def headline(report: JudgedReport) -> str:
     """Return what a reader in a hurry should take away."""
-    if not report.means:
-        return "No mean was estimated."
-    if len(report.means) <= _ALL_SAID:
-        return " ".join(sentence(report, mean) for mean in report.means)
-    total, each = len(report.means), [mean.interval.n_labeled for mean in report.means]
-    start = (
-        f"{level(report.config.confidence_level)} intervals for {total} means, each from "
-        f"{_range_of_labels(report, each, human=True)}: "
-        f"{'; '.join(_span(report, measure) for measure in _measures(report))}."
-    )
+    total = len(report.means)
+    if total <= _ALL_SAID:
+        return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
+    each = [mean.interval.n_labeled for mean in report.means]
+    spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
     wrong = sum(_excludes_judge(report, mean) for mean in report.means)
     which = f"all {total}" if wrong == total else f"{wrong} of {total}"
-    judge = f"The judge alone would have been outside the interval for {which}."
-    if not wrong:
-        judge = f"The means of the judge alone lie inside all {total} intervals."
-    return " ".join((start, judge, *_worths(report)))
+    return " ".join((
+        f"{level(report.config.confidence_level)} intervals for {total} means, each from "
+        f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
+        f"The judge alone would have been outside the interval for {which}." if wrong else
+        f"The means of the judge alone lie inside all {total} intervals.",
+        *_worths(report),
+    ))  # fmt: skip
 
 
 def _range_of_labels(report: JudgedReport, counts: list[int], *, human: bool = False) -> str:
@@ -140,7 +150,7 @@ def _span(report: JudgedReport, measure: str) -> str:
     means = [mean for mean in report.means if mean.measure == measure]
     low, high = (pick(means, key=lambda m: m.interval.estimate) for pick in (min, max))
     if low is high:
-        return f"{_label(low, ' of ')} is {_shown(report, low)}"
+        return f"{_name(low, ' of ')} is {_shown(report, low)}"
     return (
         f"{measure} runs from {_shown(report, low)} for {shorten(low.system, 40)} to "
         f"{_shown(report, high)} for {shorten(high.system, 40)}"
@@ -158,15 +168,15 @@ def _worths(report: JudgedReport) -> Iterator[str]:
             f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
             f"about {saved}{' each' if len(helped) > 1 else ''}."
         )
-    others: tuple[tuple[Role, str], ...] = (
-        ("same", "it makes no clear difference"),
-        ("costs", "labels alone give a narrower interval"),
-        ("useless", "this judge is useless and labels alone are the better choice"),
-        ("unused", "it was not used"),
-    )
-    for found, words in others:
+    others: dict[Role, str] = {
+        "same": "it makes no clear difference",
+        "costs": "labels alone give a narrower interval",
+        "useless": "this judge is useless and labels alone are the better choice",
+        "unused": "it was not used",
+    }
+    for found, words in others.items():
         if means := by_role.get(found):
-            named = join([shorten(_label(mean, " of "), 48) for mean in means])
+            named = join([shorten(_name(mean, " of "), 48) for mean in means])
             yield f"For {named if len(means) <= _NAMED else f'{len(means)} means'}, {words}."
 
 
@@ -182,22 +192,19 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
     people labelled every item of the pool, so that nothing is estimated. ``"helps"`` and
     ``"costs"``: by the labels it saves and by the width alike.
     """
-    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved
-    if report.config.method in {"labels", "bootstrap"}:
-        return "absent"
-    if found.target == "pool" and not found.n_unlabeled:
-        return "complete"
-    if found.judge in {"few", "constant"}:
-        return "unused"
-    if found.judge == "weak" or _weak(found):
-        return "useless"
-    if found.half_width == 0:
-        return "exact"
-    if alone is None or saved is None:
-        return "unknown"
-    if saved > 0 and found.half_width < alone.half_width:
-        return "helps"
-    return "costs" if saved < 0 and found.half_width > alone.half_width else "same"
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
+    narrower = 0.0 if alone is None else alone.half_width - found.half_width
+    rules: tuple[tuple[bool, Role], ...] = (
+        (report.config.method in {"labels", "bootstrap"}, "absent"),
+        (found.target == "pool" and not found.n_unlabeled, "complete"),
+        (found.judge in {"few", "constant"}, "unused"),
+        (found.judge == "weak" or _weak(found), "useless"),
+        (found.half_width == 0, "exact"),
+        (alone is None or mean.labels_saved is None, "unknown"),
+        (saved > 0 and narrower > 0, "helps"),
+        (saved < 0 and narrower < 0, "costs"),
+    )
+    return next((kind for applies, kind in rules if applies), "same")
 
 
 def _weak(found: Interval) -> bool:
@@ -220,24 +227,9 @@ def sentence(report: JudgedReport, mean: JudgedMean) -> str:
         "unlabeled": f" over the {count(i.n_unlabeled)} unlabelled {units}",
     }.get(i.target, f" over the {i.target}")
     return (
-        f"Mean {_label(mean, ' of ')}{where} is {_shown(report, mean)} "
-        f"({level(i.confidence_level)} interval from {labels}). "
-        f"{_judge_alone(report, mean)} {_worth(report, mean)}"
+        f"Mean {_name(mean, ' of ')}{where} is {_shown(report, mean)} "
+        f"({level(i.confidence_level)} interval from {labels}). {_worth(report, mean)}"
     )
-
-
-def _judge_alone(report: JudgedReport, mean: JudgedMean) -> str:
-    says = _value(report, mean, mean.judge_alone)
-    if _other_scale(report, mean):
-        return (
-            f"The mean of the judge is {says}, far from people's: it seems to answer on another "
-            "scale, so this is not comparable."
-        )
-    start = f"The judge alone would have said {says}"
-    if not _excludes_judge(report, mean):
-        return f"{start}, which the interval does not contradict."
-    gap = mean.judge_alone - mean.interval.estimate
-    return f"{start}, too {'high' if gap > 0 else 'low'} by about {_value(report, mean, abs(gap))}."
 
 
 def _other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
@@ -258,55 +250,43 @@ def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
 
 
 def _worth(report: JudgedReport, mean: JudgedMean) -> str:
-    """Return whether the judge was any use for one mean, in labels."""
-    found, alone, kind = mean.interval, mean.labels_alone, role(report, mean)
-    r, n = found.correlation, abs(mean.labels_saved or 0)
-    who = "The judge" if r is None else f"The judge (r = {number(r, digits=2)} with people)"
-    said = "" if alone is None else f", {_shown(report, mean, alone)}"
+    """Return what the judge alone says of one mean, and whether it was any use, in labels."""
+    says, gap = _value(report, mean, mean.judge_alone), mean.judge_alone - mean.interval.estimate
+    by = f"too {'high' if gap > 0 else 'low'} by about {_value(report, mean, abs(gap))}"
+    told = by if _excludes_judge(report, mean) else "which the interval does not contradict"
+    judge = f"The judge alone would have said {says}, {told}."
+    if _other_scale(report, mean):
+        judge = (
+            f"The mean of the judge is {says}, far from people's: it seems to answer on another "
+            "scale, so this is not comparable."
+        )
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
+    r, labels = number(found.correlation, digits=2), _labels(report, abs(saved))
+    who = "The judge" if found.correlation is None else f"The judge (r = {r} with people)"
+    said = "" if alone is None else f", {estimate(alone, digits=_digits(report, mean.measure))}"
     change = 0.0 if not alone or not alone.half_width else 1 - found.half_width / alone.half_width
-    match kind:
-        case "absent":
-            asked = _method(report.config.method)
-            return f"The judge was not used ({asked} was asked for)."
-        case "unused":
-            return f"This interval comes from the labels alone: {JUDGE_NOTES[found.judge]}."
-        case "useless":
-            strong = f", and it takes more than {number(_needed(found), digits=2)}"
-            return f"{who} is useless here{strong * _weak(found)}: use labels alone{said}."
-        case "complete":
-            return (
-                "People labelled every item of the pool: this is its mean, and nothing is "
-                "estimated."
-            )
-        case "exact":
-            return (
-                f"{who} follows people on every labelled item, which leaves the interval no width. "
-                "That says nothing of where they would part on the others."
-            )
-        case "unknown":
-            return f"{who} cannot be held against labels alone, which give no interval here."
-        case "same" if not n:
-            return f"{who} makes no difference: labels alone give the same width."
-        case "same":
-            return (
-                f"{who} makes no clear difference: by its correlation it "
-                f"{'saves' if (mean.labels_saved or 0) > 0 else 'costs'} about "
-                f"{_labels(report, n)}, and the interval of labels alone is "
-                f"{'wider' if change > 0 else 'no wider'}{said}."
-            )
-        case "helps":
-            return (
-                f"{who} narrows the interval by {_percent(change)}: labels alone would need about "
-                f"{_labels(report, n, more=True)} for this width."
-            )
-    return (
-        f"{who} made this interval {_percent(-change)} wider than labels alone{said}: it cost the "
-        f"worth of about {_labels(report, n)}."
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{number(100 * share, digits=0 if share >= 0.095 else 1)}%"
+    percent = f"{number(100 * abs(change), digits=0 if abs(change) >= 0.095 else 1)}%"
+    threshold = f", and it takes more than {number(_needed(found), digits=2)}"
+    worths: dict[Role, str] = {
+        "absent": f"The judge was not used ({_method(report)} was asked for).",
+        "unused": f"This interval comes from the labels alone: {JUDGE_NOTES.get(found.judge, '')}.",
+        "useless": f"{who} is useless here{threshold * _weak(found)}: use labels alone{said}.",
+        "complete": "People labelled every item of the pool: this is its mean, and nothing is "
+        "estimated.",
+        "exact": f"{who} follows people on every labelled item, which leaves the interval no "
+        "width. That says nothing of where they would part on the others.",
+        "unknown": f"{who} cannot be held against labels alone, which give no interval here.",
+        "same": f"{who} makes no clear difference: by its correlation it "
+        f"{'saves' if saved > 0 else 'costs'} about {labels}, and the interval of labels alone is "
+        f"{'wider' if change > 0 else 'no wider'}{said}."
+        if saved
+        else f"{who} makes no difference: labels alone give the same width.",
+        "helps": f"{who} narrows the interval by {percent}: labels alone would need about "
+        f"{_labels(report, saved, more=True)} for this width.",
+        "costs": f"{who} made this interval {percent} wider than labels alone{said}: it cost the "
+        f"worth of about {labels}.",
+    }
+    return f"{judge} {worths[role(report, mean)]}"
 
 
 def _short(report: JudgedReport, mean: JudgedMean) -> str:
@@ -315,33 +295,33 @@ def _short(report: JudgedReport, mean: JudgedMean) -> str:
     if kind in {"helps", "costs"}:
         verb = "saves" if kind == "helps" else "costs"
         return f"The judge {verb} about {_labels(report, abs(mean.labels_saved or 0))}"
-    if kind == "unused" and mean.interval.judge == "few":
-        return "Too few labels to use the judge"
-    return _SHORT[kind]
+    few = kind == "unused" and mean.interval.judge == "few"
+    return "Too few labels to use the judge" if few else _SHORT[kind]
 
 
 # Sections
 
 
 def _findings(report: JudgedReport) -> b.Section:
-    scales = {measure: _scale(report, measure) for measure in _measures(report)}
-    key = (
-        f"{level(report.config.confidence_level)} intervals; the bars of one measure share a "
-        "scale. Blue: human labels and judge together. Grey: human labels alone. Orange: the mean "
-        "of the judge, which has no error bar that counts its own mistakes."
-    )
     return b.Section(
         id="findings",
         title="Findings",
         blocks=(
             b.Cards(
-                cards=tuple(_card(report, mean, scales[mean.measure]) for mean in report.means),
+                cards=tuple(_card(report, mean) for mean in report.means),
                 look="judged",
                 to=b.PAGE,
             ),
             b.Items(rows=tuple(("", sentence(report, m)) for m in report.means), to=b.MARKDOWN),
             b.Lines(rows=tuple(_line(report, mean) for mean in report.means)),
-            b.Paragraph(text=key, look="note", to=b.PAGE),
+            b.Paragraph(
+                text=f"{level(report.config.confidence_level)} intervals; the bars of one measure "
+                "share a scale. Blue: human labels and judge together. Grey: human labels alone. "
+                "Orange: the mean of the judge, which has no error bar that counts its own "
+                "mistakes.",
+                look="note",
+                to=b.PAGE,
+            ),
         ),
     )
 
@@ -350,175 +330,193 @@ def _line(report: JudgedReport, mean: JudgedMean) -> tuple[tuple[str, str], ...]
     """Return one mean for a terminal: what it is, its numbers, and the worth of the judge."""
     i = mean.interval
     only = f" + {count(i.n_unlabeled)} judged" if i.n_unlabeled else ""
-    facts = [level(i.confidence_level), f"{count(i.n_labeled)} labelled{only}"]
-    if i.target != "population":
-        facts.append(f"of the {i.target}")
     own = " on its own scale" if _other_scale(report, mean) else ""
-    facts.append(f"judge alone {_value(report, mean, mean.judge_alone)}{own}")
-    if i.correlation is not None:
-        facts.append(f"r = {number(i.correlation, digits=2)}")
+    facts = (
+        level(i.confidence_level),
+        f"{count(i.n_labeled)} labelled{only}",
+        f"of the {i.target}" if i.target != "population" else "",
+        f"judge alone {_value(report, mean, mean.judge_alone)}{own}",
+        "" if i.correlation is None else f"r = {number(i.correlation, digits=2)}",
+    )
     return (
-        (_label(mean), "strong"),
-        (f" {_shown(report, mean)} ({', '.join(facts)}). ", ""),
+        (_name(mean), "strong"),
+        (f" {_shown(report, mean)} ({', '.join(filter(None, facts))}). ", ""),
         (f"{_short(report, mean)}.", _LOOKS.get(role(report, mean), "")),
     )
 
 
-def _scale(report: JudgedReport, measure: str) -> tuple[float, float]:
-    """Return the ends of the bars of one measure."""
-    means = [mean for mean in report.means if mean.measure == measure]
-    found = [mean.judge_alone for mean in means if not _other_scale(report, mean)]
-    for mean in means:
-        for i in (mean.interval, mean.labels_alone):
-            found += () if i is None else (i.lower, i.upper)
-    low, high = min(found), max(found)
-    margin = 0.04 * (high - low) or 0.5
-    return low - margin, high + margin
-
-
-def _card(report: JudgedReport, mean: JudgedMean, scale: tuple[float, float]) -> b.Card:
-    def place(value: float) -> float:
-        share = (value - scale[0]) / (scale[1] - scale[0])
-        return round(100 * min(1.0, max(0.0, share)), 2)
-
-    def row(name: str, found: Interval, side: str) -> b.CardRow:
-        left, right = place(found.lower), place(found.upper)
-        width, solid = round(right - left, 2), side == "baseline"
-        dot = place(found.estimate)
-        return b.CardRow(
+def _card(report: JudgedReport, mean: JudgedMean) -> b.Card:
+    alike = [other for other in report.means if other.measure == mean.measure]
+    ends = [other.judge_alone for other in alike if not _other_scale(report, other)]
+    known = (i for other in alike for i in (other.interval, other.labels_alone) if i is not None)
+    ends += [end for i in known for end in (i.lower, i.upper)]
+    margin = 0.04 * (max(ends) - min(ends)) or 0.5
+    scale = (min(ends) - margin, max(ends) + margin)
+    judged, alone, judge = *_intervals(report, mean), mean.judge_alone
+    rows = [
+        b.CardRow(
             name=name,
             value=_value(report, mean, found.estimate),
             ends=interval(found, digits=_digits(report, mean.measure)),
-            bar=Bar(left=left, width=width, dot=dot, side=side, solid=solid),
+            bar=b.Bar.over(
+                (found.lower, found.estimate, found.upper), scale, side=side, solid=found is judged
+            ),
         )
-
-    kind, judge = role(report, mean), place(mean.judge_alone)
-    rows = []
-    if with_judge := _with_judge(report, mean):
-        rows.append(row("with the judge", with_judge, "baseline"))
-    if alone := _alone(report, mean):
-        rows.append(row("labels alone", alone, "even"))
+        for name, found, side in (
+            ("with the judge", judged, "baseline"), ("labels alone", alone, "even")
+        )
+        if found is not None
+    ]  # fmt: skip
+    bar = b.Bar.over((judge, judge, judge), scale, side="other", solid=True)
     rows.append(
         b.CardRow(
             name="judge alone",
-            value=_value(report, mean, mean.judge_alone),
+            value=_value(report, mean, judge),
             ends="no interval",
-            bar=None
-            if _other_scale(report, mean)
-            else Bar(left=judge, width=0, dot=judge, side="other", solid=True),
+            bar=None if _other_scale(report, mean) else bar,
         )
     )
     return b.Card(
         name=mean.system or mean.measure,
         tags=(b.Name(mean.measure),) if mean.system else (),
-        standing=kind,
+        standing=role(report, mean),
         short=_short(report, mean),
-        text=f"{_judge_alone(report, mean)} {_worth(report, mean)}",
+        text=_worth(report, mean),
         rows=tuple(rows),
     )
 
 
-def _with_judge(report: JudgedReport, mean: JudgedMean) -> Interval | None:
-    return None if role(report, mean) in {"absent", "unused"} else mean.interval
-
-
-def _alone(report: JudgedReport, mean: JudgedMean) -> Interval | None:
-    return mean.labels_alone if _with_judge(report, mean) else mean.interval
+def _intervals(report: JudgedReport, mean: JudgedMean) -> tuple[Interval | None, Interval | None]:
+    """Return the interval with the judge, and that of labels alone."""
+    if role(report, mean) in {"absent", "unused"}:
+        return None, mean.interval
+    return mean.interval, mean.labels_alone
 
 
 def _means(report: JudgedReport) -> b.Section:
-    figures = tuple(
-        (f"Mean {measure}", partial(plots.means_plot, measure, _plot_rows(report, measure)))
-        for measure in _measures(report)
+    named = any(mean.system for mean in report.means)
+    columns = (
+        "estimate", f"{level(report.config.confidence_level)} interval", "labels alone",
+        "judge alone", "judge r", "labels saved" if report.kind == "items" else "queries saved",
+        "labelled", "judged only",
+    )  # fmt: skip
+    rows = tuple(
+        (
+            *(m.measure, m.system or MISSING)[: 1 + named],
+            _value(report, m, m.interval.estimate),
+            interval(m.interval, digits=_digits(report, m.measure)),
+            estimate(m.labels_alone, digits=_digits(report, m.measure)),
+            _value(report, m, m.judge_alone),
+            number(m.interval.correlation, digits=2),
+            _saved(None if _intervals(report, m)[0] is None else m.labels_saved),
+            count(m.interval.n_labeled),
+            count(m.interval.n_unlabeled),
+        )
+        for m in report.means
     )
-    caption = "Means with the judge, from labels alone, and from the judge alone"
+    table = b.Table(
+        columns=(*("measure", "system")[: 1 + named], *columns), rows=rows, n_heads=1 + named
+    )
+    measures = dict.fromkeys(mean.measure for mean in report.means)
     return b.Section(
         id="means",
         title="All means",
-        blocks=(b.Figures(items=figures), b.Grid(table=_means_table(report), caption=caption)),
-    )
-
-
-def _plot_rows(report: JudgedReport, measure: str) -> list[plots.MeanRow]:
-    def told(mean: JudgedMean) -> str:
-        alone = ""
-        if mean.labels_alone is not None:
-            digits = _digits(report, measure)
-            alone = f", labels alone {interval(mean.labels_alone, digits=digits)}"
-        judge = _value(report, mean, mean.judge_alone)
-        return f"{_label(mean)}: {_shown(report, mean)}{alone}, judge alone {judge}."
-
-    return [
-        plots.MeanRow(
-            name=mean.system,
-            judged=_with_judge(report, mean),
-            alone=_alone(report, mean),
-            judge=None if _other_scale(report, mean) else mean.judge_alone,
-            told=told(mean),
-        )
-        for mean in report.means
-        if mean.measure == measure
-    ]
-
-
-def _means_table(report: JudgedReport) -> Table:
-    def row(m: JudgedMean) -> tuple[str, ...]:
-        alone, i = m.labels_alone, m.interval
-        saved = None if _with_judge(report, m) is None else m.labels_saved
-        return (
-            m.measure,
-            m.system or MISSING,
-            _value(report, m, i.estimate),
-            interval(i, digits=_digits(report, m.measure)),
-            MISSING if alone is None else _shown(report, m, alone),
-            _value(report, m, m.judge_alone),
-            MISSING if i.correlation is None else number(i.correlation, digits=2),
-            MISSING if saved is None else f"{saved:+,}".replace("-", "−") if saved else "0",
-            count(i.n_labeled),
-            count(i.n_unlabeled),
-        )
-
-    columns = (
-        "measure", "system", "estimate", f"{level(report.config.confidence_level)} interval",
-        "labels alone", "judge alone", "judge r",
-        "labels saved" if report.kind == "items" else "queries saved", "labelled", "judged only",
-    )  # fmt: skip
-    rows = tuple(map(row, report.means))
-    if any(mean.system for mean in report.means):
-        return Table(columns=columns, rows=rows, n_heads=2)
-    return Table(columns=columns[:1] + columns[2:], rows=tuple(r[:1] + r[2:] for r in rows))
-
-
-def _comparisons(report: JudgedReport) -> b.Section | None:
-    found = report.comparisons
-    if not found:
-        return None
-    lead = (
-        "Positive: the first is higher. Each side is corrected by its own human labels: one "
-        "correction for both would hide whom the judge favours."
-    )
-    if len(found) > 1:
-        lead += (
-            f" The {count(len(found))} intervals are not widened for their number: the more are "
-            "looked at, the more exclude 0 by chance."
-        )
-    clear = tuple(("", _comparison(report, c)) for c in found if c.interval.excludes(0))
-    blocks: list[b.Block] = []
-    if clear:
-        blocks.append(b.Items(rows=clear, to=b.PAGE))
-    if len(clear) < len(found):
-        unclear = f"{len(found) - len(clear)} of {len(found)}"
-        text = f"{unclear} cannot be told apart from no difference."
-        blocks.append(b.Paragraph(text=text, to=b.PAGE))
-    blocks += [
-        b.Lines(rows=((),)),
-        b.Items(
-            rows=tuple(("", _comparison(report, c)) for c in found),
-            to=(*b.MARKDOWN, *b.TERMINAL),
+        blocks=(
+            b.Figures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
+            b.Grid(
+                table=table,
+                caption="Means with the judge, from labels alone, and from the judge alone",
+            ),
         ),
-        b.Grid(table=_comparisons_table(report), caption="Every comparison"),
-    ]
-    return b.Section(id="comparisons", title="Comparisons", lead=lead, blocks=tuple(blocks))
+    )
+
+
+def _saved(labels: int | None) -> str:
+    return f"{labels:+,}".replace("-", "−") if labels else count(labels)
+
+
+def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
+    """Show each system: the interval with the judge, that of labels alone, the judge alone."""
+    keys: tuple[pic.Key, ...] = (
+        ("people and judge", "baseline", True),
+        ("labels alone", "even", False),
+        ("judge alone", "other", True),
+    )
+    means = [mean for mean in report.means if mean.measure == measure]
+    named, rows = any(mean.system for mean in means), []
+    for mean in means:
+        judged, alone = _intervals(report, mean)
+        rows.append(
+            pic.Row(
+                group=mean.system or "all" * named,
+                marks=(
+                    *([pic.mark(judged, "baseline")] if judged else ()),
+                    *([pic.mark(alone, "even", solid=False)] if alone else ()),
+                    *(() if _other_scale(report, mean) else
+                      [pic.mark(None, "other", at=mean.judge_alone)]),
+                ),
+            )
+        )  # fmt: skip
+    drawn = {mark.colour for row in rows for mark in row.marks}
+    return pic.Intervals(
+        title=f"Mean {measure}{' by system' * named}, with and without the judge",
+        rows=tuple(rows),
+        x=pic.Axis(label=f"mean {measure}", digits=_digits(report, measure)),
+        keys=tuple(key for key in keys if key[1] in drawn),
+    )
+
+
+def _comparisons(report: JudgedReport) -> b.Section:
+    found = report.comparisons
+    more = (
+        f" The {count(len(found))} intervals are not widened for their number: the more are "
+        "looked at, the more exclude 0 by chance."
+    )
+    told = [("", _comparison(report, c)) for c in found]
+    clear = tuple(row for row, c in zip(told, found, strict=True) if c.interval.excludes(0))
+    left = f"{len(found) - len(clear)} of {len(found)} cannot be told apart from no difference."
+    order = list(dict.fromkeys(c.measure for c in found))
+    columns = (
+        "measure", "first", "second", "what", "estimate",
+        f"{level(report.config.confidence_level)} interval", "excludes 0", "judge r", "labelled",
+    )  # fmt: skip
+    rows = tuple(
+        (
+            c.measure,
+            c.first,
+            c.second,
+            f"Relative Δ{_within(c)}, %" if c.kind == "relative_delta" else "difference",
+            number(c.interval.estimate, digits=_decimals(report, c), signed=True),
+            ends_about_zero(c.interval, digits=_decimals(report, c)),
+            "yes" if c.interval.excludes(0) else "no",
+            number(c.interval.correlation, digits=2),
+            count(c.interval.n_labeled),
+        )
+        for c in sorted(found, key=lambda c: order.index(c.measure))
+    )
+    return b.Section(
+        id="comparisons",
+        title="Comparisons",
+        lead="Positive: the first is higher. Each side is corrected by its own human labels: one "
+        f"correction for both would hide whom the judge favours.{more * (len(found) > 1)}",
+        blocks=(
+            *([b.Items(rows=clear, to=b.PAGE)] if clear else ()),
+            *([b.Paragraph(text=left, to=b.PAGE)] if len(clear) < len(found) else ()),
+            b.Lines(rows=((),)),
+            b.Items(rows=tuple(told), to=(*b.MARKDOWN, *b.TERMINAL)),
+            b.Grid(
+                table=b.Table(columns=columns, rows=rows, n_heads=4), caption="Every comparison"
+            ),
+        ),
+    )
+
+
+def _within(c: JudgedComparison) -> str:
+    return f" in {c.system}" if c.system else ""
+
+
+def _decimals(report: JudgedReport, c: JudgedComparison) -> int:
+    return 1 if c.kind == "relative_delta" else _digits(report, c.measure)
 
 
 def _comparison(report: JudgedReport, c: JudgedComparison) -> str:
@@ -530,145 +528,143 @@ def _comparison(report: JudgedReport, c: JudgedComparison) -> str:
         first, second = second, first
         if not relative:
             i = replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
-    digits = 1 if relative else _digits(report, c.measure)
+    digits = _decimals(report, c)
     size = number(i.estimate, digits=digits, signed=relative or not clear)
     numbers = f"{size} {ends_about_zero(i, digits=digits)}"
-    where = f" in {c.system}" if c.system else ""
-    what = f"Relative Δ of {c.measure}{where}" if relative else c.measure
+    what = f"Relative Δ of {c.measure}{_within(c)}" if relative else c.measure
     if not clear:
         return f"{first} against {second}: cannot be told apart ({what} {numbers}, includes 0)."
-    if relative:
-        return f"{first} is higher than {second}: {what} {numbers}."
-    return f"{first} is higher than {second} in {what} by {numbers}."
+    told = f": {what} {numbers}" if relative else f" in {what} by {numbers}"
+    return f"{first} is higher than {second}{told}."
 
 
-def _comparisons_table(report: JudgedReport) -> Table:
-    def row(c: JudgedComparison) -> tuple[str, ...]:
-        i, relative = c.interval, c.kind == "relative_delta"
-        digits = 1 if relative else _digits(report, c.measure)
-        where = f" in {c.system}" if c.system else ""
-        return (
-            c.measure,
-            c.first,
-            c.second,
-            f"Relative Δ{where}, %" if relative else "difference",
-            number(i.estimate, digits=digits, signed=True),
-            ends_about_zero(i, digits=digits),
-            "yes" if i.excludes(0) else "no",
-            MISSING if i.correlation is None else number(i.correlation, digits=2),
-            count(i.n_labeled),
-        )
-
-    columns = (
-        "measure", "first", "second", "what", "estimate",
-        f"{level(report.config.confidence_level)} interval", "excludes 0", "judge r", "labelled",
-    )  # fmt: skip
-    order = list(dict.fromkeys(c.measure for c in report.comparisons))
-    found = sorted(report.comparisons, key=lambda c: order.index(c.measure))
-    return Table(columns=columns, rows=tuple(map(row, found)), n_heads=4)
-
-
-def _curves(report: JudgedReport) -> b.Section | None:
+def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
     """Return what other numbers of labels would have done, where an interval was returned."""
-    points = [p for p in report.curves if p.mean_width > 0 or p.coverage > 0]
-    if not points:
-        return None
     runs, aim = count(report.config.coverage_runs), level(report.config.confidence_level)
-    lead = (
-        "What would fewer or more labels have done? The labelled values stand in for the whole "
-        f"population: {runs} evaluations of each size are drawn from them, and each method gives "
-        f"its interval. Coverage is the share that holds the true mean; it should be {aim}, and "
-        f"the shaded band is what {runs} runs leave to chance. A method below the band promises "
-        "too much. Width is only worth comparing among methods that cover. The dotted line marks "
-        "the labels there are: near it, the same few labels are drawn again and again, so read the "
-        "right end with care. Labels that were not drawn at random would not show here."
-    )
-    named = [replace(point, method=_method(point.method)) for point in points]
     figures = [
-        (
-            _label(mean),
-            partial(
-                plots.curves_plot,
-                _label(mean),
-                of_mean,
-                report.config,
-                labels="labels" if report.kind == "items" else "labelled queries",
-                now=mean.interval.n_labeled,
-            ),
-        )
+        b.Figures(items=tuple(pair))
         for mean in report.means
-        if (of_mean := [p for p in named if (p.measure, p.system) == (mean.measure, mean.system)])
+        if (pair := _curve_pictures(report, mean, points))
     ]
-    shown, more = tuple(figures[:_SHOWN]), tuple(figures[_SHOWN:])
-    blocks: list[b.Block] = [b.Figures(items=shown)]
-    if more:
-        folded = (b.Figures(items=more),)
-        blocks.append(b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE))
-    caption = "Mean width and coverage of each method"
+    shown, rest = figures[:_SHOWN], figures[_SHOWN:]
+    methods = tuple(dict.fromkeys(p.method for p in points))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for p in points:
+        width = number(p.mean_width, digits=_digits(report, p.measure))
+        row = cells.setdefault((_name(p), count(p.n)), {})
+        row[p.method] = f"{width}, {number(100 * p.coverage)}%"
+    rows = tuple((*head, *(row.get(m, MISSING) for m in methods)) for head, row in cells.items())
+    grid = b.Grid(
+        table=b.Table(columns=("mean", "labels", *methods), rows=rows, n_heads=2),
+        caption="Mean width and coverage of each method",
+    )
     return b.Section(
         id="curves",
         nav="More labels, fewer labels",
         title="Width and coverage against labels",
-        lead=lead,
+        lead="What would fewer or more labels have done? The labelled values stand in for the "
+        f"whole population: {runs} evaluations of each size are drawn from them, and each method "
+        f"gives its interval. Coverage is the share that holds the true mean; it should be {aim}, "
+        f"and the shaded band is what {runs} runs leave to chance. A method below the band "
+        "promises too much. Width is only worth comparing among methods that cover. The dotted "
+        "line marks the labels there are: near it, the same few labels are drawn again and again, "
+        "so read the right end with care. Labels that were not drawn at random would not show "
+        "here.",
         blocks=(
-            *blocks,
+            *shown,
+            *([b.Fold(summary=f"{len(rest)} more", blocks=tuple(rest), to=b.PAGE)] if rest else ()),
             b.Paragraph(text="Each cell: mean width, coverage.", to=b.MARKDOWN),
-            b.Fold(
-                summary="The numbers: mean width and coverage",
-                blocks=(b.Grid(table=_curves_table(report, named), caption=caption),),
+            b.Fold(summary="The numbers: mean width and coverage", blocks=(grid,)),
+        ),
+    )
+
+
+def _curve_pictures(
+    report: JudgedReport, mean: JudgedMean, points: Sequence[CoveragePoint]
+) -> list[tuple[str, pic.Lines]]:
+    """Show mean width and coverage of each method against the number of labels."""
+    by_method: dict[str, list[CoveragePoint]] = {}
+    for p in sorted(points, key=lambda p: p.n):
+        if (p.measure, p.system) == (mean.measure, mean.system):
+            by_method.setdefault(p.method, []).append(p)
+    if not by_method:
+        return []
+    colours: tuple[pic.Colour, ...] = ("baseline", "even", "other", "ink", "muted")
+    name, now, aim = _name(mean), mean.interval.n_labeled, report.config.confidence_level
+    error = 1.96 * math.sqrt(aim * (1 - aim) / max(report.config.coverage_runs, 1))
+    labels = "labels" if report.kind == "items" else "labelled queries"
+    here = pic.Guide(at=now, look="dotted", colour="ink")
+    band = pic.Guide(
+        at=100 * (aim - error), to=100 * min(aim + error, 1), level=True, colour="grid"
+    )
+    lowest = 100 * min(_LOWEST, *(p.coverage for p in points))
+    widths = {m: tuple(p.mean_width for p in found) for m, found in by_method.items()}
+    shares = {m: tuple(100 * p.coverage for p in found) for m, found in by_method.items()}
+    shown = (
+        ("width", pic.Axis(label="mean width", span=(0, None), digits=3), widths, ()),
+        (
+            "coverage",
+            pic.Axis(label="coverage, %", span=(lowest - 1, 101)),
+            shares,
+            (band, pic.Guide(at=100 * aim, level=True)),
+        ),
+    )
+    return [
+        (
+            f"{name}: {what}",
+            pic.Lines(
+                title=f"{what.capitalize()} against labels, {name}",
+                curves=tuple(
+                    pic.Curve(
+                        x=tuple(float(p.n) for p in found), y=values[method], line="colour",
+                        colour=colours[place % len(colours)], name=shorten(method, 26),
+                    )
+                    for place, (method, found) in enumerate(by_method.items())
+                ),
+                x=pic.Axis(label=f"{labels} (dotted: the {now:,} there are)", log=True, digits=0),
+                y=y,
+                guides=(here, *guides),
             ),
-        ),
-    )
-
-
-def _curves_table(report: JudgedReport, points: list[CoveragePoint]) -> Table:
-    methods = tuple(dict.fromkeys(p.method for p in points))
-    cells: dict[tuple[str, str, int], dict[str, str]] = {}
-    for p in points:
-        width = number(p.mean_width, digits=_digits(report, p.measure))
-        row = cells.setdefault((p.measure, p.system, p.n), {})
-        row[p.method] = f"{width}, {number(100 * p.coverage)}%"
-    return Table(
-        columns=("mean", "labels", *methods),
-        rows=tuple(
-            (
-                _name(measure, system),
-                count(n),
-                *(row.get(method, MISSING) for method in methods),
-            )
-            for (measure, system, n), row in cells.items()
-        ),
-        n_heads=2,
-    )
-
-
-def _queries(report: JudgedReport) -> b.Section | None:
-    if not report.per_query:
-        return None
-    known = [~np.isnan(query.human) for query in report.per_query]
-    key = (
-        "One bar per query, sorted by value. Dots are the corrected predictions of the judge, "
-        "dashes the values from human labels."
-    )
-    if any(labelled.any() for labelled in known):
-        key += (
-            " The labelled queries also set how wide the intervals are, so the share of them that "
-            "is covered holds by construction: it shows where the judge fails, and is no test."
         )
+        for what, y, values, guides in shown
+    ]  # fmt: skip
+
+
+def _queries(report: JudgedReport) -> b.Section:
+    known = [~np.isnan(query.human) for query in report.per_query]
+    test = (
+        " The labelled queries also set how wide the intervals are, so the share of them that is "
+        "covered holds by construction: it shows where the judge fails, and is no test."
+    )
     shares = [number(100 * _width(query)[1], digits=0) for query in report.per_query]
     low, high = min(shares, key=float), max(shares, key=float)
-    span = f"{low}%" if low == high else f"{low}–{high}%"
-    key += f" On average a bar spans {span} of the range of the measure."
-    figures: list[b.Block] = []
-    for query, labelled in zip(report.per_query, known, strict=True):
-        name = _name(query.measure, query.system)
-        drawn: list[tuple[str, Callable[[str], str]]] = []
-        if labelled.any():
-            drawn.append((f"{name}: labelled", partial(plots.labeled_queries_plot, name, query)))
-        if not labelled.all():
-            drawn.append((f"{name}: others", partial(plots.other_queries_plot, name, query)))
-        figures.append(b.Figures(items=tuple(drawn)))
-    caption = "Intervals of single queries; every one of them is in report.json"
+    key = (
+        "One bar per query, sorted by value. Dots are the corrected predictions of the judge, "
+        f"dashes the values from human labels.{test * any(map(np.any, known))} On average a bar "
+        f"spans {f'{low}%' if low == high else f'{low}–{high}%'} of the range of the measure."
+    )
+    figures = (
+        b.Figures(
+            items=tuple(
+                (f"{_name(query)}: {what}", _query_picture(query, labelled=which))
+                for what, which in (("labelled", True), ("others", False))
+                if (labelled == which).any()
+            )
+        )
+        for query, labelled in zip(report.per_query, known, strict=True)
+    )
+    rows = tuple(
+        (
+            _name(query),
+            query.rule,
+            count(len(query.query_ids)),
+            number(_width(query)[0], digits=_digits(report, query.measure)),
+            f"{share}%",
+            f"{count(int(_holds(query).sum()))} of {count(int(labelled.sum()))}",
+        )
+        for query, labelled, share in zip(report.per_query, known, shares, strict=True)
+    )
+    columns = ("queries of", "rule", "queries", "mean width", "of the range", "human values held")
     return b.Section(
         id="queries",
         title="Single queries",
@@ -677,7 +673,10 @@ def _queries(report: JudgedReport) -> b.Section | None:
             b.Lines(rows=((),)),
             b.Items(rows=tuple(("", _query(report, q)) for q in report.per_query), to=b.EVERYWHERE),
             *figures,
-            b.Grid(table=_queries_table(report), caption=caption),
+            b.Grid(
+                table=b.Table(columns=columns, rows=rows),
+                caption="Intervals of single queries; every one of them is in report.json",
+            ),
         ),
     )
 
@@ -688,192 +687,274 @@ def _width(query: QueryIntervals) -> tuple[float, float]:
     return width, width / query.highest if query.highest > 0 else 0.0
 
 
+def _holds(query: QueryIntervals) -> npt.NDArray[np.bool_]:
+    """Return which intervals hold the human value; False where there is none."""
+    above, below = query.lower - 1e-9 <= query.human, query.human <= query.upper + 1e-9
+    return np.asarray(above & below)
+
+
 def _query(report: JudgedReport, query: QueryIntervals) -> str:
     """Say how much an interval of one query leaves open."""
     (width, share), digits = _width(query), _digits(report, query.measure)
     text = (
-        f"{_name(query.measure, query.system, ' of ')}: the {level(query.confidence_level)} "
-        f"interval of a single query is {number(width, digits=digits)} wide on average, "
-        f"{number(100 * share, digits=0)}% of the range from 0 to "
-        f"{number(query.highest, digits=digits)}."
+        f"{_name(query, ' of ')}: the {level(query.confidence_level)} interval of a single query "
+        f"is {number(width, digits=digits)} wide on average, {number(100 * share, digits=0)}% of "
+        f"the range from 0 to {number(query.highest, digits=digits)}."
     )
     return text if share <= _LITTLE else f"{text} It says little about any one query."
 
 
-def _queries_table(report: JudgedReport) -> Table:
-    def row(query: QueryIntervals) -> tuple[str, ...]:
-        width, share = _width(query)
-        held = int(np.count_nonzero(plots.holds(query)))
-        return (
-            _name(query.measure, query.system),
-            query.rule,
-            count(len(query.query_ids)),
-            number(width, digits=_digits(report, query.measure)),
-            f"{number(100 * share, digits=0)}%",
-            f"{count(held)} of {count(int(np.count_nonzero(~np.isnan(query.human))))}",
+def _query_picture(query: QueryIntervals, *, labelled: bool) -> pic.Lines:
+    """Show queries sorted by human value (Fig. 4 of Oosterhuis et al., KDD 2024), or without one.
+
+    Bars in the baseline's colour hold the human value; the others carry a cross where it is.
+    """
+    rows = np.flatnonzero(~np.isnan(query.human) == labelled)
+    by = query.human if labelled else query.estimate
+    order = rows[np.lexsort((query.estimate[rows], by[rows]))]
+    n, held, every = len(order), _holds(query)[order], np.full(len(order), fill_value=True)
+
+    def curve(
+        values: FloatArray,
+        which: npt.NDArray[np.bool_],
+        colour: pic.Colour,
+        name: str,
+        mark: Literal["dot", "dash", "cross", "none"],
+    ) -> pic.Curve:
+        at = np.flatnonzero(which)
+        ends = zip(query.lower[order[at]].tolist(), query.upper[order[at]].tolist(), strict=True)
+        return pic.Curve(
+            x=tuple((at + 1.0).tolist()),
+            y=tuple(values[order[at]].tolist()),
+            ends=tuple(ends) if mark == "none" else (),
+            mark=mark,
+            colour=colour,
+            name=name,
         )
 
-    columns = ("queries of", "rule", "queries", "mean width", "of the range", "human values held")
-    return Table(columns=columns, rows=tuple(map(row, report.per_query)))
+    width = float((query.upper[order] - query.lower[order]).mean())
+    range_of = (
+        f", {number(100 * width / query.highest, digits=0)}% of the range up to "
+        f"{number(query.highest, digits=2)}"
+    )
+    spread = f"Mean width {number(width, digits=2)}{range_of * (query.highest > 0)}."
+    dots = curve(query.estimate, every, "ink", "prediction", "dot")
+    curves: tuple[pic.Curve, ...] = (curve(query.estimate, every, "even", "interval", "none"), dots)
+    if labelled:
+        spread = f"{count(int(held.sum()))} of {count(n)} hold the human value. {spread}"
+        holds, misses = f"holds the human value: {held.sum()}", f"does not: {n - held.sum()}"
+        curves = (
+            curve(query.estimate, held, "baseline", holds, "none"),
+            curve(query.estimate, ~held, "other", misses, "none"),
+            dots,
+            curve(query.human, every, "ink", "human value (×: outside)", "dash"),
+            curve(query.human, ~held, "ink", "", "cross"),
+        )
+    top = max(query.highest, float(query.upper.max()))
+    kind = "labelled queries" if labelled else "queries without labels"
+    sort = "human value" if labelled else "prediction"
+    return pic.Lines(
+        title=f"Intervals of {count(n)} {kind}, {_name(query)}",
+        description=spread,
+        curves=curves,
+        x=pic.Axis(label=f"{count(n)} queries, sorted by {sort}", span=(0, n + 1)),
+        y=pic.Axis(label=shorten(query.measure, 24), span=(-0.02 * top, 1.02 * top)),
+    )
 
 
-def _judge(report: JudgedReport) -> b.Section | None:
-    blocks = [block for found in report.audits.items() for block in _audit(report, *found)]
-    title = "The judge against people"
-    return (
-        b.Section(id="judge", nav="The judge", title=title, blocks=tuple(blocks))
-        if blocks
-        else None
+def _judge(report: JudgedReport) -> b.Section:
+    return b.Section(
+        id="judge",
+        nav="The judge",
+        title="The judge against people",
+        blocks=tuple(
+            block for name, audit in report.audits.items() for block in _audit(report, name, audit)
+        ),
     )
 
 
 def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Block]:
-    yield b.Heading(text=b.Name(name))
-    yield b.Paragraph(text=_bias_note(report, name, audit))
-    figures: list[tuple[str, Callable[[str], str]]] = []
-    if any(group.bias is not None for group in audit.groups):
-        figures.append(("Bias by group", partial(plots.bias_plot, name, audit)))
-    if audit.calibration is not None:
-        draw = partial(plots.shares_plot, name, audit.calibration)
-        figures.append(("How often each grade is given", draw))
-        if audit.calibration.gain_bins:
-            draw = partial(plots.calibration_plot, name, audit.calibration)
-            figures.append(("Expected and given gain", draw))
-    if figures:
-        yield b.Figures(items=tuple(figures), small=True)
-    for table, caption in (
-        (_bias_table(audit), "Bias of the judge"),
-        (
-            _differences_table(audit),
-            "Differences of bias between groups; p-values adjusted by Holm's method",
-        ),
-        (
-            _shares_table(audit),
-            "Grades given by people and by the judge; ECE is the expected calibration error",
-        ),
-    ):
-        if table.rows:
-            yield b.Grid(table=table, caption=caption)
-    yield b.Facts(tables=(("", _audit_table(audit)),))
-
-
-def _bias_note(report: JudgedReport, name: str, audit: JudgeAudit) -> str:
-    """Return what the bias of a judge means for who uses it."""
-    if any(_other_scale(report, mean) for mean in report.means if mean.measure == name):
-        return (
-            "The judge seems to answer on another scale than people, so judge − people is no error "
-            "of the judge. How far the two go together is what counts."
-        )
-    text = (
+    note = (
         "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The human "
         "labels correct the estimates on this page for it."
     )
-    if audit.groups:
-        text += (
+    if any(_other_scale(report, mean) for mean in report.means if mean.measure == name):
+        note = (
+            "The judge seems to answer on another scale than people, so judge − people is no error "
+            "of the judge. How far the two go together is what counts."
+        )
+    elif audit.groups:
+        note += (
             " A bias that is alike in all groups does a comparison no harm; one that differs "
             "turns a comparison by the judge alone."
         )
-    return text
-
-
-def _bias_table(audit: JudgeAudit) -> Table:
-    """Return the bias of every group and, last, of all."""
-    found = [(g.group, g.n, g.human_mean, g.judge_mean, g.bias) for g in audit.groups]
-    found.append(("all", audit.n, audit.human_mean, audit.judge_mean, audit.bias))
-    return Table(
-        columns=("group", "n", "people", "judge", "judge − people"),
-        rows=tuple(
-            (group, count(n), *(number(m, digits=3) for m in means), _with_ends(bias, signed=True))
-            for group, n, *means, bias in found
-        ),
+    yield b.Heading(text=b.Name(name))
+    yield b.Paragraph(text=note)
+    if figures := tuple(_audit_pictures(name, audit)):
+        yield b.Figures(items=figures, small=True)
+    groups = [(g.group, g.n, g.human_mean, g.judge_mean, g.bias) for g in audit.groups]
+    groups.append(("all", audit.n, audit.human_mean, audit.judge_mean, audit.bias))
+    bias = tuple(
+        (group, count(n), *(number(m, digits=3) for m in means), _signed(found))
+        for group, n, *means, found in groups
     )
-
-
-def _differences_table(audit: JudgeAudit) -> Table:
-    return Table(
-        columns=("groups", "difference of bias", "p", "adjusted p"),
-        rows=tuple(
-            (
-                f"{d.group} − {d.other}",
-                _with_ends(d.difference, signed=True),
-                p_value(d.p_value),
-                p_value(d.p_adjusted),
-            )
-            for d in audit.differences
-        ),
+    differences = tuple(
+        (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value), p_value(d.p_adjusted))
+        for d in audit.differences
     )
-
-
-def _shares_table(audit: JudgeAudit) -> Table:
-    grades = () if audit.calibration is None else audit.calibration.grades
-    return Table(
-        columns=(
-            "grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"
-        ),
-        rows=tuple(
-            (
-                str(g.grade),
-                number(100 * g.observed_share),
-                number(100 * g.predicted_share),
-                _with_ends(g.difference, digits=1, scale=100, signed=True),
-                number(g.ece, digits=3),
-                number(g.ece_if_calibrated, digits=3),
-            )
-            for g in grades
-        ),
-    )  # fmt: skip
-
-
-def _audit_table(audit: JudgeAudit) -> Table:
-    """Return how the judge and people agree; what is not known is left out."""
-    agreement, calibration = audit.agreement, audit.calibration
-    rows: list[tuple[str, str | None]] = [
-        ("items with both values", count(audit.n)),
-        ("independent units among them", count(audit.n_clusters)),
+    grades = tuple(
         (
-            "labelled, but not judged",
-            count(audit.n_judge_missing) if audit.n_judge_missing else None,
+            str(g.grade),
+            number(100 * g.observed_share),
+            number(100 * g.predicted_share),
+            estimate(g.difference, scale=100, signed=True),
+            number(g.ece, digits=3),
+            number(g.ece_if_calibrated, digits=3),
+        )
+        for g in (audit.calibration.grades if audit.calibration else ())
+    )
+    for rows, caption, columns in (
+        (bias, "Bias of the judge", ("group", "n", "people", "judge", "judge − people")),
+        (
+            differences,
+            "Differences of bias between groups; p-values adjusted by Holm's method",
+            ("groups", "difference of bias", "p", "adjusted p"),
         ),
-        ("Pearson's r", _known(audit.pearson)),
-        ("Spearman's ρ", _known(audit.spearman)),
-        ("Kendall's τ-b", None if audit.kendall is None else number(audit.kendall, digits=2)),
-    ]
-    if audit.n_clusters == audit.n:  # the threshold counts items as independent
-        threshold = number(audit.useful_from, digits=2)
-        rows.append(("r from which a judge is of use", f"above {threshold}"))
-    rows += [
-        ("mean of judge − people", _known(audit.bias, digits=3)),
-        ("AUC", _known(audit.auc)),
+        (
+            grades,
+            "Grades given by people and by the judge; ECE is the expected calibration error",
+            ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"),
+        ),
+    ):
+        if rows:
+            yield b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption)
+    yield b.Facts(tables=(("", _audit_table(audit)),))
+
+
+def _signed(found: Interval | None) -> str:
+    return estimate(found, digits=3, signed=True)
+
+
+def _audit_pictures(name: str, audit: JudgeAudit) -> Iterator[tuple[str, pic.Picture]]:
+    """Show bias by group, the kindest first; then shares of grades, and gains in bins."""
+    groups = [(f"{g.group} ({g.n:,})", g.bias) for g in audit.groups if g.bias is not None]
+    if groups:
+        yield (
+            "Bias by group",
+            pic.Intervals(
+                title=f"Bias of the judge by group, {name}",
+                rows=tuple(
+                    pic.Row(
+                        group=group,
+                        marks=(
+                            pic.mark(
+                                bias,
+                                "other" if bias.estimate > 0 else "baseline",
+                                solid=bias.excludes(0),
+                            ),
+                        ),
+                    )
+                    for group, bias in sorted(groups, key=lambda row: -row[1].estimate)
+                ),
+                x=pic.Axis(label="← too hard  |  judge − people  |  too kind →", digits=3),
+                guides=(pic.Guide(at=0),),
+                filled="excludes 0",
+            ),
+        )
+    if audit.calibration:
+        yield from _calibration_pictures(name, audit.calibration)
+
+
+def _calibration_pictures(name: str, fit: LabelCalibration) -> Iterator[tuple[str, pic.Picture]]:
+    people = tuple(100 * g.observed_share for g in fit.grades)
+    judge = tuple(100 * g.predicted_share for g in fit.grades)
+    yield (
+        "How often each grade is given",
+        pic.Histogram(
+            title=f"Grades given by people and by the judge, {name}",
+            description=" ".join(
+                f"Grade {g.grade}: people {number(100 * g.observed_share)}%, judge "
+                f"{number(100 * g.predicted_share)}%."
+                for g in fit.grades
+            ),
+            bars=(
+                pic.Bars(heights=people, colour="baseline", name="people"),
+                pic.Bars(heights=judge, colour="other", name="judge"),
+            ),
+            categories=tuple(str(g.grade) for g in fit.grades),
+            x=pic.Axis(label="grade"),
+            y=pic.Axis(label="share, %"),
+        ),
+    )
+    if bins := fit.gain_bins:
+        expected, given = tuple(x.predicted for x in bins), tuple(x.observed for x in bins)
+        top = max(*expected, *given, 1e-9)
+        yield (
+            "Expected and given gain",
+            pic.Points(
+                title=f"Calibration of the judge's gains, {name}",
+                description=" ".join(
+                    f"Expected {number(one.predicted, digits=2)}, given "
+                    f"{number(one.observed, digits=2)} ({one.n:,} pairs)."
+                    for one in bins
+                ),
+                curves=(
+                    pic.Curve(x=(0, top), y=(0, top), colour="muted", mark="none", line="solid"),
+                    pic.Curve(
+                        x=expected, y=given, sizes=tuple(one.n for one in bins), line="solid"
+                    ),
+                ),
+                x=pic.Axis(label="gain the judge expects", span=(0, 1.04 * top)),
+                y=pic.Axis(label="mean gain people give", span=(0, 1.04 * top)),
+                square=True,
+            ),
+        )
+
+
+def _audit_table(audit: JudgeAudit) -> b.Table:
+    """Return how the judge and people agree; what is not known is left out."""
+    agreement, fit = audit.agreement, audit.calibration
+    # The threshold counts items as independent.
+    useful = f"above {number(audit.useful_from, digits=2)}"
+    missing = audit.n_judge_missing
+    rows: list[tuple[str, str | float | Interval | None, int]] = [
+        ("items with both values", count(audit.n), 0),
+        ("independent units among them", count(audit.n_clusters), 0),
+        ("labelled, but not judged", f"{missing:,}" if missing else None, 0),
+        ("Pearson's r", audit.pearson, 2),
+        ("Spearman's ρ", audit.spearman, 2),
+        ("Kendall's τ-b", audit.kendall, 2),
+        ("r from which a judge is of use", useful if audit.n_clusters == audit.n else None, 0),
+        ("mean of judge − people", audit.bias, 3),
+        ("AUC", audit.auc, 2),
     ]
     if agreement is not None:
         rounded = " (judge rounded)" if agreement.rounded else ""
-        same = f"share with the same of {agreement.n_grades} grades{rounded}"
-        rows += [(same, _known(agreement.exact)), ("Cohen's κ", _known(agreement.kappa))]
-        if agreement.n_grades > 2:
-            rows += [
-                ("κ, quadratic weights", _known(agreement.kappa_quadratic)),
-                ("Krippendorff's α, ordinal", _known(agreement.alpha_ordinal)),
-            ]
-    if calibration is not None:
-        slope = calibration.gain_slope
         rows += [
-            ("gain, judge − people", _known(calibration.gain_error)),
-            (
-                "slope of people's gain on the judge's (1 is calibrated)",
-                None if slope is None else number(slope, digits=2),
-            ),
+            (f"share with the same of {agreement.n_grades} grades{rounded}", agreement.exact, 2),
+            ("Cohen's κ", agreement.kappa, 2),
+            ("κ, quadratic weights", agreement.kappa_quadratic, 2),
+            ("Krippendorff's α, ordinal", agreement.alpha_ordinal, 2),
+        ][: 4 if agreement.n_grades > 2 else 2]
+    if fit is not None:
+        rows += [
+            ("gain, judge − people", fit.gain_error, 2),
+            ("slope of people's gain on the judge's (1 is calibrated)", fit.gain_slope, 2),
             (
                 "skill of the probabilities (1 is perfect, 0 no better than the shares)",
-                number(calibration.rps_skill, digits=2),
+                fit.rps_skill,
+                2,
             ),
-            ("expected calibration error, mean of the grades", number(calibration.ece, digits=3)),
+            ("expected calibration error, mean of the grades", fit.ece, 3),
         ]
-    known = tuple((name, value) for name, value in rows if value is not None)
-    return Table(columns=("audit", ""), rows=known)
+    known = tuple((name, _told(value, digits)) for name, value, digits in rows if value is not None)
+    return b.Table(columns=("audit", ""), rows=known)
 
 
-def _known(found: Interval | None, *, digits: int = 2) -> str | None:
-    return None if found is None else _with_ends(found, digits=digits)
+def _told(value: str | float | Interval, digits: int) -> str:
+    if isinstance(value, Interval):
+        return estimate(value, digits=digits)
+    return value if isinstance(value, str) else number(value, digits=digits)
 
 
 def _reading(report: JudgedReport) -> b.Section:
@@ -925,7 +1006,7 @@ def _reading(report: JudgedReport) -> b.Section:
                 "right on average is often wrong about one query.",
             )
         )
-    return sections.reading(rows)
+    return b.reading(rows)
 
 
 def _doubts(report: JudgedReport) -> b.Section:
@@ -939,13 +1020,9 @@ def _doubts(report: JudgedReport) -> b.Section:
     ]
     where = [(f"{what}, {i.method}", i.assumptions) for what, i in made]
     where += [(f"single queries, rule “{q.rule}”", q.assumptions) for q in report.per_query]
-    assumed: dict[str, dict[str, None]] = {}
-    for place, texts in where:
-        for text in texts:
-            assumed.setdefault(text, {})[place] = None
-    noted = [(_label(mean), note) for mean in report.means for note in mean.interval.notes]
+    noted = [(_name(mean), note) for mean in report.means for note in mean.interval.notes]
     noted += [
-        (_name(c.measure, f"{c.first} against {c.second}"), note)
+        (f"{c.measure}, {c.first} against {c.second}", note)
         for c in report.comparisons
         for note in c.interval.notes
     ]
@@ -955,36 +1032,38 @@ def _doubts(report: JudgedReport) -> b.Section:
         for note in audit.notes[audit.useless :]  # the first stands among the warnings
         if note not in report.warnings
     ]
-    return sections.caveats(assumed, dict.fromkeys(noted), warned=bool(_warnings(report)))
+    warned = bool(_warnings(report))
+    return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=warned)
 
 
 def _data(report: JudgedReport) -> b.Section:
     c, items = report.config, report.kind == "items"
-    what = "items" if items else "queries"
-    data = [
+    what, judged = ("items", "items") if items else ("queries", "pairs")
+    data = (
         ("name", report.name),
         ("kind", "items, one value each" if items else "rankings"),
         (f"{what} with human labels", count(report.n_labeled)),
         (f"{what} that only the judge saw", count(report.n_unlabeled)),
-        (f"{'items' if items else 'pairs'} the judge gave no value", count(report.n_judge_missing)),
-    ]
-    settings = [
-        ("method", f"{_method(c.method)} ({c.method})"),
+        (f"{judged} the judge gave no value", count(report.n_judge_missing)),
+    )
+    ranked = (
+        ("gain of a grade", "2^r − 1" if c.gain == "exponential" else "r"),
+        ("lowest relevant grade", str(c.min_grade)),
+        ("intervals of single queries", "yes" if c.per_query else "no"),
+    )
+    settings = (
+        ("method", f"{_method(report)} ({c.method})"),
         ("target", c.target),
         ("confidence level", level(c.confidence_level)),
-    ]
-    if not items:
-        settings += [
-            ("gain of a grade", "2^r − 1" if c.gain == "exponential" else "r"),
-            ("lowest relevant grade", str(c.min_grade)),
-            ("intervals of single queries", "yes" if c.per_query else "no"),
-        ]
-    settings += [("simulated evaluations per size", count(c.coverage_runs)), ("seed", str(c.seed))]
-    return sections.data(
+        *(() if items else ranked),
+        ("simulated evaluations per size", count(c.coverage_runs)),
+        ("seed", str(c.seed)),
+    )
+    return b.data(
         (
-            ("Data", Table(columns=("data", ""), rows=tuple(data))),
-            ("Evaluation", Table(columns=("setting", ""), rows=tuple(settings))),
-            ("Environment", environment_table(report)),
+            ("Data", b.Table(columns=("data", ""), rows=data)),
+            ("Evaluation", b.Table(columns=("setting", ""), rows=settings)),
+            ("Environment", b.environment_table(report)),
         )
     )
 
@@ -992,17 +1071,13 @@ def _data(report: JudgedReport) -> b.Section:
 # Words and numbers
 
 
-def _method(method: str) -> str:
-    return _METHODS.get(method, method)
+def _method(report: JudgedReport) -> str:
+    return _METHODS.get(report.config.method, report.config.method)
 
 
-def _name(measure: str, system: str, link: str = ", ") -> str:
+def _name(of: JudgedMean | QueryIntervals | CoveragePoint, link: str = ", ") -> str:
     """Return ``NDCG@10, BM25``, or the measure where there is one system."""
-    return f"{measure}{link}{system}" if system else measure
-
-
-def _label(mean: JudgedMean, link: str = ", ") -> str:
-    return _name(mean.measure, mean.system, link)
+    return f"{of.measure}{link}{of.system}" if of.system else of.measure
 
 
 def _units(report: JudgedReport) -> str:
@@ -1011,15 +1086,10 @@ def _units(report: JudgedReport) -> str:
 
 def _labels(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
-    if report.kind == "items":
-        unit = f"{'human ' * human}label{'s' * (n != 1)}"
-    else:
+    unit = f"{'human ' * human}label{'s' * (n != 1)}"
+    if report.kind == "ranking":
         unit = f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
     return f"{count(n)} {'more ' * more}{unit}"
-
-
-def _measures(report: JudgedReport) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(mean.measure for mean in report.means))
 
 
 def _digits(report: JudgedReport, measure: str) -> int:
@@ -1040,15 +1110,6 @@ def _value(report: JudgedReport, mean: JudgedMean, value: float) -> str:
     return number(value, digits=_digits(report, mean.measure))
 
 
-def _shown(report: JudgedReport, mean: JudgedMean, found: Interval | None = None) -> str:
-    """Return the mean, or another interval of its measure, such as ``0.829 [0.795, 0.862]``."""
-    return _with_ends(found or mean.interval, digits=_digits(report, mean.measure))
-
-
-def _with_ends(
-    found: Interval | None, *, digits: int = 3, scale: float = 1.0, signed: bool = False
-) -> str:
-    if found is None:
-        return MISSING
-    estimate = number(scale * found.estimate, digits=digits, signed=signed)
-    return f"{estimate} {interval(found, scale=scale, digits=digits)}"
+def _shown(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return the mean with its interval, such as ``0.829 [0.795, 0.862]``."""
+    return estimate(mean.interval, digits=_digits(report, mean.measure))

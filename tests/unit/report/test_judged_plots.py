@@ -11,8 +11,7 @@ from judged_reports import answers, rankings, single
 
 from rag_sourcebias.report.blocks import Figures
 from rag_sourcebias.report.judged import document
-from rag_sourcebias.report.judged_plots import labeled_queries_plot, other_queries_plot
-from rag_sourcebias.report.svg import COLOURS
+from rag_sourcebias.report.svg import COLOURS, draw
 
 
 @functools.cache
@@ -22,7 +21,8 @@ def drawn(name):
     captions = {
         "means": "Mean correctness",
         "one mean": "Mean helpfulness",
-        "curves": "correctness, plain",
+        "widths": "correctness, plain: width",
+        "coverages": "correctness, plain: coverage",
         "labelled": "DCG@5, good: labelled",
         "others": "DCG@5, good: others",
         "bias": "Bias by group",
@@ -36,13 +36,15 @@ def picture(report, caption):
     """Return a picture of a report by its caption; nothing where there is none."""
     for section in document(report).sections:
         for block in section.blocks:
-            for name, draw in block.items if isinstance(block, Figures) else ():
+            for name, found in block.items if isinstance(block, Figures) else ():
                 if name == caption:
-                    return draw("u")
+                    return draw(found, uid="u")
     return ""
 
 
-NAMES = ("means", "one mean", "curves", "labelled", "others", "bias", "shares", "gain")
+NAMES = (
+    "means", "one mean", "widths", "coverages", "labelled", "others", "bias", "shares", "gain",
+)  # fmt: skip
 
 
 def texts(svg):
@@ -67,27 +69,37 @@ def test_pictures_are_accessible_and_follow_the_page(name):
 def test_means_are_described_with_and_without_the_judge():
     text = ET.fromstring(drawn("means"))[1].text
     for mean in answers().means:
-        assert f"correctness, {mean.system}: {mean.interval.estimate:.3f}" in text
-        assert f"judge alone {mean.judge_alone:.3f}" in text
+        assert f"{mean.system}: {mean.interval.estimate:.3f} [" in text
+        assert f"{mean.judge_alone:.3f} (judge alone)" in text
     assert {"plain", "fluent", "terse", "labels alone", "judge alone"} <= set(texts(drawn("means")))
 
 
 def test_curves_mark_the_labels_there_are():
-    words = texts(drawn("curves"))
-    assert "labels (dotted: the 80 there are)" in words
-    assert "regression on the judge" in words
+    for name in ("widths", "coverages"):
+        words = texts(drawn(name))
+        assert "labels (dotted: the 80 there are)" in words
+        assert "regression on the judge" in words
     points = [p for p in answers().curves if p.system == "plain" and p.method == "labels"]
-    text = ET.fromstring(drawn("curves"))[1].text
+    widths, coverages = (ET.fromstring(drawn(name))[1].text for name in ("widths", "coverages"))
     for p in points:
-        assert f"n = {p.n}: width {p.mean_width:.3f}, coverage {100 * p.coverage:.6g}%" in text
+        assert f"{p.n}: {p.mean_width:.3f}" in widths
+        assert f"{p.n}: {100 * p.coverage:.1f}" in coverages
+
+
+def test_a_coverage_is_drawn_however_low_it_is():
+    base = answers()
+    low = dataclasses.replace(base.curves[0], coverage=0.31)
+    report = dataclasses.replace(base, curves=(low, *base.curves[1:]))
+    text = ET.fromstring(picture(report, "correctness, plain: coverage"))[1].text
+    assert f"{low.n}: 31.0" in text
 
 
 def test_a_size_at_which_nothing_was_returned_is_left_out():
     base = answers()
     gone = dataclasses.replace(base.curves[0], n=7, coverage=0.0, mean_width=0.0)
     report = dataclasses.replace(base, curves=(gone, *base.curves))
-    assert "n = 7:" not in ET.fromstring(picture(report, "correctness, plain"))[1].text
-    assert picture(dataclasses.replace(base, curves=(gone,)), "correctness, plain") == ""
+    assert " 7: " not in ET.fromstring(picture(report, "correctness, plain: width"))[1].text
+    assert picture(dataclasses.replace(base, curves=(gone,)), "correctness, plain: width") == ""
 
 
 def test_covered_and_missed_queries_are_counted():
@@ -98,7 +110,8 @@ def test_covered_and_missed_queries_are_counted():
     human[first] = query.upper[first] + 0.5
     inside = int(np.sum((query.lower <= human + 1e-9) & (human <= query.upper + 1e-9)))
     changed = dataclasses.replace(query, human=human)
-    words = texts(labeled_queries_plot("x", changed, "u"))
+    report = dataclasses.replace(rankings(), per_query=(changed,))
+    words = texts(picture(report, "DCG@5, good: labelled"))
     assert f"holds the human value: {inside}" in words
     assert f"does not: {int(known.sum()) - inside}" in words
     assert f"{int(known.sum())} queries, sorted by human value" in words
@@ -116,7 +129,8 @@ def test_a_thousand_queries_stay_one_path():
         upper=low + 2,
         human=np.full(n, np.nan),
     )
-    svg = other_queries_plot("x", query, "u")
+    report = dataclasses.replace(rankings(), per_query=(query,))
+    svg = picture(report, "DCG@5, good: others")
     assert len(svg) < 150_000
     assert "1,000 queries, sorted by prediction" in texts(svg)
 
@@ -125,7 +139,7 @@ def test_bias_is_sorted_and_described():
     audit = answers().audits["correctness"]
     text = ET.fromstring(drawn("bias"))[1].text
     order = sorted(audit.groups, key=lambda g: -g.bias.estimate)
-    places = [text.index(f"{g.group}: ") for g in order]
+    places = [text.index(f"{g.group} ({g.n}):") for g in order]
     assert places == sorted(places)
 
 
