@@ -6,9 +6,8 @@ other functions here are of source audits.
 
 from __future__ import annotations
 
-from rag_sourcebias.report.headline import headline
 from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
-from rag_sourcebias.report.verdicts import Verdict, verdicts
+from rag_sourcebias.report.skew_words import Verdict, headline, verdicts
 from rag_sourcebias.report.write import write_report
 
 __all__ = [

@@ -11,7 +11,7 @@ from rag_sourcebias.audit.dataset import BM25_SETTINGS
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.random_effects import random_effects
 from rag_sourcebias.io import load_sample
-from rag_sourcebias.report import tables
+from rag_sourcebias.report.skew import document
 from rag_sourcebias.retrieval import BM25Spec
 from rag_sourcebias.types import AuditConfig, DocTags, Interval, Qrels, Run, TagTable
 
@@ -111,5 +111,6 @@ def test_the_strip_holds_the_other_settings_and_the_table_what_could_turn_the_si
     assert other.systems[0].strip == ()
     value = other.systems[0].verdicts[0].centred_delta
     assert system.strip[0].value == pytest.approx(value, abs=1e-12)
-    shown = tables.sign_table(report).rows
+    (sign,) = (section for section in document(report).sections if section.id == "sign")
+    shown = sign.blocks[0].table.rows
     assert [row[1] for row in shown][:2] == ["as deployed", asked[0]]

@@ -1,3 +1,5 @@
+"""Pictures of a source audit show its numbers, and no other."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -7,24 +9,33 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.report import plots, twin_plots
-from rag_sourcebias.report.svg import COLOURS
+from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.skew import document
+from rag_sourcebias.report.svg import COLOURS, draw
 
 LLM = "llm:llama-2"
 
 
+def pictures(report):
+    """Return the pictures of each kind, in the order of the page."""
+    blocks = [block for section in document(report).sections for block in section.blocks]
+    found = {}
+    for block in blocks:
+        for _, picture in block.items if isinstance(block, Figures) else ():
+            found.setdefault(type(picture), []).append(picture)
+    return found
+
+
 @pytest.fixture(scope="module")
-def drawn(full_report):
-    system = full_report.systems[0]
-    return {
-        "delta": plots.relative_delta_plot(full_report, LLM, uid="delta"),
-        "paired": plots.paired_scores_plot(
-            full_report, system, LLM, measure="NDCG@5", uid="paired"
-        ),
-        "ranks": twin_plots.twin_ranks_plot(full_report, system, system.twins[0], uid="ranks"),
-        "length": twin_plots.length_plot(full_report, system, system.twins[0], uid="length"),
-    }
+def made(full_report):
+    return pictures(full_report)
+
+
+@pytest.fixture(scope="module")
+def drawn(made):
+    kinds = {pic.Intervals: "delta", pic.Points: "paired", pic.Histogram: "ranks", pic.Lines: "len"}
+    return {name: draw(made[kind][0], uid=name) for kind, name in kinds.items()}
 
 
 def text_of(svg):
@@ -33,7 +44,7 @@ def text_of(svg):
     ]
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "length"])
+@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
 def test_svg_is_accessible_and_scales(drawn, name):
     root = ET.fromstring(drawn[name])
     assert root.get("role") == "img"
@@ -46,7 +57,7 @@ def test_svg_is_accessible_and_scales(drawn, name):
     assert len(desc.text) > 10
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "length"])
+@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
 def test_svg_follows_the_page(drawn, name):
     svg = drawn[name]
     assert "var(--plot-" in svg
@@ -57,7 +68,7 @@ def test_svg_follows_the_page(drawn, name):
     assert "<style" not in svg
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "length"])
+@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
 def test_ids_are_prefixed_and_every_reference_resolves(drawn, name):
     svg = drawn[name]
     ids = re.findall(r'\bid="([^"]+)"', svg)
@@ -68,7 +79,7 @@ def test_ids_are_prefixed_and_every_reference_resolves(drawn, name):
     assert {a or b for a, b in references} <= set(ids)
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "length"])
+@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
 def test_labels_are_text_of_readable_size(drawn, name):
     assert len(text_of(drawn[name])) > 4
     sizes = [float(s) for s in re.findall(r"font(?:-size)?:[^;]*?([\d.]+)px", drawn[name])]
@@ -77,78 +88,61 @@ def test_labels_are_text_of_readable_size(drawn, name):
     assert min(sizes) >= 11
 
 
-def test_delta_plot_shows_missing_values_in_words(full_report):
-    ndcg = text_of(plots.relative_delta_plot(full_report, LLM, uid="a"))
+def test_relative_delta_shows_missing_values_in_words(made):
+    ndcg, map_ = (text_of(draw(picture, uid="a")) for picture in made[pic.Intervals][:2])
     assert "no interval" in ndcg
     assert "← LLM ranked higher  |  human ranked higher →" in ndcg
-    assert "undefined" in text_of(
-        plots.relative_delta_plot(full_report, LLM, measure="MAP", uid="b")
-    )
+    assert "undefined" in map_
 
 
-def test_delta_plot_refuses_what_was_not_compared(full_report):
-    with pytest.raises(DataError, match="no system has NDCG against 'llm:none'"):
-        plots.relative_delta_plot(full_report, "llm:none", uid="a")
+def test_every_query_is_counted_once(full_report, made):
+    h, g = (full_report.systems[0].scores.of("NDCG@5", s) for s in ("human", LLM))
+    _, *sides = made[pic.Points][0].curves
+    counts = [int(curve.name.rpartition(" ")[2]) for curve in sides]
+    assert sum(counts) == sum(size for curve in sides for size in curve.sizes) == len(h) == 160
+    assert counts[:2] == [int(np.sum(h > g)), int(np.sum(h < g))]
 
 
-def test_paired_plot_counts_every_query(full_report):
-    system = full_report.systems[0]
-    h, g = (system.scores.of("NDCG@5", s) for s in ("human", LLM))
-    svg = plots.paired_scores_plot(full_report, system, LLM, measure="NDCG@5", uid="p")
-    counts = [int(n) for n in re.findall(r"(?:higher|equal): (\d+)", " ".join(text_of(svg)))]
-    assert sum(counts) == len(h) == 160
-    assert counts[0] == int(np.sum(h > g))
+def test_rank_shares_cover_every_pair(full_report):
+    ranks = np.array([1.0, 1.5, 10.0, 10.5, 11.0, np.nan, 300.0, 2.0])
+    (picture, *_) = pictures(with_twin(full_report, other_rank=ranks))[pic.Histogram]
+    shares = picture.bars[1].heights
+    assert sum(shares) == pytest.approx(100)
+    assert (shares[0], shares[9], shares[10]) == (25, 25, 37.5)
 
 
-def test_rank_shares_cover_every_pair():
-    shares = twin_plots._rank_shares(np.array([1.0, 1.5, 10.0, 10.5, 11.0, np.nan, 300.0, 2.0]))
-    assert shares.sum() == pytest.approx(100)
-    assert shares[0] == 25
-    assert shares[9] == 25
-    assert shares[10] == 37.5
+def with_twin(report, **changes):
+    first, *rest = report.systems
+    twins = (dataclasses.replace(first.twins[0], **changes), *first.twins[1:])
+    return dataclasses.replace(report, systems=(dataclasses.replace(first, twins=twins), *rest))
 
 
-def test_wilson_band_at_the_edges():
-    low, high = twin_plots._wilson(np.zeros(20), 0.95)
-    assert low == pytest.approx(0, abs=1e-12)
-    assert high == pytest.approx(0.1611, abs=1e-4)  # z² / (n + z²)
+def test_without_pairs_or_lengths_there_is_no_picture(full_report, made):
+    no_text = with_twin(full_report, log_length_ratio=np.empty(0), overlap=np.empty(0))
+    assert len(pictures(no_text)[pic.Lines]) == len(made[pic.Lines]) - 1
+    none = with_twin(full_report, n_pairs=0)
+    assert len(pictures(none)[pic.Histogram]) == len(made[pic.Histogram]) - 1
 
 
-def test_plots_need_pairs_and_lengths(full_report, make):
-    system = full_report.systems[0]
-    empty = np.empty(0)
-    no_text = dataclasses.replace(system.twins[0], log_length_ratio=empty, overlap=empty)
-    with pytest.raises(DataError, match="no text lengths"):
-        twin_plots.length_plot(full_report, system, no_text, uid="x")
-    none = dataclasses.replace(no_text, n_pairs=0, baseline_rank=empty, other_rank=empty)
-    with pytest.raises(DataError, match="no pair of twins"):
-        twin_plots.twin_ranks_plot(full_report, system, none, uid="x")
-
-
-def test_few_equal_lengths_do_not_break_the_plot(full_report):
-    system = full_report.systems[0]
-    twin = dataclasses.replace(
-        system.twins[0],
-        n_pairs=3,
-        other_above=np.array([1.0, 0.0, 0.5]),
-        log_length_ratio=np.zeros(3),
-        overlap=np.ones(3),
-    )
-    ET.fromstring(twin_plots.length_plot(full_report, system, twin, uid="few"))
+def test_few_equal_lengths_do_not_break_the_picture(full_report):
+    won = np.array([1.0, 0.0, 0.5])
+    few = with_twin(full_report, n_pairs=3, other_above=won, log_length_ratio=np.zeros(3))
+    picture = pictures(few)[pic.Lines][0]
+    assert picture.curves[0].y == (50,)
+    ET.fromstring(draw(picture, uid="few"))
 
 
 def test_names_are_data_not_markup(make):
-    cell = make.cell()
-    report = make.report([make.simple(cell, name="$x_1$ <b>&")])
-    svg = plots.relative_delta_plot(report, LLM, uid="a")
+    report = make.report([make.simple(make.cell(), name="$x_1$ <b>&")])
+    svg = draw(pictures(report)[pic.Intervals][0], uid="a")
     assert "$x_1$ <b>&" in text_of(svg)
     assert "<b>" not in svg
 
 
-def test_the_users_matplotlib_settings_stay(full_report):
+def test_the_users_matplotlib_settings_stay(made):
     import matplotlib as mpl
 
     with mpl.rc_context({"font.size": 31, "svg.fonttype": "path"}):
-        svg = plots.relative_delta_plot(full_report, LLM, uid="a")
+        svg = draw(made[pic.Intervals][0], uid="a")
         assert mpl.rcParams["font.size"] == 31
     assert text_of(svg)
