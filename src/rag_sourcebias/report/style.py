@@ -1,46 +1,45 @@
-"""The report on writing styles: what it says, in the order in which it says it.
+"""The report on writing styles: what it says and shows, in the order in which it is read.
 
-Its names and sentences are in :mod:`rag_sourcebias.report.style_words`, its pictures in
-:mod:`rag_sourcebias.report.style_plots`.
+Its names and sentences are in :mod:`rag_sourcebias.report.style_words`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, pstdev
 
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import sections
-from rag_sourcebias.report import style_plots as plots
-from rag_sourcebias.report.bars import Bar
-from rag_sourcebias.report.facts import environment_table
+from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.format import (
     CORRECTIONS,
     MISSING,
+    capital,
     count,
+    counted,
     delta,
+    estimate,
     interval,
     level,
     number,
     p_value,
     score,
+    settings,
     share,
+    shorten,
 )
-from rag_sourcebias.report.rows_plot import Picture, draw_pictures
 from rag_sourcebias.report.style_words import (
     Verdict,
     alpha,
     average_ranks,
-    capital,
     chance_sentence,
-    counted,
     headline,
     index_sentence,
+    leading_measure,
     length_sentence,
     matching_sentence,
-    original_of,
     original_row,
     original_text,
     predicate,
@@ -48,23 +47,25 @@ from rag_sourcebias.report.style_words import (
     score_with,
     short,
     sides,
+    significant,
     span,
+    style_list,
     style_name,
     verdict_sentence,
     verdicts,
 )
-from rag_sourcebias.report.tables import Table
-from rag_sourcebias.report.text_plots import text_plot
-from rag_sourcebias.report.text_tables import renamed, text_key, text_notes, text_table
+from rag_sourcebias.report.svg import width
+from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.style_parts import StyleCode
 from rag_sourcebias.types.style_report import StyleReport, StyleRow, StyleSystem
-from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = ["document", "headline"]
 
 _REM = 6  # of the page per inch of a picture
 _WIDE = 12  # document styles from which a heat map needs the whole page
+_ROWS = 12  # in one picture of several systems
+_CAPTION = 60  # characters
 _DROPPED = 10  # queries that are named
 _COLUMN = 16  # characters of a system's column in a terminal
 
@@ -74,9 +75,9 @@ def document(report: StyleReport) -> b.Document:
     data = report.data
     facts = (
         counted(data.n_queries, "query", "queries"),
-        counted(len(data.doc_styles), "document style", "document styles"),
-        counted(len(data.query_styles), "query style", "query styles"),
-        counted(len(report.systems), "system", "systems"),
+        counted(len(data.doc_styles), "document style"),
+        counted(len(data.query_styles), "query style"),
+        counted(len(report.systems), "system"),
     )
     parts = (
         _findings,
@@ -110,126 +111,103 @@ def document(report: StyleReport) -> b.Document:
 
 
 def _findings(report: StyleReport) -> b.Section:
-    found, ends = verdicts(report), [1e-9]
-    for v in found:
-        bounds = [v.system.mean_unfairness]
-        if v.row is not None:
-            ends += [v.row.unfairness.score, v.row.unfairness.null_expectation]
-            bounds.append(v.row.unfairness_interval)
-        ends += [interval_.upper for interval_ in bounds if interval_ is not None]
-    top = 1.04 * max(ends)  # the right end of all bars
+    found = verdicts(report)
+    bounds = [i for v in found for i in (v.row.unfairness_interval, v.system.mean_unfairness)]
+    ends = [end for v in found for end in (v.row.unfairness.score, _chance(v.row))]
+    top = 1.04 * max([1e-9, *ends, *(i.upper for i in bounds if i is not None)])
     note = (
         f"Unfairness with its {level(report.config.confidence_level)} interval, from 0 on one "
         "scale for all systems; the upright line is what chance alone would give. A hollow dot: "
         "the order of styles may be chance (Friedman)."
     )
-    blocks: list[b.Block] = [
+    key = _star_note(report, intervals=False)
+    sentences = tuple(("", verdict_sentence(report, v)) for v in found)
+    blocks = (
         b.Cards(cards=tuple(_card(report, v, top) for v in found), look="styled", to=b.PAGE),
         b.Paragraph(text=note, look="note", to=b.PAGE),
-    ]
-    if measured := _known(report):
-        key = _star_note(report, intervals=False)
-        blocks.append(_overview(report, measured))
-        blocks.append(b.Paragraph(text=key, look="note", to=b.TERMINAL))
-    sentences = tuple(("", verdict_sentence(report, v)) for v in found)
-    blocks.append(b.Items(rows=sentences, to=(*b.MARKDOWN, *b.TERMINAL)))
-    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+        *([_overview(report)] if found else []),
+        b.Paragraph(text=key, look="note", to=b.TERMINAL),
+        b.Items(rows=sentences, to=(*b.MARKDOWN, *b.TERMINAL)),
+    )
+    return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
 def _card(report: StyleReport, verdict: Verdict, top: float) -> b.Card:
-    row, found = verdict.row, verdict.found
+    system, row, found = verdict
     text = f"{capital(predicate(report, found))}."
-    if row is not None and found is not None and found.code is not StyleCode.TIED:
-        text = f"{text} {chance_sentence(report, row)}"
-    standing = "empty" if found is None else str(found.code)
-    if found is not None and found.favoured and not found.silenced:
-        standing += " better"
+    if found.code is not StyleCode.TIED:
+        text += f" {chance_sentence(report, row)}"
+    better = found.favoured and not found.silenced
     return b.Card(
-        name=verdict.system.name,
-        standing=standing,
+        name=system.name,
+        standing=f"{found.code}{' better' if better else ''}",
         short=short(report, found),
         text=text,
-        rows=() if row is None else tuple(_card_rows(report, verdict.system, row, top)),
+        rows=tuple(_card_rows(report, system, row, top)),
     )
 
 
 def _card_rows(
     report: StyleReport, system: StyleSystem, row: StyleRow, top: float
 ) -> Iterator[b.CardRow]:
-    def measured(
-        name: str, value: float, bounds: Interval | None, chance: float, *, solid: bool
-    ) -> b.CardRow:
+    found, test, mean = row.unfairness, row.friedman, system.mean_unfairness
+    name, solid = (
+        f"unfairness, {style_name(row.query_style)} queries",
+        significant(report, test.p_value),
+    )
+    measured = [(name, found.score, row.unfairness_interval, _chance(row), solid)]
+    if mean is not None and len(system.rows) > 1:
+        name = f"mean over {len(system.rows)} query styles"
+        measured.append((name, mean.estimate, mean, _chance(*system.rows), True))
+    for name, value, bounds, chance, solid in measured:
         low, high = (value, value) if bounds is None else (bounds.lower, bounds.upper)
-        left, right, dot, tick = (round(100 * v / top, 2) for v in (low, high, value, chance))
-        width = round(right - left, 2)
-        return b.CardRow(
+        place = (low, value, high)
+        yield b.CardRow(
             name=name,
             value=number(value, digits=2),
             ends=interval(bounds, digits=2),
-            bar=Bar(left=left, width=width, dot=dot, side="baseline", solid=solid, chance=tick),
+            bar=b.Bar.over(place, (0, top), side="baseline", solid=solid, chance=chance),
         )
-
-    found, test, mean = row.unfairness, row.friedman, system.mean_unfairness
-    yield measured(
-        f"unfairness, {style_name(row.query_style)} queries",
-        found.score,
-        row.unfairness_interval,
-        found.null_expectation,
-        solid=test.p_value < alpha(report),
-    )
-    if mean is not None and len(system.rows) > 1:
-        name = f"mean over {len(system.rows)} query styles"
-        yield measured(name, mean.estimate, mean, _mean_chance(system), solid=True)
-    yield from (
-        b.CardRow(name=name, value=value, ends="")
-        for name, value in (
-            ("by chance alone", number(found.null_expectation, digits=2)),
-            ("Kendall's W", MISSING if test.w is None else number(test.w, digits=2)),
-            ("Friedman p", p_value(test.p_value)),
-        )
-    )
+    for name, text in (
+        ("by chance alone", number(_chance(row), digits=2)),
+        ("Kendall's W", number(test.w, digits=2)),
+        ("Friedman p", p_value(test.p_value)),
+    ):
+        yield b.CardRow(name=name, value=text, ends="")
 
 
-def _mean_chance(system: StyleSystem) -> float:
-    return fmean(row.unfairness.null_expectation for row in system.rows)
+def _chance(*rows: StyleRow) -> float:
+    """Return the unfairness that chance alone would give, on average under these query styles."""
+    return fmean(row.unfairness.null_expectation for row in rows)
 
 
-def _overview(report: StyleReport, measured: Sequence[tuple[StyleSystem, StyleRow]]) -> b.Grid:
+def _overview(report: StyleReport) -> b.Grid:
     """Return average ranks and unfairness of all systems for a terminal."""
-    means = [average_ranks(system, row) for system, row in measured]
+    systems, styles = report.systems, report.data.query_styles
+    measured = [(system, original_row(report, system)) for system in systems]
+    ranks = zip(*(average_ranks(system, row) for system, row in measured), strict=True)
     colours = tuple(zip(*(sides(report, row) for _, row in measured), strict=True))
-    # The blank keeps the decimals in line with a rank that carries a star.
     rows = [
-        (
-            "",
-            _marked_name(report, style),
-            *(
-                number(mean[at]) + ("*" if side else " ")
-                for mean, side in zip(means, of, strict=True)
-            ),
-        )
-        for at, (style, of) in enumerate(zip(report.data.doc_styles, colours, strict=True))
+        # The blank keeps the decimals in line with a rank that carries a star.
+        ("", name, *(f"{number(v)}{'*' if side else ' '}" for v, side in zip(*of, strict=True)))
+        for name, *of in zip(_marked_names(report), ranks, colours, strict=True)
     ]
-    about = "unfairness / by chance"
-
-    def both(value: float, chance: float) -> str:
-        return f"{number(value, digits=2)} / {number(chance, digits=2)}"
-
-    for query_style in report.data.query_styles:
-        scores = []
-        for system, _ in measured:
-            found = [r.unfairness for r in system.rows if r.query_style == query_style]
-            scores.append(both(found[0].score, found[0].null_expectation) if found else "")
-        rows.append((about, style_name(query_style), *scores))
-    if len(report.data.query_styles) > 1:
-        shown = [
-            "" if (mean := s.mean_unfairness) is None else both(mean.estimate, _mean_chance(s))
-            for s, _ in measured
-        ]
-        rows.append((about, "mean", *shown))
-    columns = ("", "average rank", *(system.name for system, _ in measured))
+    scored = [
+        (style_name(style), [s.rows[at : at + 1] for s in systems])
+        for at, style in enumerate(styles)
+    ]
+    if len(styles) > 1:
+        scored.append(("mean", [s.rows for s in systems]))
+    for name, of in scored:
+        cells = (
+            f"{number(fmean(row.unfairness.score for row in each), digits=2)} / "
+            f"{number(_chance(*each), digits=2)}"
+            for each in of
+        )
+        rows.append(("unfairness / by chance", name, *cells))
+    columns = ("", "average rank", *(system.name for system in systems))
     return b.Grid(
-        table=Table(columns=columns, rows=tuple(rows), n_heads=2),
+        table=b.Table(columns=columns, rows=tuple(rows), n_heads=2),
         caption="Average ranks and unfairness",
         width=_COLUMN,
         sides=tuple(("", "", *of) for of in colours),
@@ -237,87 +215,104 @@ def _overview(report: StyleReport, measured: Sequence[tuple[StyleSystem, StyleRo
     )
 
 
-def _marked_name(report: StyleReport, style: str) -> str:
-    return style_name(style) + (" (original)" if style == original_of(report) else "")
+def _marked_names(report: StyleReport) -> list[str]:
+    original = report.config.original
+    return [style_name(s) + " (original)" * (s == original) for s in report.data.doc_styles]
 
 
 def _star_note(report: StyleReport, *, intervals: bool = True) -> str:
     """Return the key of tables of ranks, which show intervals or do not."""
-    name = level(report.config.confidence_level)
-    start = f"Average ranks{f' with {name} intervals' if intervals else ''}"
-    if original_of(report) is None:
-        return f"{start}; 1 is most similar to the query."
-    threshold, correction = number(alpha(report), digits=2), report.config.correction
+    config, threshold = report.config, number(alpha(report), digits=2)
+    bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
     rule = (
         f"p below {threshold}, not corrected"
-        if correction == "none"
-        else f"adjusted p below {threshold} ({CORRECTIONS[correction]} over the document styles of "
-        "one query style)"
+        if config.correction == "none"
+        else f"adjusted p below {threshold} ({CORRECTIONS[config.correction]} over the document "
+        "styles of one query style)"
     )
     return (
-        f"{start}; 1 is most similar to the query. * differs from {original_text(report)}: {rule}."
+        f"Average ranks{bounds}; 1 is most similar to the query. * differs from "
+        f"{original_text(report)}: {rule}."
+    )
+
+
+# Pictures: blue circles rank above the original or gain, orange triangles rank below or lose
+
+
+def _figures(captions: Iterable[str], pictures: Sequence[pic.Intervals]) -> tuple[b.Block, ...]:
+    """Return pictures on one scale, nothing for none."""
+    found = tuple(zip(captions, pic.aligned(pictures), strict=True))
+    return (b.Figures(items=found),) * bool(found)
+
+
+def _row(
+    name: str,
+    value: float,
+    bounds: Interval | None,
+    *,
+    worse: float,
+    solid: bool,
+    scale: float = 1.0,
+    group: str = "",
+) -> pic.Row:
+    colour: pic.Colour = "even" if abs(worse) < 5e-7 else "other" if worse > 0 else "baseline"
+    mark = pic.mark(bounds, colour, at=value, scale=scale, solid=solid)
+    return pic.Row(label=name, group=group, marks=(mark,))
+
+
+def _compared(
+    title: str,
+    label: str,
+    rows: Iterable[pic.Row],
+    *,
+    at: float = 0.0,
+    filled: str = "significant",
+    keys: tuple[pic.Key, ...] = (),
+) -> pic.Intervals:
+    return pic.Intervals(
+        title=title,
+        rows=tuple(rows),
+        x=pic.Axis(label=label, signed=at == 0),
+        guides=(pic.Guide(at=at, look="dashed", colour="ink"),),
+        keys=keys,
+        filled=filled,
     )
 
 
 # Ranks and unfairness
 
 
-def _figures(pictures: Sequence[Picture]) -> tuple[b.Block, ...]:
-    """Return pictures on one scale, nothing for none."""
-    drawn = draw_pictures(pictures)
-    return (b.Figures(items=drawn),) if drawn else ()
-
-
-def _known(report: StyleReport) -> list[tuple[StyleSystem, StyleRow]]:
-    return [(s, row) for s in report.systems if (row := original_row(report, s)) is not None]
-
-
-def _several(report: StyleReport) -> list[StyleSystem]:
-    """Return the systems that were asked in more than one style."""
-    return [s for s in report.systems if len(s.rows) > 1]
-
-
-def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
-    """Return the average rank of each document style with interval; * where it is significant."""
-    found = zip(average_ranks(system, row), sides(report, row), row.average_ranks, strict=True)
-    return tuple(f"{number(mean)}{'*' if side else ''}{span(ends)}" for mean, side, ends in found)
-
-
 def _ranks(report: StyleReport) -> b.Section | None:
-    known = _known(report)
-    if not known:
+    if not report.systems:
         return None
-    compare = (
-        f" The dashed line is {original_text(report)}; blue circles rank above it, orange "
-        "triangles below, hollow ones not significantly so."
-        if original_of(report) is not None
-        else ""
-    )
-    names = [_marked_name(report, style) for style in report.data.doc_styles]
-    cells = [_cells(report, system, row) for system, row in known]
-    table = Table(
-        columns=("document style", *(system.name for system, _ in known)),
-        rows=tuple(zip(names, *cells, strict=True)),
-    )
-    blocks = [*_figures([plots.ranks_picture(report, system, row) for system, row in known])]
-    if side := _figures(plots.differences_pictures(report)):
+    config, base = report.config, original_text(report)
+    measured = [(system, original_row(report, system)) for system in report.systems]
+    cells = [_cells(report, system, row) for system, row in measured]
+    names = tuple(system.name for system in report.systems)
+    blocks = _figures(names, [_ranks_picture(report, *of) for of in measured])
+    if len(names) > 1:
         text = (
-            f"Distance from {original_text(report)} in places, paired by query: left of the "
-            "dashed line a style ranks above it. Hollow marks are not significant."
+            f"Distance from {base} in places, paired by query: left of the dashed line a style "
+            "ranks above it. Hollow marks are not significant."
         )
-        blocks += [
+        blocks += (
             b.Heading(text="Systems side by side", to=b.PAGE),
             b.Paragraph(text=text, to=b.PAGE),
-            *side,
-        ]
+            *_side_by_side(report, measured),
+        )
+    table = b.Table(
+        columns=("document style", *names),
+        rows=tuple(zip(_marked_names(report), *cells, strict=True)),
+    )
     return b.Section(
         id="ranks",
         nav="Document styles",
         title="Which document styles rank higher",
         lead="The versions of one document are ranked by their similarity to the query, nothing "
         "else competes.",
-        pictures=f" Lines are {level(report.config.confidence_level)} intervals under "
-        f"{style_name(report.config.original_query)} queries.{compare}",
+        pictures=f" Lines are {level(config.confidence_level)} intervals under "
+        f"{style_name(config.original_query)} queries. The dashed line is {base}; blue circles "
+        "rank above it, orange triangles below, hollow ones not significantly so.",
         blocks=(
             *blocks,
             b.Grid(table=table, caption=_star_note(report)),
@@ -326,18 +321,78 @@ def _ranks(report: StyleReport) -> b.Section | None:
     )
 
 
+def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
+    """Return the average rank of each document style with interval; * where it is significant."""
+    found = zip(average_ranks(system, row), sides(report, row), row.average_ranks, strict=True)
+    return tuple(f"{number(mean)}{'*' if side else ''}{span(ends)}" for mean, side, ends in found)
+
+
+def _ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> pic.Intervals:
+    """Show the average rank of each document style ([W] Fig. 2), the original as a dashed line."""
+    styles, original = report.data.doc_styles, report.config.original
+    means = average_ranks(system, row)
+    base = means[styles.index(original)]
+    return _compared(
+        f"Average rank of each document style, {system.name}",
+        "average rank (1 is first)",
+        (
+            _row(style_name(s), mean, ends, worse=mean - base, solid=bool(side) or s == original)
+            for s, mean, ends, side in zip(
+                styles, means, row.average_ranks, sides(report, row), strict=True
+            )
+        ),
+        at=base,
+        keys=(("original", "even", True),),
+    )
+
+
+def _side_by_side(
+    report: StyleReport, measured: Sequence[tuple[StyleSystem, StyleRow]]
+) -> tuple[b.Block, ...]:
+    """Show the distance of each document style from the original, all systems under its name."""
+    styles = [s for s in report.data.doc_styles if s != report.config.original]
+    size = math.ceil(len(styles) / math.ceil(len(styles) * len(measured) / _ROWS))
+    parts = [styles[start : start + size] for start in range(0, len(styles), size)]
+    base = original_text(report)
+    pictures = [
+        _compared(
+            f"Average rank minus that of {base}, by style and system",
+            f"← above  |  below {shorten(base, 12)} →",
+            (
+                _row(
+                    system.name,
+                    pair.difference,
+                    pair.interval,
+                    worse=pair.difference,
+                    solid=significant(report, pair.p_adjusted),
+                    group=style_name(style),
+                )
+                for style in part
+                for system, row in measured
+                for pair in row.against_original
+                if pair.first == style
+            ),
+        )
+        for part in parts
+    ]
+    return _figures((shorten(capital(style_list(part)), _CAPTION) for part in parts), pictures)
+
+
 def _matrix(report: StyleReport) -> b.Section | None:
     """Return average ranks by query style and document style."""
-    several, styles = _several(report), report.data.doc_styles
-    if not several:
+    styles, tables = report.data.doc_styles, list[b.Block]()
+    if len(report.data.query_styles) < 2 or not report.systems:
         return None
-    columns = ("query style", *map(style_name, styles))
-    tables: list[b.Block] = []
-    for system in (s for s in report.systems if s.rows):
-        rows = tuple((style_name(r.query_style), *_cells(report, system, r)) for r in system.rows)
-        table = Table(columns=columns, rows=rows)
+    for system in report.systems:
+        table = b.Table(
+            columns=("query style", *map(style_name, styles)),
+            rows=tuple(
+                (style_name(row.query_style), *_cells(report, system, row)) for row in system.rows
+            ),
+        )
         tables.append(b.Heading(text=b.Name(system.name)))
         tables.append(b.Grid(table=table, caption=_star_note(report)))
+    items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
     return b.Section(
         id="matrix",
         nav="Query × document styles",
@@ -349,40 +404,71 @@ def _matrix(report: StyleReport) -> b.Section | None:
         "document in the same style.",
         blocks=(
             b.Figures(
-                items=tuple((s.name, partial(plots.heat_map, report, s)) for s in several),
-                wide=round(_REM * plots.map_width(len(styles))) if len(styles) > _WIDE else 0,
+                items=items, wide=round(_REM * width(items[0][1])) if len(styles) > _WIDE else 0
             ),
             b.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
         ),
     )
 
 
+def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
+    """Show the average rank of every document style under every query style."""
+    styles, queries = report.data.doc_styles, report.data.query_styles
+    marked = [sides(report, row) for row in system.rows]
+    return pic.HeatMap(
+        title=f"Average rank by query style and document style, {system.name}",
+        rows=queries,
+        columns=styles,
+        values=tuple(average_ranks(system, row) for row in system.rows),
+        middle=(len(styles) + 1) / 2,
+        reach=(len(styles) - 1) / 2,
+        x=pic.Axis(label="document style"),
+        y=pic.Axis(label="query style"),
+        strong=tuple((y, x) for y, of in enumerate(marked) for x, side in enumerate(of) if side),
+        framed=tuple((queries.index(s), x) for x, s in enumerate(styles) if s in queries),
+    )
+
+
 def _unfairness(report: StyleReport) -> b.Section | None:
-    rows = [
-        (system.name, style_name(row.query_style), *_unfairness_cells(row))
-        for system in report.systems
-        for row in system.rows
-    ]
-    if not rows:
+    if not report.systems:
         return None
-    name, several = level(report.config.confidence_level), _several(report)
+    name, several = level(report.config.confidence_level), len(report.data.query_styles) > 1
     columns = (
         "system", "query style", "unfairness", f"{name} interval", "by chance", "minus chance",
         "of the maximum", "rank range", "Kendall's W", "Friedman χ²", "p",
     )  # fmt: skip
+    rows = tuple(
+        (
+            system.name,
+            style_name(row.query_style),
+            number(found.score, digits=2),
+            interval(row.unfairness_interval, digits=2),
+            number(found.null_expectation, digits=2),
+            number(found.corrected, digits=2),
+            share(found.normalised),
+            share(found.rank_range),
+            number(test.w, digits=3),
+            f"{number(test.statistic)} ({test.degrees} df)",
+            p_value(test.p_value),
+        )
+        for system in report.systems
+        for row in system.rows
+        for found, test in ((row.unfairness, row.friedman),)
+    )
     everything = b.Grid(
-        table=Table(columns=columns, rows=tuple(rows), n_heads=2),
+        table=b.Table(columns=columns, rows=rows, n_heads=2),
         caption="Unfairness, chance, agreement and tests",
     )
     blocks: tuple[b.Block, ...] = (everything,)
     if len(report.systems) > 1 or several:
+        drawn = report.systems if several else ()
         blocks = (
-            *_figures([plots.unfairness_picture(report, system) for system in several]),
+            *_figures((s.name for s in drawn), [_unfairness_picture(report, s) for s in drawn]),
             b.Grid(
                 table=_comparison(report),
                 caption=f"Unfairness by query style and system, with {name} intervals",
             ),
-            b.Fold(summary="Everything about unfairness", blocks=(everything,)),
+            b.Fold(summary="Everything about unfairness", blocks=blocks),
         )
     return b.Section(
         id="unfairness",
@@ -395,70 +481,99 @@ def _unfairness(report: StyleReport) -> b.Section | None:
     )
 
 
-def _unfairness_cells(row: StyleRow) -> tuple[str, ...]:
-    found, test = row.unfairness, row.friedman
-    return (
-        number(found.score, digits=2),
-        interval(row.unfairness_interval, digits=2),
-        number(found.null_expectation, digits=2),
-        number(found.corrected, digits=2),
-        share(found.normalised),
-        share(found.rank_range),
-        MISSING if test.w is None else number(test.w, digits=3),
-        f"{number(test.statistic)} ({test.degrees} df)",
-        p_value(test.p_value),
+def _unfairness_picture(report: StyleReport, system: StyleSystem) -> pic.Intervals:
+    """Show unfairness under each query style; a short line is what chance alone would give."""
+    return pic.Intervals(
+        title=f"Unfairness by query style, {system.name}",
+        rows=tuple(
+            pic.Row(
+                label=style_name(row.query_style),
+                marks=(
+                    pic.mark(
+                        row.unfairness_interval,
+                        "baseline",
+                        at=row.unfairness.score,
+                        solid=significant(report, row.friedman.p_value),
+                    ),
+                ),
+                ticks=(_chance(row),),
+            )
+            for row in system.rows
+        ),
+        x=pic.Axis(label="unfairness", span=(0.0, None), digits=2),
+        ticked="by chance",
+        filled="significant",
     )
 
 
-def _comparison(report: StyleReport) -> Table:
+def _comparison(report: StyleReport) -> b.Table:
     """Return unfairness with its interval: query styles × systems ([W] Table 1)."""
-    rows = []
-    for style in report.data.query_styles:
-        found = [[r for r in s.rows if r.query_style == style] for s in report.systems]
-        cells = (
-            score_with(of[0].unfairness.score, of[0].unfairness_interval) if of else MISSING
-            for of in found
+    systems, styles = report.systems, report.data.query_styles
+    rows = [
+        (style_name(name), *(score_with(r.unfairness.score, r.unfairness_interval) for r in of))
+        for name, *of in zip(styles, *(s.rows for s in systems), strict=True)
+    ]
+    if len(styles) > 1:
+        scores = [[row.unfairness.score for row in s.rows] for s in systems]
+        means = (
+            score_with(fmean(of), system.mean_unfairness)
+            for of, system in zip(scores, systems, strict=True)
         )
-        rows.append((style_name(style), *cells))
-    if len(report.data.query_styles) > 1:
-        means = [s.mean_unfairness for s in report.systems]
-        rows.append(("mean", *(MISSING if f is None else score_with(f.estimate, f) for f in means)))
-        # Without an interval: none is known that holds often enough.
-        spreads = [pstdev(r.unfairness.score for r in s.rows) for s in report.systems if s.rows]
-        if len(spreads) == len(report.systems):
-            rows.append(("sd over query styles", *(number(v, digits=2) for v in spreads)))
-    return Table(columns=("query style", *(s.name for s in report.systems)), rows=tuple(rows))
+        # The sd without an interval: none is known that holds often enough.
+        spreads = (number(pstdev(of), digits=2) for of in scores)
+        rows += [("mean", *means), ("sd over query styles", *spreads)]
+    return b.Table(columns=("query style", *(s.name for s in systems)), rows=tuple(rows))
 
 
 # What style does besides: effects, each with a sentence, a picture and a table
 
 
 def _said(
-    report: StyleReport,
-    sentence: Callable[[StyleReport, StyleSystem], str],
+    systems: Iterable[StyleSystem],
+    sentence: Callable[[StyleSystem], str],
     to: tuple[b.Output, ...] = b.FILES,
 ) -> tuple[b.Block, ...]:
-    rows = tuple((s.name, text) for s in report.systems if (text := sentence(report, s)))
-    return (b.Items(rows=rows, to=to),) if rows else ()
+    rows = tuple((system.name, sentence(system)) for system in systems)
+    return (b.Items(rows=rows, to=to),) * bool(rows)
 
 
-def _numbers(table: Table, caption: str) -> b.Fold:
+def _numbers(
+    columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str, *, n_heads: int
+) -> b.Fold:
+    table = b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads)
     return b.Fold(summary="The numbers", blocks=(b.Grid(table=table, caption=caption),))
 
 
 def _matching(report: StyleReport) -> b.Section | None:
-    systems = [s for s in report.systems if s.matching]
-    if not systems:
+    systems = report.systems
+    if not any(s.matching for s in systems):
         return None
-    rows = []
-    styles = dict.fromkeys(g.style for s in systems for g in s.matching)
-    for style in sorted(styles, key=lambda name: name == ""):  # all styles together come last
-        found = [next((g for g in s.matching if g.style == style), None) for s in systems]
-        cells = (
-            MISSING if g is None else f"{number(g.mean, signed=True)}{span(g.gain)}" for g in found
+    names = [s.name for s in systems]
+    pictures = [
+        _compared(
+            f"Ranks gained under queries of the same style, {system.name}",
+            "places gained",
+            (
+                _row(
+                    style_name(g.style) if g.style else "all styles",
+                    g.mean,
+                    g.gain,
+                    worse=-g.mean,
+                    solid=g.gain is not None and g.gain.excludes(0),
+                )
+                for g in system.matching
+            ),
+            filled="excludes 0",
         )
-        rows.append((style_name(style) if style else "all styles", *cells))
-    table = Table(columns=("style", *(s.name for s in systems)), rows=tuple(rows))
+        for system in systems
+    ]
+    rows = tuple(
+        (
+            style_name(gains[0].style) if gains[0].style else "all styles",
+            *(f"{number(g.mean, signed=True)}{span(g.gain)}" for g in gains),
+        )
+        for gains in zip(*(s.matching for s in systems), strict=True)
+    )
     return b.Section(
         id="matching",
         title="Matching styles",
@@ -466,30 +581,58 @@ def _matching(report: StyleReport) -> b.Section | None:
         "matching query style against the mean of all others; positive is a gain. These intervals "
         "are not adjusted for the number of styles.",
         blocks=(
-            *_said(report, lambda _, system: matching_sentence(system), b.EVERYWHERE),
-            *_figures([plots.matching_picture(s) for s in systems]),
-            b.Grid(table=table, caption="Places gained under queries of the same style"),
+            *_said(systems, matching_sentence, b.EVERYWHERE),
+            *_figures(names, pictures),
+            b.Grid(
+                table=b.Table(columns=("style", *names), rows=rows),
+                caption="Places gained under queries of the same style",
+            ),
         ),
     )
 
 
 def _length(report: StyleReport) -> b.Section | None:
-    known = [(system, row) for system, row in _known(report) if row.adjusted_ranks]
+    known = [(s, row) for s in report.systems if (row := original_row(report, s)).adjusted_ranks]
     if not known:
         return None
-    rows = []
-    for system, row in known:
-        for style, mean, raw, bounds in zip(
-            report.data.doc_styles,
-            average_ranks(system, row),
-            row.average_ranks,
-            row.adjusted_ranks,
-            strict=True,
-        ):
-            adjusted = MISSING if bounds is None else score_with(bounds.estimate, bounds, digits=1)
-            rows.append((system.name, style_name(style), score_with(mean, raw, digits=1), adjusted))
-    columns = ("system", "document style", "as it is", "at equal length")
-    query_style = style_name(report.config.original_query)
+    found = [
+        (
+            system,
+            tuple(
+                zip(
+                    map(style_name, report.data.doc_styles),
+                    average_ranks(system, row),
+                    row.average_ranks,
+                    row.adjusted_ranks,
+                    strict=True,
+                )
+            ),
+        )
+        for system, row in known
+    ]
+    pictures = [
+        pic.Intervals(
+            title=f"Average ranks as they are and at equal length, {system.name}",
+            rows=tuple(
+                pic.Row(
+                    label=name,
+                    marks=(
+                        pic.mark(raw, "even", at=mean, solid=False),
+                        *([pic.mark(adjusted, "baseline")] if adjusted else []),
+                    ),
+                )
+                for name, mean, raw, adjusted in rows
+            ),
+            x=pic.Axis(label="average rank (1 is first)"),
+            keys=(("as they are", "even", False), ("at equal length", "baseline", True)),
+        )
+        for system, rows in found
+    ]
+    cells = (
+        (system.name, name, score_with(mean, raw, digits=1), estimate(adjusted))
+        for system, rows in found
+        for name, mean, raw, adjusted in rows
+    )
     return b.Section(
         id="length",
         title="Length",
@@ -497,68 +640,97 @@ def _length(report: StyleReport) -> b.Section | None:
         "explains, as far as it varies from query to query within a style: if a style moves "
         "towards the middle, part of its bias was about length.",
         blocks=(
-            *_said(report, length_sentence),
-            *_figures([plots.length_picture(report, system, row) for system, row in known]),
+            *_said((s for s, _ in found), partial(length_sentence, report)),
+            *_figures((s.name for s, _ in found), pictures),
             _numbers(
-                Table(columns=columns, rows=tuple(rows), n_heads=2),
-                f"Average ranks as they are and at equal length, under {query_style} queries",
+                ("system", "document style", "as it is", "at equal length"),
+                cells,
+                "Average ranks as they are and at equal length, under "
+                f"{style_name(report.config.original_query)} queries",
+                n_heads=2,
             ),
         ),
     )
 
 
 def _quality(report: StyleReport) -> b.Section | None:
-    rows, name = [], level(report.config.confidence_level)
-    for system in report.systems:
-        for q in system.quality:
-            change = "0.0, all queries alike"
-            if q.change is not None:
-                value = number(100 * q.change.estimate, signed=True)
-                change = f"{value} {interval(q.change, scale=100)}"
-            elif q.query_style == report.config.original_query:
-                change = MISSING
-            star = q.p_adjusted is not None and q.p_adjusted < alpha(report)
-            rows.append(
-                (
-                    system.name,
-                    style_name(q.query_style),
-                    q.measure,
-                    score(q.mean),
-                    interval(q.score, scale=100),
-                    change,
-                    p_value(q.p_value),
-                    f"{p_value(q.p_adjusted)}{'*' * star}",
-                )
-            )
-    if not rows:
+    measured = [(system, q) for system in report.systems for q in system.quality]
+    if not measured:
         return None
-    columns = (
-        "system", "query style", "measure", "score", f"{name} interval", "change", "p",
-        "adjusted p",
-    )  # fmt: skip
+    base, measure = report.config.original_query, leading_measure([q.measure for _, q in measured])
     changed = [s for s in report.systems if any(q.change is not None for q in s.quality)]
+    rows = (
+        (
+            system.name,
+            style_name(q.query_style),
+            q.measure,
+            score(q.mean),
+            interval(q.score, scale=100),
+            "0.0, all queries alike"
+            if q.change is None and q.query_style != base
+            else estimate(q.change, scale=100, signed=True),
+            p_value(q.p_value),
+            p_value(q.p_adjusted) + "*" * significant(report, q.p_adjusted),
+        )
+        for system, q in measured
+    )
+    columns = (
+        "system", "query style", "measure", "score",
+        f"{level(report.config.confidence_level)} interval", "change", "p", "adjusted p",
+    )  # fmt: skip
     return b.Section(
         id="quality",
         nav="Quality by query style",
         title="What it costs to ask in another style",
         lead="What it costs the reader to ask in another style: retrieval from an index of the "
         "original documents, scores ×100, changes against "
-        f"{style_name(report.config.original_query)} queries paired by query. * and filled marks "
-        "are significant after correction over query styles and measures.",
+        f"{style_name(base)} queries paired by query. * and filled marks are significant after "
+        "correction over query styles and measures.",
         blocks=(
-            *_said(report, quality_sentence, b.EVERYWHERE),
-            *_figures([plots.quality_picture(report, system) for system in changed]),
+            *_said(changed, partial(quality_sentence, report), b.EVERYWHERE),
+            *_figures(
+                (f"{s.name}: {measure}" for s in changed),
+                [_quality_picture(report, measure, s) for s in changed],
+            ),
             _numbers(
-                Table(columns=columns, rows=tuple(rows), n_heads=3),
+                columns,
+                rows,
                 "Quality by query style, ×100",
+                n_heads=3,
             ),
         ),
     )
 
 
+def _quality_picture(report: StyleReport, measure: str, system: StyleSystem) -> pic.Intervals:
+    base = report.config.original_query
+    return _compared(
+        f"Change of {measure} by query style against {style_name(base)}, {system.name}",
+        f"change of {measure} ×100",
+        (
+            _row(
+                style_name(q.query_style),
+                100 * change,
+                q.change,
+                worse=-change,
+                solid=significant(report, q.p_adjusted),
+                scale=100,
+            )
+            for q in system.quality
+            if q.measure == measure and q.query_style != base
+            for change in (0.0 if q.change is None else q.change.estimate,)
+        ),
+    )
+
+
 def _index(report: StyleReport) -> b.Section | None:
+    measured = [(system, s) for system in report.systems for s in system.index_scores]
+    if not measured:
+        return None
     name, base = level(report.config.confidence_level), original_text(report)
-    rows = tuple(
+    measure = leading_measure([s.measure for _, s in measured])
+    known = [s for s in report.systems if any(i.relative_delta is not None for i in s.index_scores)]
+    rows = (
         (
             system.name,
             style_name(s.doc_style),
@@ -568,17 +740,12 @@ def _index(report: StyleReport) -> b.Section | None:
             MISSING if s.doc_style == report.config.original else delta(s.relative_delta),
             interval(s.interval),
         )
-        for system in report.systems
-        for s in system.index_scores
+        for system, s in measured
     )
-    if not rows:
-        return None
     columns = (
         "system", "document style", "measure", "score", f"{name} interval", "Relative Δ",
         f"{name} interval of Δ",
     )  # fmt: skip
-    known = [s for s in report.systems if any(i.relative_delta is not None for i in s.index_scores)]
-    query_style = style_name(report.config.original_query)
     return b.Section(
         id="index",
         nav="Index of all styles",
@@ -588,32 +755,52 @@ def _index(report: StyleReport) -> b.Section | None:
         f"{base} ranks higher. Filled marks have an interval that excludes 0; these are not "
         "adjusted for the number of styles.",
         blocks=(
-            *_said(report, index_sentence),
-            *_figures([plots.index_picture(report, system) for system in known]),
+            *_said(known, partial(index_sentence, report)),
+            *_figures(
+                (f"{s.name}: {measure}" for s in known),
+                [_index_picture(report, measure, s) for s in known],
+            ),
             _numbers(
-                Table(columns=columns, rows=rows, n_heads=3),
-                f"Quality by document style, ×100, under {query_style} queries",
+                columns,
+                rows,
+                "Quality by document style, ×100, under "
+                f"{style_name(report.config.original_query)} queries",
+                n_heads=3,
             ),
         ),
     )
 
 
+def _index_picture(report: StyleReport, measure: str, system: StyleSystem) -> pic.Intervals:
+    return _compared(
+        f"Relative Δ of {measure}, {original_text(report)} against each style, {system.name}",
+        "← style ranked higher  |  original higher →",
+        (
+            _row(
+                style_name(s.doc_style),
+                s.relative_delta,
+                s.interval,
+                worse=s.relative_delta,
+                solid=s.interval is not None and s.interval.excludes(0),
+            )
+            for s in system.index_scores
+            if s.measure == measure and s.relative_delta is not None
+        ),
+        filled="excludes 0",
+    )
+
+
 def _texts(report: StyleReport) -> b.Section | None:
-    parts = [
-        (kind, statistics, style_name(original))
-        for kind, statistics, original in (
-            ("documents", report.document_statistics, report.config.original),
-            ("queries", report.query_statistics, report.config.original_query),
-        )
-        if statistics
-    ]
-    if not parts:
-        return None
-    pictures, tables = [], list[b.Block]()
-    for kind, statistics, original in parts:
-        named = renamed(statistics, {s.group: style_name(s.group) for s in statistics})
+    pictures, tables = list[tuple[str, pic.Picture]](), list[b.Block]()
+    for kind, statistics, original in (
+        ("documents", report.document_statistics, style_name(report.config.original)),
+        ("queries", report.query_statistics, style_name(report.config.original_query)),
+    ):
+        if not statistics:
+            continue
+        named = tuple(replace(s, group=style_name(s.group)) for s in statistics)
         table, caption = text_table(named, original=original), f"{capital(kind)} by style"
-        pictures.append((caption, partial(_text_picture, kind, named, original)))
+        pictures += text_figures(named, original=original, of=capital(kind))
         tables += [
             b.Paragraph(text=f"{caption}: means with intervals.", to=b.MARKDOWN),
             b.Grid(
@@ -623,50 +810,47 @@ def _texts(report: StyleReport) -> b.Section | None:
         ]
         if notes := text_notes(named):
             tables.append(b.Items(rows=tuple(("", note) for note in notes)))
+    if not tables:
+        return None
     return b.Section(
         id="texts",
         nav="The texts",
         title="What distinguishes the texts",
         lead="What distinguishes the styles before any system sees them. A style that differs in "
         "length or shares fewer words with the original may rank differently for that alone.",
-        pictures=f" {text_key(parts[0][1])}",
+        pictures=f" {text_key(report.document_statistics or report.query_statistics)}",
         blocks=(b.Figures(items=tuple(pictures), small=True), *tables),
     )
-
-
-def _text_picture(kind: str, statistics: Sequence[TextStatistic], original: str, uid: str) -> str:
-    title = f"Text statistics of {kind} by style"
-    return text_plot(statistics, original=original, uid=uid, title=title)
 
 
 def _pairs(report: StyleReport) -> b.Section | None:
     total, name = sum(len(s.pairs) for s in report.systems), level(report.config.confidence_level)
     if not total:
         return None
-    rows = []
-    for system in report.systems:
-        strong = [p for p in system.pairs if p.p_adjusted < alpha(report)]
-        for pair in sorted(strong, key=lambda p: -abs(p.difference)):
-            above, below, sign = pair.first, pair.second, -1.0
-            if pair.difference > 0:
-                above, below, sign = below, above, 1.0
-            rows.append(
-                (
-                    system.name,
-                    style_name(above),
-                    style_name(below),
-                    number(abs(pair.difference)),
-                    span(pair.interval, scale=sign).strip() or MISSING,
-                    p_value(pair.p_value),
-                    p_value(pair.p_adjusted),
-                )
-            )
+    strong = [
+        (system, pair, pair.difference > 0)
+        for system in report.systems
+        for pair in sorted(system.pairs, key=lambda pair: -abs(pair.difference))
+        if significant(report, pair.p_adjusted)
+    ]
+    rows = tuple(
+        (
+            system.name,
+            style_name(pair.second if turned else pair.first),
+            style_name(pair.first if turned else pair.second),
+            number(abs(pair.difference)),
+            interval(pair.interval, scale=1 if turned else -1),
+            p_value(pair.p_value),
+            p_value(pair.p_adjusted),
+        )
+        for system, pair, turned in strong
+    )
     columns = (
         "system", "ranks above", "this style", "by places", f"{name} interval", "p", "adjusted p",
     )  # fmt: skip
     query_style = style_name(report.config.original_query)
     grid = b.Grid(
-        table=Table(columns=columns, rows=tuple(rows), n_heads=3),
+        table=b.Table(columns=columns, rows=rows, n_heads=3),
         caption=f"Significant pairs under {query_style} queries, the largest difference first",
     )
     fold = b.Fold(summary="Pairs that differ significantly", blocks=(grid,))
@@ -678,7 +862,7 @@ def _pairs(report: StyleReport) -> b.Section | None:
         "and all pairs of a system are adjusted together.",
         blocks=(
             b.Paragraph(text=f"{len(rows)} of {total} differ significantly."),
-            *((fold,) if rows else ()),
+            *[fold] * bool(rows),
         ),
     )
 
@@ -690,7 +874,7 @@ def _reading(report: StyleReport) -> b.Section:
     config, k = report.config, len(report.data.doc_styles)
     shared = "mean" if config.ties == "average" else config.ties
     limit = number(config.margin * (k - 1), digits=2)
-    return sections.reading(
+    return b.reading(
         (
             (
                 "What is an average rank?",
@@ -738,35 +922,42 @@ def _reading(report: StyleReport) -> b.Section:
 
 
 def _caveats(report: StyleReport) -> b.Section:
-    assumed: dict[str, dict[str, None]] = {}
-    noted = [("", text) for text in report.warnings]
+    noted, made = [("", text) for text in report.warnings], list[tuple[str, Iterable[str]]]()
     for system in report.systems:
+        found = _intervals(system)
         noted += [(system.name, note) for note in system.notes]
-        for what, value in _intervals(system):
-            noted += [(system.name, f"{what}: {note}") for note in value.notes]
-            for text in value.assumptions:
-                assumed.setdefault(text, {})[f"{what}, {value.method}"] = None
-    for statistic in (*report.document_statistics, *report.query_statistics):
-        for text in () if statistic.mean is None else statistic.mean.assumptions:
-            assumed.setdefault(text, {})["text statistics"] = None
-    return sections.caveats(assumed, dict.fromkeys(noted))
+        noted += [(system.name, f"{what}: {note}") for what, i in found for note in i.notes]
+        made += [(f"{what}, {i.method}", i.assumptions) for what, i in found]
+    made += [
+        ("text statistics", statistic.mean.assumptions)
+        for statistic in (*report.document_statistics, *report.query_statistics)
+        if statistic.mean is not None
+    ]
+    return b.caveats(b.assumed(made), dict.fromkeys(noted))
 
 
-def _intervals(system: StyleSystem) -> Iterator[tuple[str, Interval]]:
-    found: list[tuple[str, Interval | None]] = []
-    for row in system.rows:
-        found += [("average ranks", value) for value in row.average_ranks]
-        found.append(("unfairness", row.unfairness_interval))
-        found += [("differences of ranks", pair.interval) for pair in row.against_original]
-        found += [("ranks at equal length", value) for value in row.adjusted_ranks]
-    found += [("differences of ranks", pair.interval) for pair in system.pairs]
-    found.append(("unfairness", system.mean_unfairness))
-    found += [("gains of matching styles", gain.gain) for gain in system.matching]
-    for q in system.quality:
-        found += [("quality by query style", q.score), ("change of quality", q.change)]
-    for s in system.index_scores:
-        found += [("quality by document style", s.score), ("Relative Δ", s.interval)]
-    yield from ((what, value) for what, value in found if value is not None)
+def _intervals(system: StyleSystem) -> list[tuple[str, Interval]]:
+    """Return every interval of a system with what it is of."""
+    found = (
+        *(
+            of
+            for row in system.rows
+            for of in (
+                ("average ranks", row.average_ranks),
+                ("unfairness", (row.unfairness_interval,)),
+                ("differences of ranks", [pair.interval for pair in row.against_original]),
+                ("ranks at equal length", row.adjusted_ranks),
+            )
+        ),
+        ("differences of ranks", [pair.interval for pair in system.pairs]),
+        ("unfairness", (system.mean_unfairness,)),
+        ("gains of matching styles", [gain.gain for gain in system.matching]),
+        ("quality by query style", [q.score for q in system.quality]),
+        ("change of quality", [q.change for q in system.quality]),
+        ("quality by document style", [s.score for s in system.index_scores]),
+        ("Relative Δ", [s.interval for s in system.index_scores]),
+    )
+    return [(what, value) for what, values in found for value in values if value is not None]
 
 
 def _data(report: StyleReport) -> b.Section:
@@ -784,7 +975,7 @@ def _data(report: StyleReport) -> b.Section:
         ("attribution", data.attribution or "not stated"),
     )
     missing = "queries that lack one are left out" if c.missing == "balanced" else "refused"
-    settings = (
+    audit = (
         ("original document style", c.original),
         ("original query style", c.original_query),
         ("standard deviation in unfairness", f"ddof = {c.ddof}"),
@@ -797,15 +988,12 @@ def _data(report: StyleReport) -> b.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    systems = tuple(
-        (s.name, "; ".join(f"{k} = {v}" for k, v in s.settings.items()) or MISSING)
-        for s in report.systems
-    )
-    return sections.data(
+    systems = tuple((s.name, settings(s.settings)) for s in report.systems)
+    return b.data(
         (
-            ("Data", Table(columns=("data", ""), rows=about)),
-            ("Audit", Table(columns=("setting", ""), rows=settings)),
-            ("Systems", Table(columns=("system", "settings"), rows=systems)),
-            ("Environment", environment_table(report)),
+            ("Data", b.Table(columns=("data", ""), rows=about)),
+            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
+            ("Systems", b.Table(columns=("system", "settings"), rows=systems)),
+            ("Environment", b.environment_table(report)),
         )
     )

@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rag_sourcebias.inference.friedman import friedman_test
 from rag_sourcebias.inference.style_finding import style_finding
 from rag_sourcebias.report.format import (
     CORRECTIONS,
     count,
+    counted,
     delta,
+    estimate,
     interval,
     join,
     number,
@@ -29,20 +31,15 @@ from rag_sourcebias.types.style_parts import StyleCode, StyleFinding
 from rag_sourcebias.types.style_report import StyleReport, StyleRow, StyleSystem
 
 __all__ = [
-    "Compared",
     "Verdict",
     "alpha",
     "average_ranks",
-    "capital",
     "chance_sentence",
-    "compared",
-    "counted",
     "headline",
     "index_sentence",
     "leading_measure",
     "length_sentence",
     "matching_sentence",
-    "original_of",
     "original_row",
     "original_text",
     "predicate",
@@ -50,6 +47,7 @@ __all__ = [
     "score_with",
     "short",
     "sides",
+    "significant",
     "span",
     "style_list",
     "style_name",
@@ -76,7 +74,7 @@ def style_name(style: str) -> str:
 def style_list(styles: Sequence[str]) -> str:
     """Return ``styles 3, 6 and 7`` or ``formal and style 3`` for one style or more."""
     if len(styles) > 1 and all(s.isdigit() for s in styles):
-        return f"styles {join(list(styles))}"
+        return f"styles {join(styles)}"
     return join([style_name(s) for s in styles])
 
 
@@ -85,22 +83,9 @@ def original_text(report: StyleReport) -> str:
     return f"{style_name(report.config.original)} text"
 
 
-def counted(n: int, one: str, many: str) -> str:
-    """Return ``1 query`` or ``60 queries``."""
-    return f"{count(n)} {one if n == 1 else many}"
-
-
-def capital(text: str) -> str:
-    """Return a text with its first letter as a sentence begins."""
-    return text[:1].upper() + text[1:]
-
-
 def span(bounds: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:
     """Return the ends of an interval with a blank before, or nothing where there is none."""
-    if bounds is None:
-        return ""
-    low, high = sorted((scale * bounds.lower, scale * bounds.upper))
-    return f" [{number(low, digits=digits)}, {number(high, digits=digits)}]"
+    return "" if bounds is None else f" {interval(bounds, scale=scale, digits=digits)}"
 
 
 def score_with(value: float, bounds: Interval | None, *, digits: int = 2) -> str:
@@ -110,10 +95,9 @@ def score_with(value: float, bounds: Interval | None, *, digits: int = 2) -> str
 
 def leading_measure(measures: Sequence[str]) -> str:
     """Return NDCG at its largest cutoff, or the first measure at its largest."""
-    names = [split_measure(m)[0] for m in measures]
-    name = "NDCG" if "NDCG" in names else names[0]
-    chosen = [m for m in measures if split_measure(m)[0] == name]
-    return max(chosen, key=lambda m: split_measure(m)[1] or 0)
+    split = [(*split_measure(m), m) for m in measures]
+    leading = "NDCG" if any(name == "NDCG" for name, _, _ in split) else split[0][0]
+    return max((cutoff or 0, m) for name, cutoff, m in split if name == leading)[1]
 
 
 def alpha(report: StyleReport) -> float:
@@ -122,18 +106,14 @@ def alpha(report: StyleReport) -> float:
     return round(1 - report.config.confidence_level, 12)
 
 
-def original_of(report: StyleReport) -> str | None:
-    """Return the document style that others are compared with, None where it is not in the data."""
-    original = report.config.original
-    return original if original in report.data.doc_styles else None
+def significant(report: StyleReport, p_value: float | None) -> bool:
+    """Return whether an adjusted p-value lies below the level; a test not made shows nothing."""
+    return p_value is not None and p_value < alpha(report)
 
 
-def original_row(report: StyleReport, system: StyleSystem) -> StyleRow | None:
-    """Return the row of the original query style; the first where there is none of that name."""
-    for row in system.rows:
-        if row.query_style == report.config.original_query:
-            return row
-    return system.rows[0] if system.rows else None
+def original_row(report: StyleReport, system: StyleSystem) -> StyleRow:
+    """Return the row of the original query style."""
+    return next(r for r in system.rows if r.query_style == report.config.original_query)
 
 
 def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
@@ -141,68 +121,32 @@ def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
     return tuple(map(float, system.average_ranks[system.rows.index(row)]))
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One document style against the original under one query style.
-
-    Parameters
-    ----------
-    difference : float
-        Average rank minus that of the original: negative when the style ranks above it.
-    ends : tuple of float or None
-        None where there is no interval.
-    """
-
-    style: str
-    difference: float
-    ends: tuple[float, float] | None
-    significant: bool
-
-
-def compared(report: StyleReport, row: StyleRow) -> dict[str, Compared]:
-    """Return each document style against the original, whichever of the two is named first."""
-    found = {}
-    for pair in row.against_original:
-        ends = None if pair.interval is None else (pair.interval.lower, pair.interval.upper)
-        style, difference = pair.first, pair.difference
-        if style == report.config.original:
-            style, difference = pair.second, -difference
-            ends = ends and (-ends[1], -ends[0])
-        found[style] = Compared(style, difference, ends, pair.p_adjusted < alpha(report))
-    return found
-
-
 def sides(report: StyleReport, row: StyleRow) -> tuple[str, ...]:
     """Return "baseline" for styles significantly above the original, "other" below, else ""."""
-    against = compared(report, row)
-    found = (against.get(style) for style in report.data.doc_styles)
-    return tuple(
-        "" if c is None or not c.significant else "baseline" if c.difference < 0 else "other"
-        for c in found
-    )
+    found = {
+        pair.first: "baseline" if pair.difference < 0 else "other"
+        for pair in row.against_original
+        if significant(report, pair.p_adjusted)
+    }
+    return tuple(found.get(style, "") for style in report.data.doc_styles)
 
 
 # Findings: whether a system favours styles
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What can be said about one system; ``row`` and ``found`` are None where it has no row."""
+class Verdict(NamedTuple):
+    """What can be said about one system, with the row of the original query style."""
 
     system: StyleSystem
-    row: StyleRow | None
-    found: StyleFinding | None
+    row: StyleRow
+    found: StyleFinding
 
 
 def verdicts(report: StyleReport) -> tuple[Verdict, ...]:
     """Return one verdict per system, in the order of the report."""
-    made = []
-    for system in report.systems:
-        row = original_row(report, system)
-        # A report of version 0.1 has ranks but no finding.
-        found = None if row is None else system.finding or _decided(report, system, row)
-        made.append(Verdict(system, row, found))
-    return tuple(made)
+    rows = [(system, original_row(report, system)) for system in report.systems]
+    # A report of version 0.1 has ranks but no finding.
+    return tuple(Verdict(s, row, s.finding or _decided(report, s, row)) for s, row in rows)
 
 
 def _decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
@@ -218,18 +162,12 @@ def _decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFi
     )
 
 
-def short(report: StyleReport, found: StyleFinding | None) -> str:
+def short(report: StyleReport, found: StyleFinding) -> str:
     """Return the verdict in a few words."""
-    if found is None:
-        return "nothing was measured"
-    if found.code is StyleCode.FAVOURS:
-        parts = [
-            f"ranks {_listed(report, styles)} {where}"
-            for styles, where in ((found.favoured, "higher"), (found.silenced, "lower"))
-            if styles
-        ]
-        return ", ".join(parts) or "ranks styles apart"
+    higher, lower = _listed(report, found.favoured), _listed(report, found.silenced)
+    parts = [f"ranks {higher} higher"] * bool(higher) + [f"ranks {lower} lower"] * bool(lower)
     return {
+        StyleCode.FAVOURS: ", ".join(parts) or "ranks styles apart",
         StyleCode.ALIKE: f"alike within ±{number(found.margin)} places",
         StyleCode.CANNOT_TELL: "cannot tell",
         StyleCode.TOO_FEW: "too few queries to tell",
@@ -240,47 +178,42 @@ def short(report: StyleReport, found: StyleFinding | None) -> str:
 def _listed(report: StyleReport, found: Sequence[str]) -> str:
     """Return the styles in the order of the data, so that equal findings read alike."""
     styles = [s for s in report.data.doc_styles if s in found]
-    others = [s for s in report.data.doc_styles if s not in found and s != report.config.original]
     if len(styles) <= _LISTED:
         return style_list(styles)
+    others = [s for s in report.data.doc_styles if s not in (*found, report.config.original)]
     if not others:
         return "every other style"
-    if len(others) <= _EXCEPTED:
-        return f"all styles but {style_list(others)}"
-    return f"{len(styles)} styles"
+    few = len(others) <= _EXCEPTED
+    return f"all styles but {style_list(others)}" if few else f"{len(styles)} styles"
 
 
-def predicate(report: StyleReport, found: StyleFinding | None) -> str:
+def predicate(report: StyleReport, found: StyleFinding) -> str:
     """Return the finding as the predicate of a sentence about one system."""
-    if found is None:
-        return "has no measured query style"
-    apart = f"{number(found.apart)} places"
-    if found.code is StyleCode.TIED:
-        return "gives all styles the same similarity for every query"
-    if found.code is StyleCode.TOO_FEW:
-        are = "is" if found.n_queries == 1 else "are"
-        return (
-            f"may rank styles apart or alike: {_queries(found.n_queries)} {are} too few to tell, "
-            f"at least {found.n_needed} are needed"
-        )
-    if found.code is StyleCode.ALIKE:
-        return (
-            f"ranks all styles alike within ±{number(found.margin)} places (average ranks lie "
-            f"{apart} apart, at most {number(found.apart_at_most)})"
-        )
-    if found.code is StyleCode.CANNOT_TELL:
-        return (
-            f"may rank styles apart or alike within ±{number(found.margin)} places: average ranks "
-            f"lie {apart} apart ({p_clause(found.p_value)}), and about "
-            f"{count(found.n_needed or 0)} queries are needed to tell"
-        )
-    base = original_text(report)
-    parts: list[str] = []
-    for styles, where in ((found.favoured, "above"), (found.silenced, "below")):
-        if styles:
-            parts.append(f"{_listed(report, styles)} {where} {'it' if parts else base}")
+    apart, margin = f"{number(found.apart)} places", number(found.margin)
+    match found.code:
+        case StyleCode.TIED:
+            return "gives all styles the same similarity for every query"
+        case StyleCode.TOO_FEW:
+            return (
+                f"may rank styles apart or alike: {_queries(found.n_queries)} "
+                f"{'is' if found.n_queries == 1 else 'are'} too few to tell, at least "
+                f"{found.n_needed} are needed"
+            )
+        case StyleCode.ALIKE:
+            return (
+                f"ranks all styles alike within ±{margin} places (average ranks lie {apart} "
+                f"apart, at most {number(found.apart_at_most)})"
+            )
+        case StyleCode.CANNOT_TELL:
+            return (
+                f"may rank styles apart or alike within ±{margin} places: average ranks lie "
+                f"{apart} apart ({p_clause(found.p_value)}), and about "
+                f"{count(found.n_needed or 0)} queries are needed to tell"
+            )
+    told, base = ((found.favoured, "above"), (found.silenced, "below")), original_text(report)
+    parts = [f"{_listed(report, styles)} {where}" for styles, where in told if styles]
     if parts:
-        return f"ranks {' and '.join(parts)}"
+        return " and ".join([f"ranks {parts[0]} {base}", *(f"{part} it" for part in parts[1:])])
     return (
         f"ranks styles apart ({p_clause(found.p_value)}): {style_name(found.best)} is highest, "
         f"{style_name(found.worst)} lowest, {apart} below"
@@ -289,31 +222,31 @@ def predicate(report: StyleReport, found: StyleFinding | None) -> str:
 
 def verdict_sentence(report: StyleReport, verdict: Verdict) -> str:
     """Return the whole finding of a system, with its name and what chance alone would give."""
-    found, row = verdict.found, verdict.row
-    text = f"{verdict.system.name} {predicate(report, found)}"
-    if found is None or row is None or found.code is StyleCode.TIED:
+    system, row, found = verdict
+    text = f"{system.name} {predicate(report, found)}"
+    if found.code is StyleCode.TIED:
         return f"{text}."
     return f"{text}{_distances(report, row, found)}. {chance_sentence(report, row)}"
 
 
 def _distances(report: StyleReport, row: StyleRow, found: StyleFinding) -> str:
     """Return by how many places the named styles differ, the largest difference first."""
-    against = compared(report, row)
-    named = [against[s] for s in (*found.favoured, *found.silenced) if s in against]
-    if not named:
+    styles, tests = (*found.favoured, *found.silenced), len(row.against_original)
+    parts = [
+        f"{style_name(pair.first)} by {number(abs(pair.difference))}"
+        f"{span(pair.interval, scale=math.copysign(1, pair.difference))}"
+        for pair in sorted(row.against_original, key=lambda pair: -abs(pair.difference))
+        if pair.first in styles
+    ]
+    if not parts:
         return ""
-    parts = []
-    for c in sorted(named, key=lambda c: -abs(c.difference))[:_NAMED]:
-        low, high = sorted(math.copysign(1, c.difference) * end for end in c.ends or (0.0, 0.0))
-        ends = f" [{number(low)}, {number(high)}]" if c.ends else ""
-        parts.append(f"{style_name(c.style)} by {number(abs(c.difference))}{ends}")
-    correction, tests = report.config.correction, f"{len(row.against_original)} comparisons"
+    correction = report.config.correction
     how = (
-        f"not corrected for {tests}"
+        f"not corrected for {tests} comparisons"
         if correction == "none"
-        else f"{CORRECTIONS[correction]} correction over {tests}"
+        else f"{CORRECTIONS[correction]} correction over {tests} comparisons"
     )
-    return f", in places: {join(parts)} ({how})"
+    return f", in places: {join(parts[:_NAMED])} ({how})"
 
 
 def _queries(n: int) -> str:
@@ -322,16 +255,21 @@ def _queries(n: int) -> str:
 
 def chance_sentence(report: StyleReport, row: StyleRow) -> str:
     """Return the unfairness of a row beside what chance alone would give."""
-    found = row.unfairness
-    null, queries = number(found.null_expectation, digits=2), _queries(found.n_queries)
+    found, p_value, queries = (
+        row.unfairness,
+        row.friedman.p_value,
+        _queries(row.unfairness.n_queries),
+    )
     start = f"Unfairness {score_with(found.score, row.unfairness_interval)}"
+    null = number(found.null_expectation, digits=2)
     if found.score <= found.null_expectation:
         return f"{start}: no more than the {null} that chance alone gives over {queries}."
     part = number(100 * found.null_expectation / found.score, digits=0)
-    text = f"{start}; chance alone would give {null} over {queries} ({part}% of that)"
-    if row.friedman.p_value >= alpha(report):
-        text += f", and the rest may be chance too (Friedman {p_clause(row.friedman.p_value)})"
-    return f"{text}."
+    rest = f", and the rest may be chance too (Friedman {p_clause(p_value)})"
+    return (
+        f"{start}; chance alone would give {null} over {queries} ({part}% of that)"
+        f"{'' if significant(report, p_value) else rest}."
+    )
 
 
 # The headline: no more certain than the findings
@@ -340,41 +278,34 @@ def chance_sentence(report: StyleReport, row: StyleRow) -> str:
 def headline(report: StyleReport) -> str:
     """Return what a reader in a hurry should take away."""
     found, style = verdicts(report), report.config.original_query
-    if not any(v.row for v in found):
+    if not found:
         return "No system was measured."
     start = f"Over {_queries(report.data.n_queries)}"
-    if len(report.data.query_styles) > 1 and style in report.data.query_styles:
+    if len(report.data.query_styles) > 1:
         start += " in their original wording" if style == "original" else f" in {style_name(style)}"
     if len(found) > _SYSTEMS:
         return f"{start}, {_tally(report, found)}. {_range(found)}"
-    clauses = "; ".join(
-        f"{shorten(v.system.name, _NAME)} {predicate(report, v.found)}" for v in found
-    )
+    said = "; ".join(f"{shorten(v.system.name, _NAME)} {predicate(report, v.found)}" for v in found)
     if len(found) > 1:
-        return f"{start}, {clauses}. {_range(found)}"
-    (only,) = found
-    if only.row is None or only.found is None or only.found.code is StyleCode.TIED:
-        return f"{start}, {clauses}."
-    return f"{start}, {clauses}. {chance_sentence(report, only.row)}"
+        return f"{start}, {said}. {_range(found)}"
+    tied = found[0].found.code is StyleCode.TIED
+    return f"{start}, {said}.{'' if tied else f' {chance_sentence(report, found[0].row)}'}"
 
 
 def _tally(report: StyleReport, found: Sequence[Verdict]) -> str:
     """Say of each style how many systems rank it above or below the original."""
     total, base, parts = len(found), original_text(report), []
-    findings = [v.found for v in found if v.found is not None]
-    above = Counter(style for f in findings for style in f.favoured)
-    below = Counter(style for f in findings for style in f.silenced)
-    for counts, where in ((above, "above"), (below, "below")):
-        by_number: dict[int, list[str]] = {}
-        for style in report.data.doc_styles:
-            if counts[style]:
-                by_number.setdefault(counts[style], []).append(style)
+    for where, sides_ in (
+        ("above", [v.found.favoured for v in found]),
+        ("below", [v.found.silenced for v in found]),
+    ):
+        counts = Counter(style for styles in sides_ for style in styles)
         named = [
-            f"{style_list(styles)} by {'all' if n == total else n}"
-            for n, styles in sorted(by_number.items(), reverse=True)[:_SYSTEMS]
+            f"{style_list([s for s in report.data.doc_styles if counts[s] == n])} by "
+            f"{'all' if n == total else n}"
+            for n in sorted(set(counts.values()), reverse=True)[:_SYSTEMS]
         ]
-        if named:
-            parts.append(f"{where} {base}: {', '.join(named)}")
+        parts += [f"{where} {base}: {', '.join(named)}"] * bool(named)
     if not parts:
         return f"none of {total} systems ranks a style significantly above or below {base}"
     return f"{total} systems rank styles significantly {'; '.join(parts)}"
@@ -382,16 +313,15 @@ def _tally(report: StyleReport, found: Sequence[Verdict]) -> str:
 
 def _range(found: Sequence[Verdict]) -> str:
     """Compare unfairness under the original query style, with what chance alone gives."""
-    known = sorted(
-        ((v.row, v.system.name) for v in found if v.row is not None),
-        key=lambda pair: pair[0].unfairness.score,
-    )
+    known = sorted(found, key=lambda v: v.row.unfairness.score)
+    many = len(known) > _SYSTEMS
     texts = [
-        f"{score_with(row.unfairness.score, row.unfairness_interval)} for {shorten(name, _NAME)}"
-        for row, name in (known if len(known) <= _SYSTEMS else (known[0], known[-1]))
+        f"{score_with(v.row.unfairness.score, v.row.unfairness_interval)} for "
+        f"{shorten(v.system.name, _NAME)}"
+        for v in (known[:: len(known) - 1] if many else known)
     ]
-    said = join(texts) if len(known) <= _SYSTEMS else f"from {texts[0]} to {texts[-1]}"
-    nulls = [row.unfairness.null_expectation for row, _ in known]
+    said = f"from {texts[0]} to {texts[-1]}" if many else join(texts)
+    nulls = [v.row.unfairness.null_expectation for v in found]
     chance = " to ".join(dict.fromkeys(number(n, digits=2) for n in (min(nulls), max(nulls))))
     return f"Unfairness is {said}; chance alone would give {chance}."
 
@@ -400,18 +330,15 @@ def _range(found: Sequence[Verdict]) -> str:
 
 
 def matching_sentence(system: StyleSystem) -> str:
-    """Say whether queries raise documents of their own style; nothing where it is not known."""
-    overall = next((g for g in system.matching if not g.style), None)
-    if overall is None:
-        return ""
-    way, sign = ("raises", 1) if overall.mean >= 0 else ("lowers", -1)
+    """Say whether queries raise documents of their own style."""
+    *each, overall = system.matching
     text = (
-        f"a query in the style of a document {way} it by {number(abs(overall.mean))} places"
-        f"{span(overall.gain, scale=sign)} on average"
+        f"a query in the style of a document {'raises' if overall.mean >= 0 else 'lowers'} it by "
+        f"{number(abs(overall.mean))} places"
+        f"{span(overall.gain, scale=1 if overall.mean >= 0 else -1)} on average"
     )
     if overall.gain is not None and not overall.gain.excludes(0):
         text += ", which may be chance"
-    each = [g for g in system.matching if g.style]
     if len(each) > 1:
         most = max(each, key=lambda g: g.mean)
         gained = f"{number(most.mean, signed=True)}{span(most.gain)}"
@@ -420,64 +347,63 @@ def matching_sentence(system: StyleSystem) -> str:
 
 
 def length_sentence(report: StyleReport, system: StyleSystem) -> str:
-    """Say what twice the length does to the rank; nothing where it is not known."""
-    row = original_row(report, system)
-    if row is None or row.length_slope is None:
-        return ""
-    shift = math.log(2) * row.length_slope
-    slope = f"(slope {number(row.length_slope, digits=2, signed=True)} per unit of ln words)"
+    """Say what twice the length does to the rank."""
+    slope = original_row(report, system).length_slope or 0.0
+    shift = math.log(2) * slope
+    told = f"(slope {number(slope, digits=2, signed=True)} per unit of ln words)"
     if round(shift, 2) == 0:
-        return f"in these data length makes no difference to the rank {slope}."
-    way = "higher" if shift < 0 else "lower"
+        return f"in these data length makes no difference to the rank {told}."
     return (
-        f"in these data a version twice as long ranks {number(abs(shift), digits=2)} places {way} "
-        f"on average {slope}."
+        f"in these data a version twice as long ranks {number(abs(shift), digits=2)} places "
+        f"{'higher' if shift < 0 else 'lower'} on average {told}."
     )
 
 
 def quality_sentence(report: StyleReport, system: StyleSystem) -> str:
-    """Say which styles of a question cost quality; nothing where no style changed anything."""
-    changed = [(q, q.change) for q in system.quality if q.change is not None]
-    if not changed:
-        return ""
-    measure, base = leading_measure([q.measure for q, _ in changed]), report.config.original_query
-    means = [q.mean for q in system.quality if (q.query_style, q.measure) == (base, measure)]
-    start = f"{measure} is {score(means[0])} for {base} queries; " if means else ""
-    found = [
-        (change.estimate, f"{interval(change, scale=100)} in {style_name(q.query_style)}")
-        for q, change in changed
-        if q.measure == measure and q.p_adjusted is not None and q.p_adjusted < alpha(report)
-    ]
+    """Say which styles of a question cost quality."""
+    measure, base = (
+        leading_measure([q.measure for q in system.quality]),
+        report.config.original_query,
+    )
+    mean = next(q.mean for q in system.quality if (q.query_style, q.measure) == (base, measure))
+    start = (
+        f"{measure} is {score(mean)} for {base} queries; asking in another style changes {measure}"
+    )
+    found = sorted(
+        (
+            change.estimate,
+            f"{estimate(change, scale=100, signed=True)} in {style_name(q.query_style)}",
+        )
+        for q in system.quality
+        if q.measure == measure
+        and (change := q.change) is not None
+        and significant(report, q.p_adjusted)
+    )
     if not found:
-        return f"{start}asking in another style changes {measure} nowhere significantly."
-    found.sort(key=lambda pair: pair[0])
-    named = [f"{number(100 * value, signed=True)} {where}" for value, where in found[:_NAMED]]
-    if len(found) > _NAMED:
-        named.append(f"in {len(found) - _NAMED} more")
-    return f"{start}asking in another style changes {measure} significantly by {join(named)}."
+        return f"{start} nowhere significantly."
+    return f"{start} significantly by {_first([text for _, text in found], 'in ')}."
 
 
 def index_sentence(report: StyleReport, system: StyleSystem) -> str:
-    """Say which styles rank apart in one index; nothing where no two were compared."""
+    """Say which styles rank apart in one index."""
     known = [s for s in system.index_scores if s.relative_delta is not None]
-    if not known:
-        return ""
     measure, base = leading_measure([s.measure for s in known]), original_text(report)
-    found = [
-        s
+    found = sorted(
+        (-abs(value), f"{style_name(s.doc_style)} {delta(value)} {interval(s.interval)}")
         for s in known
-        if s.measure == measure and s.interval is not None and s.interval.excludes(0)
-    ]
+        if s.measure == measure
+        and (value := s.relative_delta) is not None
+        and s.interval is not None
+        and s.interval.excludes(0)
+    )
     if not found:
         return f"by {measure} no style can be told apart from {base}."
-    found.sort(key=lambda s: -abs(s.relative_delta or 0.0))
-    named = [
-        f"{style_name(s.doc_style)} {delta(s.relative_delta)} {interval(s.interval)}"
-        for s in found[:_NAMED]
-    ]
-    if len(found) > _NAMED:
-        named.append(f"{len(found) - _NAMED} more")
     return (
         f"Relative Δ of {measure} against {base}, positive where {base} ranks higher: "
-        f"{join(named)}."
+        f"{_first([text for _, text in found])}."
     )
+
+
+def _first(texts: Sequence[str], more: str = "") -> str:
+    rest = len(texts) - _NAMED
+    return join([*texts[:_NAMED], *[f"{more}{rest} more"] * (rest > 0)])

@@ -234,6 +234,7 @@ def test_sentences_say_where_nothing_is_significant_and_sum_up_much(full):
     text = "by NDCG@5 no style can be told apart from human text."
     assert index_sentence(full, changed) == text
     many = tuple(dataclasses.replace(system.quality[7], query_style=f"s{i}") for i in range(8))
+    many = (*system.quality, *many[:7])
     scores = tuple(dataclasses.replace(system.index_scores[3], doc_style=f"s{i}") for i in range(8))
     changed = dataclasses.replace(system, quality=many, index_scores=scores)
     assert quality_sentence(full, changed).endswith("in s4 and in 3 more.")
