@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from rag_sourcebias.io.judged import join_judged, read_judged_items
     from rag_sourcebias.io.judged_sample import load_judged_sample
     from rag_sourcebias.io.label_files import read_label_distributions
-    from rag_sourcebias.io.reports import read_report_json, write_report_json
+    from rag_sourcebias.io.reports import (
+        read_document_json,
+        read_report_json,
+        write_report_json,
+    )
     from rag_sourcebias.io.shard_folder import open_sharded
     from rag_sourcebias.io.sharded_dataset import ShardedDataset
     from rag_sourcebias.io.styled_sample import load_styled_sample
@@ -65,6 +69,7 @@ _HOMES = {
     "judged_sample": ("load_judged_sample",),
     "label_files": ("read_label_distributions",),
     "reports": (
+        "read_document_json",
         "read_report_json",
         "write_report_json",
     ),
@@ -110,6 +115,7 @@ __all__ = [
     "read_judged_items",
     "read_label_distributions",
     "read_qrels",
+    "read_document_json",
     "read_report_json",
     "read_run",
     "read_styled_texts",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from typing import TypeAlias
+import zlib
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.damage import sound
@@ -19,7 +22,7 @@ from rag_sourcebias.types import (
 )
 from rag_sourcebias.types.names import visible
 
-__all__ = ["Report", "read_report_json", "write_report_json"]
+__all__ = ["Report", "read_document_json", "read_report_json", "write_report_json"]
 
 Report: TypeAlias = (
     SkewReport | StyleReport | AnswerBiasReport | DebiasReport | ExplainReport | JudgedReport
@@ -38,24 +41,56 @@ _KINDS: dict[str | None, tuple[str, type[Report]]] = {
 }
 
 
-def write_report_json(report: Report, path: PathLike) -> None:
+def write_report_json(
+    report: Report, path: PathLike, *, document: Mapping[str, Any] | None = None
+) -> None:
     r"""Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
 
     Control characters, lone surrogates and direction overrides are written as ``\uXXXX``: any
     report can be encoded, and the file can be looked at in a terminal.
+
+    Parameters
+    ----------
+    report : report
+    path : path
+    document : mapping, optional
+        What is said of it, as plain values. It is added under ``document``, as JSON that is
+        deflated (zlib) and written in base64: what is said of a small report is longer than it.
 
     Raises
     ------
     DataError
         If the report holds an infinite number, which JSON cannot carry, or the folder is missing.
     """
+    plain = report.to_dict()
+    if document is not None:
+        said = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        plain = {**plain, "document": base64.b64encode(zlib.compress(said, 9)).decode()}
     try:
-        text = json.dumps(
-            report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
         raise DataError(f"the report cannot be written as JSON to {path}: {error}") from error
     write_atomic(path, visible(text) + "\n")
+
+
+def read_document_json(path: PathLike) -> dict[str, Any] | None:
+    """Read what is said of a report: sections of blocks as plain values.
+
+    None where the file has no document, as those of version 0.1.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or its document is damaged.
+    """
+    data = read_json(path, "the JSON of a report")
+    if not isinstance(data, dict) or "document" not in data:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(data["document"])))
+    except (TypeError, ValueError, zlib.error) as error:
+        raise DataError(f"{path}: the document is damaged ({error}); write it again") from error
+    return found
 
 
 def read_report_json(path: PathLike) -> Report:

@@ -9,8 +9,8 @@ so that a page keeps its direction of writing apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, Protocol
 
 from rag_sourcebias.report.format import count, number, source_name
 from rag_sourcebias.report.pictures import Picture
@@ -52,6 +52,7 @@ __all__ = [
     "caveats",
     "data",
     "environment_table",
+    "plain",
     "reading",
     "summary_table",
 ]
@@ -405,6 +406,22 @@ class Document:
         from rag_sourcebias.report.html import notebook
 
         return notebook(self)
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
+    """Return a document as JSON values: each object with its kind and what it does not leave out.
+
+    Numbers of pictures keep the five digits that can be seen.
+    """
+    if is_dataclass(value):
+        stated = (f for f in fields(value) if getattr(value, f.name) != f.default)
+        found = {field.name: plain(getattr(value, field.name)) for field in stated}
+        return {"is": type(value).__name__, **found}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if callable(value):  # a picture that is no data yet
+        return None
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 # Sections near the end of every report: how to read it, what to doubt, what it was made with

@@ -8,12 +8,14 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.reports import Report, write_report_json
-from rag_sourcebias.report.kinds import to_html, to_markdown
+from rag_sourcebias.report.blocks import plain
 from rag_sourcebias.report.html import failure_text
+from rag_sourcebias.report.kinds import document_of, to_html, to_markdown
 
 __all__ = ["write_figures", "write_pages", "write_report"]
 
@@ -30,10 +32,10 @@ def write_report(
 ) -> dict[str, Path]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
 
-    ``report.json``, which holds every figure, is written before anything is drawn; each file is
-    there complete or not at all. A page that cannot be written costs that page: a warning is
-    logged, and the page is not among the files returned. Files of the folder that do not belong
-    to a report stay.
+    ``report.json``, which holds every figure and what is said of them, is written before anything
+    is drawn; each file is there complete or not at all. A page that cannot be written costs that
+    page: a warning is logged, and the page is not among the files returned. Files of the folder
+    that do not belong to a report stay.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def write_figures(
     target = _made(folder)
     file, staged = target / "report.json", target / f".report.{secrets.token_hex(4)}.json"
     try:
-        write_report_json(report, staged)
+        write_report_json(report, staged, document=_said(report))
         for kind in pages:
             with contextlib.suppress(OSError):  # a folder of that name is no page of ours
                 (target / f"report.{kind}").unlink()
@@ -125,6 +127,15 @@ def write_pages(
             raise first
         raise DataError(f"no page was written: {failure_text(first)}") from first
     return written
+
+
+def _said(report: Report) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = plain(document_of(report))
+    except Exception as error:  # noqa: BLE001 - what is said of figures costs no figure
+        _logger.warning("report.json holds no document (%s)", failure_text(error))
+        return None
+    return found
 
 
 def _remedy(target: Path) -> str:

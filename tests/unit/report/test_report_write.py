@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import json
 import re
 import signal
 import subprocess
@@ -10,14 +11,20 @@ import sys
 import pytest
 
 from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.io.reports import read_report_json, write_report_json
+from rag_sourcebias.io import read_document_json, read_report_json, write_report_json
 from rag_sourcebias.report import to_html, to_markdown, write_report
 from rag_sourcebias.report import write as module
+from rag_sourcebias.report.blocks import plain
+from rag_sourcebias.report.kinds import document_of
 
 
 @pytest.fixture(scope="module")
 def report(make):
     return make.report([make.simple(make.cell(), make.cell("NDCG@5"))])
+
+
+def same(one, other):
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
 def test_three_files_that_agree_with_the_report(report, tmp_path):
@@ -32,6 +39,34 @@ def test_three_files_that_agree_with_the_report(report, tmp_path):
     assert paths["html"].read_text(encoding="utf-8") == to_html(report)
     again = read_report_json(paths["json"])
     assert to_markdown(again) == to_markdown(report)
+
+
+def test_what_is_said_is_in_the_json_and_reports_without_it_open(report, tmp_path):
+    file = write_report(report, tmp_path, formats=["json"])["json"]
+    found = read_document_json(file)
+    assert found == json.loads(json.dumps(plain(document_of(report))))
+    assert found["headline"] == document_of(report).headline
+    assert {block["is"] for s in found["sections"] for block in s["blocks"]} >= {"Cards", "Grid"}
+    assert same(read_report_json(file), report)
+    write_report_json(report, file)
+    assert read_document_json(file) is None
+    assert same(read_report_json(file), report)
+    damaged = json.loads(file.read_text(encoding="utf-8")) | {"document": "eJw="}
+    file.write_text(json.dumps(damaged), encoding="utf-8")
+    with pytest.raises(DataError, match="the document is damaged"):
+        read_document_json(file)
+    assert same(read_report_json(file), report)
+
+
+def test_sentences_that_cannot_be_made_cost_no_figure(report, tmp_path, monkeypatch, caplog):
+    def broken(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "document_of", broken)
+    file = write_report(report, tmp_path, formats=["json"])["json"]
+    assert same(read_report_json(file), report)
+    assert read_document_json(file) is None
+    assert "report.json holds no document (ZeroDivisionError)" in caplog.text
 
 
 def test_only_the_reports_own_files_are_overwritten(report, tmp_path):
@@ -80,7 +115,7 @@ def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
     ended = subprocess.run([sys.executable, "-c", code, str(source), str(out)], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
-    assert (out / "report.json").read_bytes() == source.read_bytes()
+    assert same(read_report_json(out / "report.json"), read_report_json(source))
 
 
 def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monkeypatch):
@@ -88,7 +123,7 @@ def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monk
     write_report(report, out)
     before = {p.name: p.read_bytes() for p in out.iterdir()}
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "write_report_json", interrupted)
