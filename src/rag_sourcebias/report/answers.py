@@ -1,63 +1,68 @@
 """The report on correctness scores: what it says, in the order in which it says it.
 
-Systems are compared on questions that all of them answered correctly.
+Systems are compared on questions that all of them answered correctly. In pictures and bars the
+score as it is is orange, the adjusted score blue.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
 
-from rag_sourcebias.inference.answer_finding import AUC_LOSS, SMALL, answer_finding
-from rag_sourcebias.report import answers_plots as plots
+from rag_sourcebias.inference.answer_finding import SMALL
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import sections
-from rag_sourcebias.report.answers_plots import VERDICTS, Described, Spot
-from rag_sourcebias.report.bars import Bar
-from rag_sourcebias.report.facts import environment_table
+from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report.answers_words import (
+    both,
+    change_of_spread,
+    ends,
+    finding_of,
+    headline,
+    in_brief,
+    in_sds,
+    order_sentence,
+    percent,
+    sentence,
+    threshold_sentence,
+    value,
+    with_ends,
+)
 from rag_sourcebias.report.format import (
     MISSING,
     count,
-    ends_about_zero,
+    counted,
+    estimate,
     interval,
-    join,
     level,
     number,
     score,
+    settings,
     shorten,
 )
-from rag_sourcebias.report.tables import Table
-from rag_sourcebias.report.text_plots import text_plot
-from rag_sourcebias.report.text_tables import text_key, text_notes, text_table
-from rag_sourcebias.types.answer_parts import (
-    AdjustmentCode,
-    AnswerFinding,
-    AnswerStyle,
-    AnswerUse,
-    RankInversions,
-)
+from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.types.answer_report import (
     AnswerBias,
     AnswerBiasReport,
     AnswerScorer,
     SystemCorrectness,
-    SystemDifference,
 )
 from rag_sourcebias.types.intervals import Interval
 
-__all__ = ["document", "headline"]
+__all__ = ["document"]
 
-_WEAK = 0.1  # correlations below are called none
 _SHOWN = 6  # pictures of one kind; more are folded away
-_PAIRS, _SCORES = 3, 2  # pairs of systems and scores that are named
-_LONG, _NAME, _SHORT, _COLUMN = 48, 40, 24, 10  # characters of a name
-_SIDES = ("other", "baseline")  # colours of the score as it is, and adjusted
-Drawn: TypeAlias = Sequence[tuple[str, Callable[[str], str]]]  # captions with pictures
+_COLUMN = 10  # characters of a column in a terminal
+_VERDICTS = ("correct, fail", "wrong, pass")  # what a verdict can get wrong
+_SIDES: tuple[pic.Colour, ...] = ("other", "baseline")  # of the score as it is, and adjusted
+_KEYS: tuple[pic.Key, ...] = (("score as it is", "other", True), ("adjusted", "baseline", True))
+_AUCS: tuple[tuple[str, Callable[[AnswerBias], Interval | None]], ...] = (
+    ("AUC", lambda bias: bias.auc),
+    ("AUC within systems", lambda bias: bias.auc_within),
+)
+Drawn: TypeAlias = Sequence[tuple[str, pic.Picture]]  # captions with pictures
 
 
 def document(report: AnswerBiasReport) -> b.Document:
@@ -85,7 +90,7 @@ def document(report: AnswerBiasReport) -> b.Document:
         title=f"Answer style: {report.name}",
         name=report.name,
         headline=headline(report),
-        facts=tuple((_counted(n, what),) for n, what in counts),
+        facts=tuple((counted(n, what),) for n, what in counts),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
@@ -93,456 +98,19 @@ def document(report: AnswerBiasReport) -> b.Document:
     )
 
 
-# What was found, and the systems that gain and lose most
-
-
-def _both(scorer: AnswerScorer) -> tuple[AnswerBias, ...]:
-    """Return the score as it is and adjusted, if it is."""
-    return (scorer.raw,) if scorer.adjusted is None else (scorer.raw, scorer.adjusted)
-
-
-def _finding(scorer: AnswerScorer) -> AnswerFinding:
-    # A report of version 0.1 has intervals but no finding.
-    return scorer.finding or answer_finding(scorer)
-
-
-@dataclass(frozen=True, slots=True)
-class _Extremes:
-    """The systems whose correct answers score highest and lowest, and how far apart.
-
-    ``effect`` is in standard deviations within systems, ``ends`` in the unit of the score.
-    """
-
-    best: str
-    worst: str
-    effect: float | None
-    ends: tuple[float, float] | None = None
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval of the difference excludes 0."""
-        return self.ends is not None and not self.ends[0] <= 0 <= self.ends[1]
-
-
-def _extremes(bias: AnswerBias) -> _Extremes:
-    spread = bias.spread
-    order = sorted(range(len(spread.systems)), key=lambda i: spread.means[i])
-    best, worst = spread.systems[order[-1]], spread.systems[order[0]]
-    for d in bias.differences:
-        low, high = d.difference.lower, d.difference.upper
-        if (d.first, d.second) == (best, worst):
-            return _Extremes(best, worst, d.effect, (low, high))
-        if (d.first, d.second) == (worst, best):
-            return _Extremes(best, worst, None if d.effect is None else -d.effect, (-high, -low))
-    gap = spread.means[order[-1]] - spread.means[order[0]]
-    return _Extremes(best, worst, _in_sds(bias, gap))
-
-
-# The headline: no more certain than its intervals
-
-
-_SAYS = (
-    (AnswerStyle.REWARDS, "rewards a system's style", "reward a system's style"),
-    (AnswerStyle.SLIGHT, "rewards style only slightly", "reward style only slightly"),
-    (
-        AnswerStyle.ALIKE,
-        "shows no more than a small effect of style",
-        "show no more than a small effect of style",
-    ),
-    (AnswerStyle.CANNOT_TELL, *("may reward style or not: these are too few to tell",) * 2),
-    (AnswerStyle.TOO_FEW, *("may reward style or not: these are too few for an interval",) * 2),
-)
-
-
-def headline(report: AnswerBiasReport) -> str:
-    """Return what a reader in a hurry should take away."""
-    found = report.scorers
-    if not found:
-        return "No score was examined."
-    told = (_useless(found), _style_told(report), _gains(found), _adjustments(found))
-    return " ".join(filter(None, told))
-
-
-def _useless(found: Sequence[AnswerScorer]) -> str:
-    """Name the scores that do not tell right from wrong: what else they reward matters little."""
-    group = [s for s in found if _finding(s).use is AnswerUse.USELESS]
-    if not group:
-        return ""
-    one = len(group) == 1
-    verb = "is useless: it does" if one else "are useless: they do"
-    shown = f" (AUC within systems {_auc_ends(group[0].raw.auc_within)})" if one else ""
-    return f"{_who(group, of=len(found))} {verb} not tell right from wrong{shown}."
-
-
-def _style_told(report: AnswerBiasReport) -> str:
-    found, k = report.scorers, len(report.systems)
-    sizes = sorted({s.raw.spread.n_questions for s in found})
-    span = f"{count(sizes[0])} to " * (len(sizes) > 1) + _counted(sizes[-1], "question")
-    who = {1: "the system", 2: "both systems"}.get(k, f"all {k} systems")
-    clauses = [
-        f"{_who(group, of=len(found))} {one if len(group) == 1 else many}"
-        for kind, one, many in _SAYS
-        if (group := [s for s in found if _finding(s).style is kind])
-    ]
-    return f"On {span} that {who} answered correctly, {'; '.join(clauses)}."
-
-
-def _who(group: Sequence[AnswerScorer], *, of: int) -> str:
-    if len(group) > _SCORES:
-        return f"all {of} scores" if len(group) == of else f"{len(group)} of {of} scores"
-    return join([shorten(s.name, _LONG) for s in group])
-
-
-def _gains(found: Sequence[AnswerScorer]) -> str:
-    """Say whose equally correct answers score highest and lowest, where that is clear."""
-    groups: dict[tuple[str, str], list[AnswerScorer]] = {}
-    for s in found:
-        ends = _extremes(s.raw)
-        if ends.clear and _finding(s).style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT):
-            groups.setdefault((ends.best, ends.worst), []).append(s)
-    if not groups:
-        return ""
-    order = sorted(groups.values(), key=len, reverse=True)
-    text = f"Equally correct, {_gap(order[0], under=len(found) > 1)}"
-    if len(order) == 2:
-        text += f"; {_gap(order[1], under=True)}"
-    elif len(order) > 2:
-        text += f"; under the other {sum(map(len, order[1:]))}, other systems gain most"
-    return f"{text}."
-
-
-def _gap(group: Sequence[AnswerScorer], *, under: bool) -> str:
-    most = max(group, key=lambda s: _extremes(s.raw).effect or 0.0)
-    ends = _extremes(most.raw)
-    text = f"answers of {shorten(ends.best, _LONG)} score {_gap_clause(most)} above those of "
-    text += shorten(ends.worst, _LONG)
-    if not under:
-        return text
-    text += f" under {shorten(most.name, _LONG)}"
-    if len(group) == 1:
-        return text
-    return f"{text}, and less far under {'one other' if len(group) == 2 else len(group) - 1}"
-
-
-def _gap_clause(scorer: AnswerScorer) -> str:
-    """Return how far the extremes lie apart: ``3.50 [3.42, 3.57] standard deviations``."""
-    found, spread = _extremes(scorer.raw), scorer.raw.spread
-    if spread.within_sd is None or found.effect is None:
-        return _value(scorer, max(spread.means) - min(spread.means))
-    text = number(found.effect, digits=2)
-    if found.ends is not None:
-        low, high = (number(end / spread.within_sd, digits=2) for end in found.ends)
-        text += f" [{low}, {high}]"
-    return f"{text} standard deviations"
-
-
-def _adjustments(found: Sequence[AnswerScorer]) -> str:
-    tried = [
-        s
-        for s in found
-        if _finding(s).adjustment is not AdjustmentCode.ABSENT
-        and _finding(s).style is not AnswerStyle.TOO_FEW
-    ]
-    if len(tried) < 2:
-        return _adjustment_of_one(tried[0]) if tried else ""
-
-    def scores(group: Sequence[AnswerScorer]) -> str:
-        every = "both scores" if len(tried) == 2 else f"all {len(tried)} scores"
-        return every if len(group) == len(tried) else _who(group, of=len(tried))
-
-    parts = []
-    if good := [s for s in tried if _finding(s).adjustment is AdjustmentCode.CUTS]:
-        cuts = sorted(s.spread_cut or 0.0 for s in good)
-        span = " to ".join(dict.fromkeys((_percent(cuts[0]), _percent(cuts[-1]))))
-        tested = all(s.auc_change_within is not None for s in good)
-        cost = ", at no measurable loss of AUC within systems" if tested else ""
-        parts.append(f"cuts the spread by {span} under {scores(good)}{cost}")
-    for kind, text in (
-        (AdjustmentCode.COSTS, "lowers the AUC within systems (or may) under"),
-        (AdjustmentCode.FAILS, "does not help under"),
-        (AdjustmentCode.IDLE, "finds no clear effect to remove under"),
-    ):
-        if group := [s for s in tried if _finding(s).adjustment is kind]:
-            parts.append(f"{text} {scores(group)}")
-    text = f"The adjustment {'; it '.join(parts)}."
-    if group := [s for s in found if _overshoot(s)]:
-        who = _who(group, of=len(found))
-        text += f" Under {who} it goes too far: what is left favours others."
-    return text
-
-
-def _adjustment_of_one(scorer: AnswerScorer) -> str:
-    if _finding(scorer).adjustment is AdjustmentCode.IDLE:
-        return "There was no clear effect for the adjustment to remove."
-    if scorer.spread_cut is None:
-        return f"After the adjustment {_auc_clause(scorer)}."
-    link = "but" if _finding(scorer).adjustment is AdjustmentCode.COSTS else "and"
-    text = f"The adjustment {_cut_clause(scorer.spread_cut)}, {link} {_auc_clause(scorer)}."
-    if other := _overshoot(scorer):
-        text += f" It goes too far: what is left favours {shorten(other, _LONG)}."
-    return text
-
-
-def _overshoot(scorer: AnswerScorer) -> str:
-    """Return the system that an adjustment favours which helps but goes too far, or nothing."""
-    after, finding = scorer.adjusted, _finding(scorer)
-    if (
-        after is None
-        or finding.adjustment is not AdjustmentCode.CUTS
-        or finding.left is not AnswerStyle.REWARDS
-    ):
-        return ""
-    now = _extremes(after)
-    return now.best if now.clear and now.best != _extremes(scorer.raw).best else ""
-
-
-# Sentences about one score
-
-
-def _sentence(scorer: AnswerScorer, *, brief: bool = False) -> str:
-    """Return everything about one score, without its name; ``brief`` for beside its numbers."""
-    told = [
-        _use_sentence(scorer),
-        _style_sentence(scorer, brief=brief),
-        _length_sentence(scorer.raw),
-        _adjustment_sentence(scorer, brief=brief),
-    ]
-    if not brief:
-        told += [_threshold_sentence(scorer), _order_sentence(scorer)]
-    return " ".join(filter(None, told))
-
-
-def _use_sentence(scorer: AnswerScorer) -> str:
-    said = {
-        AnswerUse.USELESS: "The score is useless: it does not tell right from wrong",
-        AnswerUse.CANNOT_TELL: "Cannot tell whether the score tells right from wrong",
-    }.get(_finding(scorer).use)
-    ends = _auc_ends(scorer.raw.auc_within)
-    return "" if said is None else f"{said} (AUC within systems {ends})."
-
-
-def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
-    spread, found = scorer.raw.spread, _extremes(scorer.raw)
-    where = _counted(spread.n_questions, "question")
-    if not brief:
-        where = f"{_unfairness(scorer)}; {where}"
-    needed, style = _finding(scorer).n_needed, _finding(scorer).style
-    if style is AnswerStyle.TOO_FEW:
-        if len(spread.systems) < 2:
-            return "With one system there is no other style to compare with."
-        plan = f"; {_counted(needed, 'question')} are needed" if needed else ""
-        return (
-            f"All systems answered only {_counted(spread.n_questions, 'question')} correctly: too "
-            "few for an interval, so that the unfairness of "
-            f"{_value(scorer, spread.unfairness)} says little{plan}."
-        )
-    if style is AnswerStyle.ALIKE:
-        return f"Equally correct answers of all systems score much alike ({where})."
-    if style is AnswerStyle.CANNOT_TELL:
-        plan = f" About {_counted(needed, 'question')} are needed to tell." if needed else ""
-        return (
-            "Cannot tell whether equally correct answers score alike: the interval of the "
-            f"unfairness holds 0 and more than small differences ({where}).{plan}"
-        )
-    if not found.clear:
-        return (
-            f"Equally correct answers do not score alike ({where}), but which system gains most "
-            "cannot be told."
-        )
-    slight = " only" if style is AnswerStyle.SLIGHT else ""
-    return (
-        f"Equally correct answers of {shorten(found.best, _NAME)} score{slight} "
-        f"{_gap_clause(scorer)} above those of {shorten(found.worst, _NAME)} ({where})."
-    )
-
-
-def _unfairness(scorer: AnswerScorer) -> str:
-    raw = scorer.raw
-    size = _in_sds(raw, raw.spread.unfairness)
-    text = f"unfairness {_with_ends(scorer, raw.spread.unfairness, raw.unfairness)}"
-    if size is None:
-        return text
-    return f"{text}, {number(size, digits=2)} standard deviations within systems"
-
-
-def _length_sentence(bias: AnswerBias) -> str:
-    rho = bias.length_correlation
-    if rho is None:
-        return ""
-    shown = f"Spearman {number(rho, digits=2)} among correct answers to the same question"
-    if abs(rho) < _WEAK:
-        return f"Length hardly matters ({shown})."
-    return f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score ({shown})."
-
-
-def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
-    """Return what the adjusted score gains and costs; ``brief`` leaves its unfairness out."""
-    after = scorer.adjusted
-    if after is None or _finding(scorer).style is AnswerStyle.TOO_FEW:
-        return ""
-    now = _with_ends(scorer, after.spread.unfairness, after.unfairness)
-    if scorer.spread_cut is None:
-        spread = f"leaves the spread of the systems at {now}"
-    else:
-        spread = _cut_clause(scorer.spread_cut) + ("" if brief else f", to {now}")
-    tail = {
-        AdjustmentCode.COSTS: _cost(scorer.auc_change_within),
-        AdjustmentCode.FAILS: " It does not help here.",
-        AdjustmentCode.IDLE: " No clear effect was there to remove.",
-    }.get(_finding(scorer).adjustment, _left(scorer, after))
-    return f"The adjustment {spread}; {_auc_clause(scorer)}.{tail}"
-
-
-def _cut_clause(cut: float) -> str:
-    return f"{'cuts' if cut >= 0 else 'widens'} the spread of the systems by {_percent(abs(cut))}"
-
-
-def _cost(change: Interval | None) -> str:
-    """Say what a falling AUC means."""
-    if change is None or not change.excludes(0):
-        return " The fall may be chance, but nothing shows that the adjusted score is as good."
-    size = "a little less well" if change.estimate > -AUC_LOSS else "less well"
-    return f" It tells right from wrong {size}: weigh that against the spread."
-
-
-def _left(scorer: AnswerScorer, after: AnswerBias) -> str:
-    """Say what an adjustment that helps leaves behind, and in whose favour."""
-    kind, found = _finding(scorer).left, _extremes(after)
-    if kind is AnswerStyle.ALIKE:
-        return " What is left cannot be told from none."
-    if kind not in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT):
-        return ""
-    size = "still measurable" if kind is AnswerStyle.REWARDS else "measurable, but small"
-    whom = ""
-    if found.clear and found.effect is not None:
-        whom = (
-            f": {shorten(found.best, _NAME)} over {shorten(found.worst, _NAME)} by "
-            f"{number(found.effect, digits=2)} standard deviations"
-        )
-    return f" What is left is {size}{whom}."
-
-
-def _auc_clause(scorer: AnswerScorer) -> str:
-    """Return what the adjustment does to telling right from wrong within systems, and over all."""
-    adjusted, change = scorer.adjusted, scorer.auc_change_within
-    if adjusted is None or scorer.raw.auc_within is None or adjusted.auc_within is None:
-        return "whether it still tells right from wrong within systems cannot be tested here"
-    if change is None:
-        text = f"the AUC within systems stays at {_auc_ends(adjusted.auc_within)}"
-    else:
-        way = "goes"
-        if change.excludes(0):
-            way = "rises" if change.estimate > 0 else "falls"
-        found = (change.estimate, change.lower, change.upper)
-        moved, low, high = (number(v, digits=3, signed=True) for v in found)
-        text = (
-            f"the AUC within systems {way} from {_auc_of(scorer.raw.auc_within)} to "
-            f"{_auc_of(adjusted.auc_within)} (change {moved} [{low}, {high}], paired by question)"
-        )
-    return (
-        f"{text}, and over all systems, put side by side, from {_auc_of(scorer.raw.auc)} to "
-        f"{_auc_of(adjusted.auc)}"
-    )
-
-
-def _auc_sentence(scorer: AnswerScorer) -> str:
-    """Return what happens to the AUC, within systems together and within each."""
-    after = scorer.adjusted
-    if after is None or scorer.raw.auc_within is None or after.auc_within is None:
-        return ""
-    fallen = [
-        (new - old, name, old, new)
-        for name, old in scorer.raw.system_aucs.items()
-        if old is not None
-        and (new := after.system_aucs.get(name)) is not None
-        and _auc_of(new) != _auc_of(old)
-        and new < old
-    ]
-    text = _capital(_auc_clause(scorer))
-    if not fallen:
-        return f"{text}; within no single system does it fall."
-    _, name, old, new = min(fallen)
-    which = "for" if len(fallen) == 1 else f"for {len(fallen)} of them, most for"
-    return (
-        f"{text}; within single systems it falls {which} {shorten(name, _NAME)}, from "
-        f"{_auc_of(old)} to {_auc_of(new)}."
-    )
-
-
-def _threshold_sentence(scorer: AnswerScorer) -> str:
-    """Return on how many questions equally correct answers get different verdicts."""
-    raw = scorer.raw.verdicts
-    if not raw.n_questions or len(raw.systems) < 2:
-        return ""
-    text = (
-        f"At {_value(scorer, scorer.raw.threshold)}, equally correct answers get different verdicts"
-        f" on {_percent(raw.n_flipped / raw.n_questions)} of the questions "
-        f"({count(raw.n_flipped)} of {count(raw.n_questions)})"
-    )
-    if scorer.adjusted is not None:
-        after = scorer.adjusted.verdicts
-        text += (
-            f", adjusted (at {_value(scorer, scorer.adjusted.threshold)}) on "
-            f"{_percent(after.n_flipped / after.n_questions)} ({count(after.n_flipped)})"
-        )
-    return text + "."
-
-
-def _order_sentence(scorer: AnswerScorer) -> str:
-    """Return which pairs of systems the score puts in another order than people do."""
-    raw = scorer.raw.inversions
-    if raw is None or not raw.n_pairs:
-        return ""
-    adjusted = scorer.adjusted.inversions if scorer.adjusted is not None else None
-    n = len(raw.inversions)
-    if n:
-        shown = [
-            f"{shorten(better, _SHORT)} under {shorten(other, _SHORT)}"
-            for better, other in raw.inversions[:_PAIRS]
-        ]
-        names = join(shown) if n <= _PAIRS else f"{', '.join(shown)} and {n - _PAIRS} more"
-        verb = "stands" if n == 1 else "stand"
-        text = f"By mean score {n} of {raw.n_pairs} pairs of systems {verb} in another order than "
-        text += f"by people ({names})"
-    else:
-        pairs = "the one pair" if raw.n_pairs == 1 else f"all {raw.n_pairs} pairs"
-        text = f"The mean score puts {pairs} of systems in the order of people"
-    if adjusted is not None and (n or adjusted.inversions):
-        text += f"; adjusted, {len(adjusted.inversions) or 'none'} of {adjusted.n_pairs}"
-        text += "" if n else " in another"
-    return f"{text}."
-
-
-def _beyond_chance(scorer: AnswerScorer) -> list[str]:
-    """Say how many pairs of systems are in the other order beyond chance."""
-    told = []
-    for called, bias in zip(("Raw", "Adjusted"), _both(scorer), strict=False):
-        found = bias.inversions
-        if found is None or not found.inversions or found.beyond_chance is None:
-            continue
-        n, sure = len(found.inversions), found.beyond_chance
-        names = ", ".join(f"{better} over {other}" for better, other in sure)
-        shown = f" ({names} by people, the reverse by score)" if sure else ""
-        told.append(
-            f"{called} score: {len(sure)} of {n} inversion{'' if n == 1 else 's'} of the order of "
-            f"systems {'is' if n == 1 else 'are'} beyond chance, by people and by score{shown}."
-        )
-    return told
-
-
-# Sections
+# What was found
 
 
 def _findings(report: AnswerBiasReport) -> b.Section:
     found = report.scorers
-    biases = [bias for s in found for bias in _both(s)]
-    aucs = [auc.lower for x in biases for auc in (x.auc, x.auc_within) if auc is not None]
-    lowest = min([0.5, *aucs])
-    most = [
-        (x, x.spread.unfairness if x.unfairness is None else x.unfairness.upper) for x in biases
+    biases = [bias for s in found for bias in both(s)]
+    lows = [auc.lower for x in biases for auc in (x.auc, x.auc_within) if auc is not None]
+    sizes = [
+        x.unfairness.upper / x.spread.within_sd
+        for x in biases
+        if x.unfairness is not None and x.spread.within_sd
     ]
-    sizes = [size for x, end in most if (size := _in_sds(x, end)) is not None]
-    widest = 1.03 * max([1e-9, *sizes])
+    widest, lowest = 1.03 * max([1e-9, *sizes]), min([0.5, *lows])
     adjusted = " Blue: adjusted." if len(biases) > len(found) else ""
     return b.Section(
         id="findings",
@@ -559,7 +127,7 @@ def _findings(report: AnswerBiasReport) -> b.Section:
                 cards=tuple(_card(s, widest, lowest) for s in found), look="answers", to=b.PAGE
             ),
             b.Statements(
-                rows=tuple((s.name, "", _sentence(s)) for s in found),
+                rows=tuple((s.name, "", sentence(s)) for s in found),
                 to=(*b.MARKDOWN, *b.TERMINAL),
             ),
             b.Paragraph(
@@ -570,174 +138,176 @@ def _findings(report: AnswerBiasReport) -> b.Section:
                 look="note",
                 to=b.PAGE,
             ),
-            b.Grid(
-                table=_scorers_table(report),
-                caption="All scores",
-                to=b.FILES if len(found) > 1 else b.MARKDOWN,
-            ),
+            _scorers_grid(report),
         ),
     )
 
 
 def _effects_grid(report: AnswerBiasReport) -> b.Grid:
     """Return how far each system's correct answers lie from the mean of all systems."""
-    words = [s.mean_words_correct for s in report.systems]
-    rows = [("", "words", *(_or_missing(w) for w in words))]
-    sides = [""]
-    for scorer in report.scorers:
-        for called, side, bias in zip(
-            ("as it is", "adjusted"), _SIDES, _both(scorer), strict=False
-        ):
-            effects = (_effect_of(bias, s.name) for s in report.systems)
-            rows.append((scorer.name, called, *effects))
-            sides.append(side)
+    rows = [("", "words", *(number(s.mean_words_correct) for s in report.systems))]
+    rows += [
+        (scorer.name, called, *(_effect(bias, s.name) for s in report.systems))
+        for scorer in report.scorers
+        for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
+    ]
     names = (shorten(s.name, _COLUMN - 1) for s in report.systems)
     return b.Grid(
-        table=Table(columns=("", "", *names), rows=tuple(rows), n_heads=2),
+        table=b.Table(columns=("", "", *names), rows=tuple(rows), n_heads=2),
         caption="",
         width=_COLUMN,
-        sides=tuple(sides),
+        sides=("", *(side for s in report.scorers for side in _SIDES[: len(both(s))])),
         to=b.TERMINAL,
     )
 
 
+def _effect(bias: AnswerBias, system: str) -> str:
+    """Return how far a system's correct answers lie from the mean of the systems."""
+    effects = dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False))
+    return number(effects.get(system), digits=2, signed=True)
+
+
 def _card(scorer: AnswerScorer, widest: float, lowest: float) -> b.Card:
-    found = _extremes(scorer.raw)
-    biases = list(zip(("", ", adjusted"), _SIDES, _both(scorer), strict=False))
-    rows = []
-    for tail, side, bias in biases:
-        unfair, sd = bias.unfairness, bias.spread.within_sd
-        row = b.CardRow(
+    biases = list(zip(("", ", adjusted"), _SIDES, both(scorer), strict=False))
+
+    def bar(found: Interval, span: tuple[float, float], side: str) -> b.Bar:
+        values = (found.lower, found.estimate, found.upper)
+        return b.Bar.over(values, span, side=side, solid=side == "baseline")
+
+    rows = [
+        b.CardRow(
             name=f"unfairness{tail}",
-            value=_value(scorer, bias.spread.unfairness),
-            ends="no interval" if unfair is None else _ends(scorer, unfair),
-            bar=_bar(unfair, (0.0, widest), sd, side) if unfair is not None and sd else None,
+            value=value(scorer, bias.spread.unfairness),
+            ends=ends(scorer, found) or "no interval",
+            bar=bar(found, (0.0, widest * sd), side) if found is not None and sd else None,
         )
-        rows.append(row)
+        for tail, side, bias in biases
+        for found, sd in [(bias.unfairness, bias.spread.within_sd)]
+    ]
     if scorer.adjusted is not None:
-        rows.append(b.CardRow(name="spread cut by", value=_percent(scorer.spread_cut), ends=""))
+        rows.append(b.CardRow(name="change", value=change_of_spread(scorer), ends=""))
     rows += [
         b.CardRow(
             name=f"{name}{tail}",
-            value=_auc_of(auc),
+            value=number(auc.estimate, digits=3),
             ends=interval(auc, digits=3),
-            bar=_bar(auc, (lowest, 1.0), 1.0, side),
+            bar=bar(auc, (lowest, 1.0), side),
         )
-        for name, of in (("AUC", "auc"), ("AUC within systems", "auc_within"))
+        for name, of in _AUCS
         for tail, side, bias in biases
-        if (auc := getattr(bias, of)) is not None
+        if (auc := of(bias)) is not None
     ]
-    several = len(scorer.raw.spread.systems) > 1
-    short = {
-        AnswerStyle.REWARDS: f"rewards style: favours {shorten(found.best, _NAME)} most"
-        if found.clear
-        else "rewards style",
-        AnswerStyle.SLIGHT: "rewards style, but slightly",
-        AnswerStyle.ALIKE: "no more than a small effect of style",
-        AnswerStyle.CANNOT_TELL: "cannot tell whether style counts",
-        AnswerStyle.TOO_FEW: "too few questions" if several else "one system only",
-    }[_finding(scorer).style]
     return b.Card(
         name=scorer.name,
-        standing=_finding(scorer).style,
-        short=f"useless: {short}" if _finding(scorer).use is AnswerUse.USELESS else short,
-        text=_sentence(scorer, brief=True),
+        standing=finding_of(scorer).style,
+        short=in_brief(scorer),
+        text=sentence(scorer, brief=True),
         rows=tuple(rows),
     )
 
 
-def _bar(found: Interval, scale: tuple[float, float], unit: float, side: str) -> Bar:
-    left, dot, right = (
-        round(100 * min(1.0, max(0.0, (end / unit - scale[0]) / (scale[1] - scale[0]))), 2)
-        for end in (found.lower, found.estimate, found.upper)
-    )
-    width = round(right - left, 2)
-    return Bar(left=left, width=width, dot=dot, side=side, solid=side == "baseline")
-
-
-def _scorers_table(report: AnswerBiasReport) -> Table:
-    rows = []
-    for s in report.scorers:
-        raw, after = s.raw, s.adjusted
-        row = (
-            s.name,
-            _with_ends(s, raw.spread.unfairness, raw.unfairness),
-            _or_missing(_in_sds(raw, raw.spread.unfairness), digits=2),
-            _or_missing(raw.length_correlation, digits=2, signed=True),
-            _auc_of(raw.auc),
-            MISSING if after is None else _with_ends(s, after.spread.unfairness, after.unfairness),
-            _percent(s.spread_cut),
-            _auc_of(None if after is None else after.auc),
-        )
-        rows.append(row)
-    columns = ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "cut by", "AUC")
-    return _compact(report.scorers, columns, rows, 1)
-
-
-def _compact(
+def _grid(
     scorers: Sequence[AnswerScorer],
-    columns: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    n_heads: int,
-) -> Table:
+    columns: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    caption: str,
+    *,
+    n_heads: int = 2,
+    to: tuple[b.Output, ...] = b.FILES,
+) -> b.Grid:
     """Return a table; of a single score without the first of several heads, which names it.
 
-    Columns of nothing but missing values, such as those of an adjustment that was not made, go.
+    Rows may lack their last cells; columns of missing values, such as those of an adjustment that
+    was not made, go.
     """
+    full = [(*row, *[MISSING] * (len(columns) - len(row))) for row in rows]
     first = 1 if len(scorers) == 1 and n_heads > 1 else 0
     kept = [
         i
         for i in range(first, len(columns))
-        if i < n_heads or any(row[i] != MISSING for row in rows)
+        if i < n_heads or any(row[i] != MISSING for row in full)
     ]
-    return Table(
+    table = b.Table(
         columns=tuple(columns[i] for i in kept),
-        rows=tuple(tuple(row[i] for i in kept) for row in rows),
+        rows=tuple(tuple(row[i] for i in kept) for row in full),
         n_heads=n_heads - first,
+    )
+    return b.Grid(table=table, caption=caption, to=to)
+
+
+def _scorers_grid(report: AnswerBiasReport) -> b.Grid:
+    def cells(s: AnswerScorer) -> Iterator[str]:
+        raw, after = s.raw, s.adjusted
+        yield with_ends(s, raw.spread.unfairness, raw.unfairness)
+        yield in_sds(raw, raw.spread.unfairness)
+        yield number(raw.length_correlation, digits=2, signed=True)
+        yield number(None if raw.auc is None else raw.auc.estimate, digits=3)
+        if after is not None:
+            yield with_ends(s, after.spread.unfairness, after.unfairness)
+            yield change_of_spread(s)
+            yield number(None if after.auc is None else after.auc.estimate, digits=3)
+
+    columns = ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC")
+    return _grid(
+        report.scorers,
+        columns,
+        ((s.name, *cells(s)) for s in report.scorers),
+        "All scores",
+        n_heads=1,
+        to=b.FILES if len(report.scorers) > 1 else b.MARKDOWN,
     )
 
 
 def _figures(items: Drawn, *, small: bool = False) -> list[b.Block]:
     shown, more = tuple(items[:_SHOWN]), tuple(items[_SHOWN:])
-    found: list[b.Block] = [b.Figures(items=shown, small=small)] if shown else []
+    blocks: list[b.Block] = [b.Figures(items=shown, small=small)] if shown else []
     if more:
-        blocks = (b.Figures(items=more, small=small),)
-        found.append(b.Fold(summary=f"{len(more)} more", blocks=blocks, to=b.PAGE))
-    return found
+        folded = (b.Figures(items=more, small=small),)
+        blocks.append(b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE))
+    return blocks
 
 
-def _notes(
-    report: AnswerBiasReport,
-    told: Callable[[AnswerScorer], Sequence[str]],
-    to: tuple[b.Output, ...] = b.FILES,
-) -> list[b.Block]:
+def _notes(report: AnswerBiasReport, tell: Callable[[AnswerScorer], str]) -> list[b.Block]:
     """Return what there is to say of each score; of a single one without its name."""
-    rows = [(s.name, text) for s in report.scorers if (text := " ".join(filter(None, told(s))))]
+    rows = tuple((s.name, text) for s in report.scorers if (text := tell(s)))
     if len(report.scorers) == 1:
-        return [b.Paragraph(text=text, to=to) for _, text in rows]
-    return [b.Items(rows=tuple(rows), to=to)] if rows else []
+        return [b.Paragraph(text=text, to=b.PAGE) for _, text in rows]
+    return [b.Items(rows=rows, to=b.PAGE)] if rows else []
+
+
+# Equally correct answers
 
 
 def _means(report: AnswerBiasReport) -> b.Section | None:
-    if not report.scorers:
+    scorers = report.scorers
+    if not scorers:
         return None
-    limit, lengths = plots.means_limit(report.scorers), _length_pictures(report)
-    pictures: Drawn = [
-        (s.name, partial(plots.means_plot, scorer=s, said=_means_described(s), limit=limit))
-        for s in report.scorers
-        if s.raw.spread.within_sd is not None
-    ]
-    if len(report.scorers) == 1 and pictures and lengths:
+    drawn = [s for s in scorers if s.raw.spread.within_sd is not None]
+    pictures: Drawn = list(
+        zip((s.name for s in drawn), pic.aligned(list(map(_means_picture, drawn))), strict=True)
+    )
+    lengths = _length_pictures(report)
+    if len(scorers) == 1 and pictures and lengths:
         # One picture alone leaves a hole.
-        pictures = [
-            ("Mean score", pictures[0][1]),
-            ("Mean score against length", lengths[0][1]),
-        ]
-    differences, key = _differences_table(report), _differences_key(report)
-    every = (
-        b.Heading(text="Every pair of systems", to=b.MARKDOWN),
-        b.Paragraph(text=f"{key}.", to=b.MARKDOWN),
-        b.Fold(summary="Every pair of systems", blocks=(b.Grid(table=differences, caption=key),)),
+        captions = ("Mean score", "Mean score against length")
+        pictures = [(captions[0], pictures[0][1]), (captions[1], lengths[0][1])]
+    words = {s.name: number(s.mean_words_correct) for s in report.systems}
+    rows = (
+        (
+            s.name,
+            system,
+            words.get(system, MISSING),
+            *(
+                cell
+                for bias in both(s)
+                for cell in (
+                    with_ends(s, bias.spread.means[place], bias.means[place]),
+                    _effect(bias, system),
+                )
+            ),
+        )
+        for s in scorers
+        for place, system in enumerate(s.raw.spread.systems)
     )
     return b.Section(
         id="means",
@@ -750,79 +320,80 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
         "taken question by question.",
         blocks=(
             *_figures(pictures, small=True),
-            b.Grid(
-                table=_means_table(report),
-                caption="Mean score of equally correct answers; sd is the distance from the mean "
-                "of the systems",
+            _grid(
+                scorers,
+                ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd"),
+                rows,
+                "Mean score of equally correct answers; sd is the distance from the mean of the "
+                "systems",
             ),
-            *(every if differences.rows else ()),
+            *_differences(report),
         ),
     )
 
 
-def _means_described(scorer: AnswerScorer) -> Described:
-    texts = []
-    for i, system in enumerate(scorer.raw.spread.systems):
-        parts = []
-        for called, bias in zip(("", "adjusted "), _both(scorer), strict=False):
-            effects = bias.spread.effects
-            tail = "" if effects is None else f" ({_effect(effects[i])} sd)"
-            parts.append(f"{called}{_value(scorer, bias.spread.means[i])}{tail}")
-        texts.append(f"{system}: {', '.join(parts)}.")
-    title = f"Mean score of equally correct answers by system, {scorer.name}"
-    return Described(title, " ".join(texts))
-
-
-def _means_table(report: AnswerBiasReport) -> Table:
-    words = {s.name: s.mean_words_correct for s in report.systems}
-
-    def mean(scorer: AnswerScorer, bias: AnswerBias | None, place: int) -> str:
-        if bias is None:
-            return MISSING
-        return _with_ends(scorer, bias.spread.means[place], bias.means[place])
-
-    rows = [
-        (
-            s.name,
-            system,
-            _or_missing(words.get(system)),
-            mean(s, s.raw, place),
-            _effect_of(s.raw, system),
-            mean(s, s.adjusted, place),
-            _effect_of(s.adjusted, system),
-        )
-        for s in report.scorers
-        for place, system in enumerate(s.raw.spread.systems)
+def _means_picture(scorer: AnswerScorer) -> pic.Intervals:
+    drawn = [
+        (bias, key)
+        for bias, key in zip(both(scorer), _KEYS, strict=False)
+        if bias.spread.within_sd is not None
     ]
-    columns = ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd")
-    return _compact(report.scorers, columns, rows, 2)
+
+    def mark(bias: AnswerBias, place: int, colour: pic.Colour) -> pic.Mark:
+        def from_middle(mean: float) -> float:
+            return (mean - fmean(bias.spread.means)) / (bias.spread.within_sd or 1.0)
+
+        found = bias.means[place]
+        return pic.Mark(
+            at=from_middle(bias.spread.means[place]),
+            ends=None if found is None else (from_middle(found.lower), from_middle(found.upper)),
+            colour=colour,
+        )
+
+    return pic.Intervals(
+        title=f"Mean score of equally correct answers by system, {scorer.name}",
+        rows=tuple(
+            pic.Row(label=system, marks=tuple(mark(bias, i, key[1]) for bias, key in drawn))
+            for i, system in enumerate(scorer.raw.spread.systems)
+        ),
+        x=pic.Axis(label="standard deviations from the mean of the systems", digits=2),
+        guides=(pic.Guide(at=0),),
+        keys=tuple(key for _, key in drawn),
+    )
 
 
-def _differences_key(report: AnswerBiasReport) -> str:
-    own = report.config.confidence_level
-    found = {d.difference.confidence_level for s in report.scorers for d in s.raw.differences}
-    if found <= {own}:
-        return f"Each interval holds {level(own)} on its own; of many, some exclude 0 by chance"
-    return f"Each interval holds {level(max(found))}, so that all together hold {level(own)}"
-
-
-def _differences_table(report: AnswerBiasReport) -> Table:
-    def cells(scorer: AnswerScorer, d: SystemDifference | None) -> tuple[str, str]:
-        if d is None:
-            return MISSING, MISSING
-        gap = _value(scorer, d.difference.estimate, signed=True)
-        return f"{gap} {_ends(scorer, d.difference)}", _effect(d.effect)
-
+def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
+    """Return every pair of systems."""
     rows = []
     for s in report.scorers:
-        after = () if s.adjusted is None else s.adjusted.differences
-        moved = {(d.first, d.second): d for d in after}
+        found = [{(d.first, d.second): d for d in bias.differences} for bias in both(s)]
         rows += [
-            (s.name, d.first, d.second, *cells(s, d), *cells(s, moved.get((d.first, d.second))))
-            for d in s.raw.differences
+            (
+                s.name,
+                *pair,
+                *(
+                    cell
+                    for differences in found
+                    if (d := differences.get(pair)) is not None
+                    for cell in (
+                        f"{value(s, d.difference.estimate, signed=True)} {ends(s, d.difference)}",
+                        number(d.effect, digits=2, signed=True),
+                    )
+                ),
+            )
+            for pair in found[0]
         ]
+    if not rows:
+        return ()
+    own = level(report.config.confidence_level)
+    key = f"Each interval holds {own} on its own; of many, some exclude 0 by chance"
     columns = ("score", "first", "second", "first − second", "sd", "adjusted", "adjusted, sd")
-    return _compact(report.scorers, columns, rows, 3)
+    grid = _grid(report.scorers, columns, rows, key, n_heads=3)
+    return (
+        b.Heading(text="Every pair of systems", to=b.MARKDOWN),
+        b.Paragraph(text=f"{key}.", to=b.MARKDOWN),
+        b.Fold(summary="Every pair of systems", blocks=(grid,)),
+    )
 
 
 def _length(report: AnswerBiasReport) -> b.Section | None:
@@ -840,64 +411,74 @@ def _length(report: AnswerBiasReport) -> b.Section | None:
 
 
 def _length_pictures(report: AnswerBiasReport) -> Drawn:
-    words = {s.name: s.mean_words_correct or 0.0 for s in report.systems}
-    spots = {}
-    for s in report.scorers:
-        before = s.raw.spread.effects
-        after = s.adjusted.spread.effects if s.adjusted is not None else None
-        spots[s.name] = [
-            Spot(system, words[system], before[i], None if after is None else after[i])
-            for i, system in enumerate(s.raw.spread.systems)
-            if before is not None and words.get(system)
-        ]
-    values = [v for found in spots.values() for spot in found for v in spot[2:]]
-    ends = [-0.25, 0.25, *(v for v in values if v is not None)]
-    margin = 0.16 * (max(ends) - min(ends))
-    axis = (min(ends) - margin, max(ends) + margin)
-
-    def described(name: str) -> Described:
-        text = " ".join(
-            f"{spot.system}: {number(spot.words)} words, {_effect(spot.effect)} sd"
-            f"{'' if spot.adjusted is None else f', adjusted {_effect(spot.adjusted)}'}."
-            for spot in spots[name]
-        )
-        return Described(f"Score against length by system, {name}", text)
-
-    return [
-        (name, partial(plots.length_plot, spots=found, said=described(name), ends=axis))
-        for name, found in spots.items()
-        if len(found) > 1
+    words = {s.name: s.mean_words_correct for s in report.systems}
+    effects = [
+        abs(v) for s in report.scorers for bias in both(s) for v in bias.spread.effects or ()
     ]
+    reach = 1.2 * max([0.25, *effects])
+    pictures = []
+    for s in report.scorers:
+        systems = [system for system in s.raw.spread.systems if words.get(system)]
+        curves = tuple(
+            pic.Curve(
+                x=tuple(words[system] or 0.0 for system in systems),
+                y=tuple(placed[system] for system in systems),
+                colour=colour,
+                name=name,
+            )
+            for bias, (name, colour, _) in zip(both(s), _KEYS, strict=False)
+            if bias.spread.effects is not None
+            for placed in [dict(zip(bias.spread.systems, bias.spread.effects, strict=True))]
+        )
+        if s.raw.spread.effects is None or len(systems) < 2:
+            continue
+        picture = pic.Points(
+            title=f"Score against length by system, {s.name}",
+            curves=curves,
+            x=pic.Axis(label="mean words of correct answers", log=True),
+            y=pic.Axis(label="sd from the mean", span=(-reach, reach), digits=2),
+            guides=(pic.Guide(at=0, level=True),),
+            names=tuple(systems),
+            joined=len(curves) > 1,
+        )
+        pictures.append((s.name, picture))
+    return pictures
+
+
+# Verdicts, order, right from wrong, human correctness
 
 
 def _thresholds(report: AnswerBiasReport) -> b.Section | None:
-    pictures, table = [], []
+    pictures, cells = [], []
     for s in report.scorers:
-        rows = [
-            (system, _error_shares(s.raw, i), _error_shares(s.adjusted, i))
-            for i, system in enumerate(s.raw.verdicts.systems)
-        ]
-        table += [
-            (s.name, system, *map(_percent, (before[0], after[0], before[1], after[1])))
-            for system, before, after in rows
-        ]
-        told = (
-            f"{system}: "
-            + "; ".join(
-                f"{what} {_percent(old).replace(MISSING, 'none')}"
-                + ("" if new is None else f", adjusted {_percent(new)}")
-                for what, old, new in zip(VERDICTS, before, after, strict=True)
-            )
-            for system, before, after in rows
+        rows = []
+        for place, system in enumerate(s.raw.verdicts.systems):
+            before, after = _errors(s.raw, place), _errors(s.adjusted, place)
+            shares = (before[0], after[0], before[1], after[1])
+            cells.append((s.name, system, *map(percent, shares)))
+            rows += [
+                pic.Row(
+                    group=system,
+                    label=what,
+                    marks=tuple(
+                        pic.Mark(at=100 * share, colour=colour)
+                        for share, colour in zip(found, _SIDES, strict=True)
+                        if share is not None
+                    ),
+                    note="none" if found[0] is None else "",
+                )
+                for what, *found in zip(_VERDICTS, before, after, strict=True)
+            ]
+        picture = pic.Intervals(
+            title=f"Verdicts that contradict people, by system, {s.name}",
+            rows=tuple(rows),
+            x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
+            keys=_KEYS[: len(both(s))],
+            joined="line",
         )
-        said = Described(
-            f"Verdicts that contradict people, by system, {s.name}", f"{'. '.join(told)}."
-        )
-        draw = partial(plots.verdicts_plot, rows=rows, said=said, adjusted=s.adjusted is not None)
-        pictures.append((s.name, draw))
-    if not table:
+        pictures.append((s.name, picture))
+    if not cells:
         return None
-    columns = ("score", "system", VERDICTS[0], "adjusted", VERDICTS[1], "adjusted")
     return b.Section(
         id="thresholds",
         nav="Verdicts",
@@ -906,48 +487,57 @@ def _thresholds(report: AnswerBiasReport) -> b.Section | None:
         "contradict people more for one system than for another, its style is rewarded or "
         "punished. A threshold that fits all systems needs both rows of each system alike.",
         blocks=(
-            *_notes(report, lambda s: [_threshold_sentence(s)], b.PAGE),
+            *_notes(report, threshold_sentence),
             *_figures(pictures),
-            b.Grid(
-                table=_compact(report.scorers, columns, table, 2),
-                caption="Verdicts that contradict people, as share of the correct and of the "
-                "wrong answers",
+            _grid(
+                report.scorers,
+                ("score", "system", _VERDICTS[0], "adjusted", _VERDICTS[1], "adjusted"),
+                cells,
+                "Verdicts that contradict people, as share of the correct and of the wrong answers",
             ),
         ),
     )
 
 
-def _error_shares(bias: AnswerBias | None, place: int) -> tuple[float | None, float | None]:
+def _errors(bias: AnswerBias | None, place: int) -> tuple[float | None, float | None]:
     """Return the share of a system's correct answers that fail and of its wrong ones that pass."""
-    if bias is None:
-        return None, None
-    right = bias.verdicts.pass_correct[place]
-    return None if right is None else 1 - right, bias.verdicts.pass_wrong[place]
+    right = None if bias is None else bias.verdicts.pass_correct[place]
+    wrong = None if bias is None else bias.verdicts.pass_wrong[place]
+    return None if right is None else 1 - right, wrong
 
 
 def _order(report: AnswerBiasReport) -> b.Section | None:
     pictures, rows = [], []
     for s in report.scorers:
-        raw = s.raw.inversions
-        if raw is None:
+        found = [bias.inversions for bias in both(s) if bias.inversions is not None]
+        if not found:
             continue
-        moved = _moved(s, raw)
-        people, placed, after = map(_ranks, (raw.correctness, raw.mean_scores, moved))
-        told = []
-        for i, system in enumerate(raw.systems):
-            right, mean = f"{score(raw.correctness[i])}%", _value(s, raw.mean_scores[i])
-            now = _value(s, moved[i]) if moved else ""
-            adjusted = f"{now}, {after[i]}" if moved else MISSING
-            rows.append((s.name, system, f"{right}, {people[i]}", f"{mean}, {placed[i]}", adjusted))
-            tail = f", adjusted {now}" if moved else ""
-            told.append(f"{system}: {right} correct by people, score {mean}{tail}.")
-        said = Described(f"Order of systems by people and by score, {s.name}", " ".join(told))
-        if raw.n_pairs:
-            draw = partial(plots.order_plot, raw=raw, moved=moved, said=said)
-            pictures.append((s.name, draw))
+        orders = [found[0].correctness, *(x.mean_scores for x in found)]
+        ranks = list(map(_ranks, orders))
+        rows += [
+            (
+                s.name,
+                system,
+                f"{score(orders[0][i])}%, {ranks[0][i]}",
+                *(f"{value(s, x[i])}, {r[i]}" for x, r in zip(orders[1:], ranks[1:], strict=True)),
+            )
+            for i, system in enumerate(found[0].systems)
+        ]
+        if found[0].n_pairs:
+            # A place of its own for each; ties in the order of the report.
+            sequences = [sorted(range(len(x)), key=lambda i: -x[i]) for x in orders]
+            lines = tuple(
+                (system, tuple(sequence.index(i) + 1 for sequence in sequences))
+                for i, system in enumerate(found[0].systems)
+            )
+            picture = pic.Slopes(
+                title=f"Order of systems by people and by score, {s.name}",
+                orders=("people", "score", "adjusted")[: len(orders)],
+                lines=lines,
+            )
+            pictures.append((s.name, picture))
     if not rows:
         return None
-    columns = ("score", "system", "correct, by people", "mean score", "adjusted")
     return b.Section(
         id="order",
         nav="Order",
@@ -956,23 +546,16 @@ def _order(report: AnswerBiasReport) -> b.Section | None:
         "score of every system. Dashed orange lines lead to a place that people do not give. "
         "Systems that lie close may change places by chance.",
         blocks=(
-            *_notes(report, lambda s: [_order_sentence(s), *_beyond_chance(s)], b.PAGE),
-            *_notes(report, _beyond_chance, b.MARKDOWN),
+            *_notes(report, order_sentence),
             *_figures(pictures),
-            b.Grid(
-                table=_compact(report.scorers, columns, rows, 2),
-                caption="Systems by people and by score, with their place",
+            _grid(
+                report.scorers,
+                ("score", "system", "correct, by people", "mean score", "adjusted"),
+                rows,
+                "Systems by people and by score, with their place",
             ),
         ),
     )
-
-
-def _moved(scorer: AnswerScorer, raw: RankInversions) -> tuple[float, ...]:
-    """Return the mean of each system by the adjusted score, if there is one."""
-    after = None if scorer.adjusted is None else scorer.adjusted.inversions
-    if after is None:
-        return ()
-    return tuple(after.mean_scores[after.systems.index(system)] for system in raw.systems)
 
 
 def _ranks(values: tuple[float, ...]) -> tuple[str, ...]:
@@ -983,12 +566,11 @@ def _ranks(values: tuple[float, ...]) -> tuple[str, ...]:
     >>> _ranks((0.2, 0.9, 0.9, 0.1))
     ('3rd', '1st', '1st', '4th')
     """
-
-    def ordinal(place: int) -> str:
-        teen = place % 100 in (11, 12, 13)
-        return f"{place}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')}"
-
-    return tuple(ordinal(1 + sum(other > v for other in values)) for v in values)
+    places = [1 + sum(other > v for other in values) for v in values]
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return tuple(
+        f"{n}{'th' if n % 100 in (11, 12, 13) else ends.get(n % 10, 'th')}" for n in places
+    )
 
 
 def _auc(report: AnswerBiasReport) -> b.Section | None:
@@ -996,16 +578,13 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
     for s in report.scorers:
         if s.raw.auc is None:
             continue
-        after = s.adjusted
-        pooled, within = (None, None) if after is None else (after.auc, after.auc_within)
-        moved = {} if after is None else after.system_aucs
         rows += [
-            (s.name, "all systems", _auc_ends(s.raw.auc), _auc_ends(pooled)),
-            (s.name, "within systems", _auc_ends(s.raw.auc_within), _auc_ends(within)),
-            *(
-                (s.name, system, _auc_of(found), _auc_of(moved.get(system)))
-                for system, found in s.raw.system_aucs.items()
-            ),
+            (s.name, where, *(estimate(of(bias), digits=3) for bias in both(s)))
+            for where, (_, of) in zip(("all systems", "within systems"), _AUCS, strict=True)
+        ]
+        rows += [
+            (s.name, system, *(number(bias.system_aucs.get(system), digits=3) for bias in both(s)))
+            for system in s.raw.system_aucs
         ]
     if not rows:
         return None
@@ -1018,35 +597,42 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
         "chance, 1 perfect. Over all systems it also moves by putting systems side by side. The "
         "AUC within systems compares answers of one system only: it says whether a score tells "
         "right from wrong.",
-        blocks=(
-            *_notes(report, lambda s: [_auc_sentence(s)]),
-            b.Grid(
-                table=_compact(report.scorers, columns, rows, 2),
-                caption="AUC of correct against wrong answers",
-            ),
-        ),
+        blocks=(_grid(report.scorers, columns, rows, "AUC of correct against wrong answers"),),
     )
 
 
 def _correctness(report: AnswerBiasReport) -> b.Section | None:
     useful = any(c.with_scores is not None for s in report.scorers for c in s.correctness)
     # Where no score helps, every score has the same labels: they are said once.
-    scorers = report.scorers if useful else report.scorers[:1]
-    table = _correctness_table(scorers)
-    if not table.rows:
+    scorers = [s for s in (report.scorers if useful else report.scorers[:1]) if s.correctness]
+    if not scorers:
         return None
-
-    def described(s: AnswerScorer) -> Described:
-        texts = (
-            f"{c.system}: labels alone {_correct_ends(c.labels_alone)}, with the score "
-            f"{_correct_ends(c.with_scores)}"
-            f"{'' if c.truth is None else f', all labels {score(c.truth)}'}."
-            for c in s.correctness
+    rows = (
+        (
+            s.name,
+            c.system,
+            count(c.n_labeled),
+            count(c.n_unlabeled or None),
+            estimate(c.labels_alone, scale=100),
+            estimate(c.with_scores, scale=100),
+            _width(c),
+            MISSING if c.truth is None else score(c.truth),
         )
-        return Described(f"Human correctness by system from few labels, {s.name}", " ".join(texts))
-
+        for s in scorers
+        for c in s.correctness
+    )
+    columns = (
+        "score",
+        "system",
+        "labels",
+        "scored only",
+        "from labels, %",
+        "with the score, %",
+        "interval width",
+        "all labels, %",
+    )
     pictures = [
-        (s.name, partial(plots.correctness_plot, found=s.correctness, said=described(s)))
+        (s.name, _correctness_picture(s))
         for s in scorers
         if any(c.labels_alone is not None for c in s.correctness)
     ]
@@ -1056,63 +642,52 @@ def _correctness(report: AnswerBiasReport) -> b.Section | None:
         title="Human correctness from few labels" if useful else "Human correctness",
         lead="The share of answers that people would call correct, from a sample of labels alone "
         "and with the score of all other answers. What the score gets wrong is corrected for each "
-        "system on its own, so that style cannot favour one. The score can only make intervals "
-        "narrower, or fail to."
+        "system on its own, so that style cannot favour one. A score that agrees with people "
+        "makes the intervals narrower."
         if useful
         else "The share of answers that people call correct, from all labels there are. No score "
         "can add to them; with labels for some answers only, each score would be used on the "
         "others.",
-        blocks=(
-            *_figures(pictures),
-            b.Grid(table=table, caption="Answers people call correct"),
-        ),
+        blocks=(*_figures(pictures), _grid(scorers, columns, rows, "Answers people call correct")),
     )
 
 
-def _correctness_table(scorers: Sequence[AnswerScorer]) -> Table:
-    rows = [
-        (
-            s.name,
-            c.system,
-            count(c.n_labeled),
-            count(c.n_unlabeled) if c.n_unlabeled else MISSING,
-            _correct_ends(c.labels_alone),
-            _correct_ends(c.with_scores),
-            _narrower(c),
-            _or_missing(c.truth, scale=100),
-        )
-        for s in scorers
-        for c in s.correctness
-    ]
-    columns = (
-        "score",
-        "system",
-        "labels",
-        "scored only",
-        "from labels, %",
-        "with the score, %",
-        "narrower by",
-        "all labels, %",
-    )
-    return _compact(scorers, columns, rows, 2)
-
-
-def _narrower(c: SystemCorrectness) -> str:
+def _width(c: SystemCorrectness) -> str:
+    """Return how much wider the interval is with the score."""
     alone, helped = c.labels_alone, c.with_scores
     if alone is None or helped is None or not alone.half_width:
         return MISSING
-    return _percent(1 - helped.half_width / alone.half_width)
+    return percent(helped.half_width / alone.half_width - 1, signed=True)
+
+
+def _correctness_picture(scorer: AnswerScorer) -> pic.Intervals:
+    keys: tuple[pic.Key, ...] = (
+        ("labels alone", "even", False),
+        ("with the score", "baseline", True),
+        ("all labels", "ink", True),
+    )
+
+    def marks(c: SystemCorrectness) -> Iterator[pic.Mark]:
+        for (_, colour, solid), found in zip(keys, (c.labels_alone, c.with_scores), strict=False):
+            if found is not None:
+                yield pic.mark(found, colour, scale=100, solid=solid)
+        if c.truth is not None:
+            yield pic.Mark(at=100 * c.truth, colour="ink")
+
+    rows = tuple(pic.Row(label=c.system, marks=tuple(marks(c))) for c in scorer.correctness)
+    drawn = {mark.colour for row in rows for mark in row.marks}
+    return pic.Intervals(
+        title=f"Human correctness by system from few labels, {scorer.name}",
+        rows=rows,
+        x=pic.Axis(label="answers people call correct, %"),
+        keys=tuple(key for key in keys if key[1] in drawn),
+    )
 
 
 def _texts(report: AnswerBiasReport) -> b.Section | None:
     found = report.text_statistics
     if not found:
         return None
-
-    def draw(uid: str) -> str:
-        title = "The texts of the correct answers"
-        return text_plot(found, original=None, uid=uid, title=title)
-
     return b.Section(
         id="text",
         nav="Texts",
@@ -1120,7 +695,7 @@ def _texts(report: AnswerBiasReport) -> b.Section | None:
         lead="How the correct answers of the systems differ before any score sees them.",
         blocks=(
             b.Paragraph(text=text_key(found), to=b.PAGE),
-            b.Figures(items=(("Correct answers by system", draw),)),
+            b.Figures(items=text_figures(found, of="Correct answers")),
             b.Grid(
                 table=text_table(found),
                 caption="Statistics of the correct answers, against the references",
@@ -1129,9 +704,13 @@ def _texts(report: AnswerBiasReport) -> b.Section | None:
     )
 
 
+# How to read it, what to doubt, what it was made with
+
+
 def _reading(report: AnswerBiasReport) -> b.Section:
-    rows = [
+    rows = (
         (
+            True,
             "What is unfairness?",
             "The standard deviation of the systems' mean scores over questions that all of them "
             "answered correctly, in the unit of the score. It is 0 for a score that sees only "
@@ -1139,74 +718,73 @@ def _reading(report: AnswerBiasReport) -> b.Section:
             "standard deviations within systems.",
         ),
         (
+            True,
             "Why is a difference style?",
             "Because people called all of these answers correct, to the same questions. What is "
             "left is how they are written: length, wording, extra facts, format. If people were "
             "kinder to one system, or “correct” was judged coarsely, that is in it too.",
         ),
         (
+            True,
             "When is an effect called small?",
             f"When the systems lie apart by less than {number(SMALL)} standard deviations within "
             "systems. With enough questions even that can be measured.",
         ),
         (
+            True,
             "What do the intervals cover?",
             f"With {level(report.config.confidence_level)} confidence the value for all questions "
             "like these, one number at a time, for exactly these systems. The two systems named "
             "are those that lie furthest apart, so with few questions their distance is "
             "overstated.",
         ),
-    ]
-    if any(s.adjusted is not None for s in report.scorers):
-        rows.append(
-            (
-                "What does the adjustment do?",
-                "It learns from correct answers how the score changes with style, such as length, "
-                "and subtracts that; each answer is adjusted by a fit that has not seen its "
-                "question. It is worth using if the spread falls and the AUC does not. Where one "
-                "system alone writes answers of some length, what is its own and what is length "
-                "cannot be told apart, and both go.",
-            )
-        )
-    rows.append(
         (
+            any(s.adjusted is not None for s in report.scorers),
+            "What does the adjustment do?",
+            "It learns from correct answers how the score changes with style, such as length, "
+            "and subtracts that; each answer is adjusted by a fit that has not seen its "
+            "question. It is worth using if the spread falls and the AUC does not. Where one "
+            "system alone writes answers of some length, what is its own and what is length "
+            "cannot be told apart, and both go.",
+        ),
+        (
+            True,
             "Are differing verdicts all style?",
             "No. Equally correct answers to one question also differ by the chances of wording, "
             "which no adjustment removes, so their share does not fall to 0. What should fall is "
             "the difference between systems.",
-        )
+        ),
+        (
+            report.config.threshold is None,
+            "Where do the thresholds come from?",
+            "Each is the one that separates correct from wrong answers best on these data, "
+            "separately for the score as it is and adjusted. On new answers it will do a "
+            "little worse.",
+        ),
     )
-    if report.config.threshold is None:
-        rows.append(
-            (
-                "Where do the thresholds come from?",
-                "Each is the one that separates correct from wrong answers best on these data, "
-                "separately for the score as it is and adjusted. On new answers it will do a "
-                "little worse.",
-            )
-        )
-    return sections.reading(rows)
+    return b.reading((question, answer) for shown, question, answer in rows if shown)
 
 
 def _caveats(report: AnswerBiasReport) -> b.Section:
-    assumed: dict[str, dict[str, None]] = {}
-    noted = [(s.name, note) for s in report.scorers for note in s.notes]
-    for system in report.systems:
-        if system.n_empty:
-            verb = "is" if system.n_empty == 1 else "are"
-            text = f"{_counted(system.n_empty, 'answer')} {verb} empty and take part in nothing"
-            noted.append((system.name, text))
-    noted += [("texts", note) for note in text_notes(report.text_statistics)]
     used = [(s.name, *found) for s in report.scorers for found in _intervals(s)]
-    for name, where, interval_ in used:
-        noted += [(name, note) for note in interval_.notes]
-        for text in interval_.assumptions:
-            assumed.setdefault(text, {})[where] = None
-    for statistic in report.text_statistics:
-        for text in () if statistic.mean is None else statistic.mean.assumptions:
-            assumed.setdefault(text, {})["text statistics"] = None
-    return sections.caveats(
-        assumed,
+    texts = [s.mean for s in report.text_statistics if s.mean is not None]
+    noted = [
+        *((s.name, note) for s in report.scorers for note in s.notes),
+        *(
+            (s.name, f"without {counted(s.n_empty, 'empty answer')}")
+            for s in report.systems
+            if s.n_empty
+        ),
+        *(("texts", note) for note in text_notes(report.text_statistics)),
+        *((name, note) for name, _, found in used for note in found.notes),
+    ]
+    return b.caveats(
+        b.assumed(
+            [
+                *((where, found.assumptions) for _, where, found in used),
+                *(("text statistics", mean.assumptions) for mean in texts),
+            ]
+        ),
         dict.fromkeys(row for row in noted if row[1] not in report.warnings),
         warned=bool(report.warnings),
     )
@@ -1214,15 +792,14 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
 
 def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval]]:
     found: list[tuple[str, Interval | None]] = []
-    for bias in _both(scorer):
-        found.append(("unfairness", bias.unfairness))
-        found += [("mean scores", mean) for mean in bias.means]
+    for bias in both(scorer):
+        found += [("unfairness", bias.unfairness), *(("mean scores", mean) for mean in bias.means)]
         found += [("differences", d.difference) for d in bias.differences]
-        found += [("AUC", bias.auc), ("AUC within systems", bias.auc_within)]
+        found += [(name, of(bias)) for name, of in _AUCS]
     for c in scorer.correctness:
         found.append(("human correctness from labels alone", c.labels_alone))
         found.append(("human correctness with the score", c.with_scores))
-    yield from ((where, interval_) for where, interval_ in found if interval_ is not None)
+    return ((where, interval_) for where, interval_ in found if interval_ is not None)
 
 
 def _data(report: AnswerBiasReport) -> b.Section:
@@ -1237,7 +814,7 @@ def _data(report: AnswerBiasReport) -> b.Section:
         ("attribution", report.attribution or "not stated"),
     )
     chosen = "what separates correct from wrong best, per score"
-    settings = (
+    audit = (
         ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
         ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
         ("ddof of the unfairness", str(c.ddof)),
@@ -1248,123 +825,43 @@ def _data(report: AnswerBiasReport) -> b.Section:
     )
     scores = []
     for s in report.scorers:
-        parts = [f"{k} = {v}" for k, v in s.settings.items()]
-        parts.append(f"threshold = {_value(s, s.raw.threshold)}")
+        used = {**s.settings, "threshold": value(s, s.raw.threshold)}
         if s.adjusted is not None:
-            parts.append(f"threshold of the adjusted score = {_value(s, s.adjusted.threshold)}")
-        if s.adjustment:
-            parts.append(f"adjustment = {s.adjustment}")
-        scores.append((s.name, "; ".join(parts)))
+            used["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
+            used["adjustment"] = s.adjustment
+        scores.append((s.name, settings(used)))
     tables = (
-        ("Data", Table(columns=("data", ""), rows=data)),
-        ("Audit", Table(columns=("setting", ""), rows=settings)),
-        ("Scores", Table(columns=("score", "settings"), rows=tuple(scores))),
-        ("Environment", environment_table(report)),
+        ("Data", b.Table(columns=("data", ""), rows=data)),
+        ("Audit", b.Table(columns=("setting", ""), rows=audit)),
+        ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
+        ("Environment", b.environment_table(report)),
     )
-    return sections.data(
-        tables, b.Grid(table=_systems_table(report), caption="Answers of each system")
+    return b.data(tables, _systems_grid(report))
+
+
+def _systems_grid(report: AnswerBiasReport) -> b.Grid:
+    columns = (
+        "system",
+        "answers",
+        "correct",
+        "wrong",
+        "not judged",
+        "empty",
+        "mean words",
+        "of correct ones",
     )
-
-
-def _systems_table(report: AnswerBiasReport) -> Table:
-    return Table(
-        columns=(
-            "system",
-            "answers",
-            "correct",
-            "wrong",
-            "not judged",
-            "empty",
-            "mean words",
-            "of correct ones",
-        ),
-        rows=tuple(
-            (
-                s.name,
-                count(s.n_answers),
-                count(s.n_correct),
-                count(s.n_wrong),
-                count(s.n_answers - s.n_correct - s.n_wrong),
-                count(s.n_empty),
-                number(s.mean_words),
-                _or_missing(s.mean_words_correct),
-            )
-            for s in report.systems
-        ),
+    rows = (
+        (
+            s.name,
+            count(s.n_answers),
+            count(s.n_correct),
+            count(s.n_wrong),
+            count(s.n_answers - s.n_correct - s.n_wrong),
+            count(s.n_empty),
+            number(s.mean_words),
+            number(s.mean_words_correct),
+        )
+        for s in report.systems
     )
-
-
-# Numbers
-
-
-def _or_missing(
-    value: float | None, *, digits: int = 1, scale: float = 1.0, signed: bool = False
-) -> str:
-    return MISSING if value is None else number(scale * value, digits=digits, signed=signed)
-
-
-def _digits(scorer: AnswerScorer) -> int:
-    """Return the decimals of a score: about two digits of its spread within systems, and one."""
-    known = [bias.spread.within_sd for bias in _both(scorer)]
-    found = [sd for sd in (*known, scorer.raw.spread.unfairness) if sd]
-    if not found or not math.isfinite(found[0]):
-        return 3
-    return min(6, max(0, math.ceil(1.5 - math.log10(found[0]))))
-
-
-def _value(scorer: AnswerScorer, value: float, *, signed: bool = False) -> str:
-    """Return a value in the unit of a score."""
-    return number(value, digits=_digits(scorer), signed=signed)
-
-
-def _ends(scorer: AnswerScorer, found: Interval) -> str:
-    return ends_about_zero(found, digits=_digits(scorer))
-
-
-def _with_ends(scorer: AnswerScorer, estimate: float, found: Interval | None) -> str:
-    text = _value(scorer, estimate)
-    return text if found is None else f"{text} {_ends(scorer, found)}"
-
-
-def _in_sds(bias: AnswerBias, value: float) -> float | None:
-    """Return a length on the scale of a score in its standard deviations within systems."""
-    sd = bias.spread.within_sd
-    return None if sd is None else value / sd
-
-
-def _effect(in_sds: float | None) -> str:
-    return _or_missing(in_sds, digits=2, signed=True)
-
-
-def _effect_of(bias: AnswerBias | None, system: str) -> str:
-    """Return how far a system's correct answers lie from the mean of the systems."""
-    if bias is None or bias.spread.effects is None or system not in bias.spread.systems:
-        return MISSING
-    return _effect(bias.spread.effects[bias.spread.systems.index(system)])
-
-
-def _auc_of(found: float | Interval | None) -> str:
-    return _or_missing(found.estimate if isinstance(found, Interval) else found, digits=3)
-
-
-def _auc_ends(found: Interval | None) -> str:
-    return MISSING if found is None else f"{_auc_of(found)} {interval(found, digits=3)}"
-
-
-def _correct_ends(found: Interval | None) -> str:
-    """Return a share of correct answers, ×100, with the ends of its interval."""
-    return MISSING if found is None else f"{score(found.estimate)} {interval(found, scale=100)}"
-
-
-def _percent(share: float | None) -> str:
-    """Return a share as a percentage, with a decimal where it is small."""
-    digits = 0 if not share or abs(share) >= 0.0995 else 1
-    return MISSING if share is None else f"{number(100 * share, digits=digits)}%"
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{count(n)} {what}{'' if n == 1 else 's'}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    table = b.Table(columns=columns, rows=tuple(rows))
+    return b.Grid(table=table, caption="Answers of each system")

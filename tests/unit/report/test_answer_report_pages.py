@@ -12,7 +12,8 @@ from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.report.answers import document, headline
+from rag_sourcebias.report.answers import document
+from rag_sourcebias.report.answers_words import headline
 from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import number, score
 from rag_sourcebias.report.kinds import print_report, to_html, to_markdown

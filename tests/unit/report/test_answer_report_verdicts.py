@@ -6,7 +6,8 @@ import pytest
 from answer_reports import everyone_right, several, single
 
 from rag_sourcebias.inference.answer_finding import SMALL, answer_finding
-from rag_sourcebias.report.answers import document, headline
+from rag_sourcebias.report.answers import document
+from rag_sourcebias.report.answers_words import headline
 from rag_sourcebias.report.blocks import Cards, Items, Paragraph, Statements
 from rag_sourcebias.types import AnswerBiasReport
 from rag_sourcebias.types.answer_parts import AdjustmentCode, AnswerStyle, AnswerUse
@@ -85,7 +86,8 @@ def test_a_report_of_version_0_1_is_decided_from_its_intervals():
             del bias["inversions"]["beyond_chance"]
     old = AnswerBiasReport.from_dict(data)
     assert codes(old)[0] is AnswerStyle.REWARDS
-    assert "cannot be tested here" in headline(old)
+    assert "cannot be tested here" in told(old)[0]
+    assert "AUC" not in headline(old)
     caveats = (x for x in section(old, "caveats").blocks if isinstance(x, Items))
     assert ("cosine", scorer["notes"][-1]) in next(x for x in caveats if not x.asides).rows
     assert "beyond chance" not in order_told(old)
@@ -110,9 +112,9 @@ def test_a_score_that_rewards_short_answers():
     line = headline(report)
     assert f"On {raw.spread.n_questions} questions that all 4 systems answered correctly" in line
     assert "cosine rewards a system's style" in line
-    assert f"cuts the spread of the systems by {100 * report.scorers[0].spread_cut:.0f}%" in line
-    assert "the AUC within systems" in line
-    assert "better" not in line  # over all systems it rises by putting them side by side
+    cut = f"by {100 * report.scorers[0].spread_cut:.0f}%"
+    assert f"cuts the spread {cut}, at no measurable loss of AUC within systems" in line
+    assert f"cuts the spread of the systems {cut}" in text
 
 
 def test_a_score_for_long_answers_names_the_pair_the_other_way_round():
@@ -136,7 +138,7 @@ def test_no_effect_is_claimed_of_a_fair_score():
     assert "much alike" in told(narrow)[0]
     assert "cosine shows no more than a small effect of style" in headline(narrow)
     for report in (wide, narrow):
-        assert "no clear effect for the adjustment to remove" in headline(report)
+        assert "The adjustment finds no clear effect to remove." in headline(report)
         assert "above those" not in headline(report)
 
 
@@ -175,7 +177,7 @@ def test_an_adjustment_that_loses_auc():
     assert scorer.auc_change_within.upper < 0
     assert f"falls from {scorer.raw.auc_within.estimate:.3f} to" in told(report)[0]
     assert "tells right from wrong less well: weigh that" in told(report)[0]
-    assert "%, but the AUC within systems falls from" in headline(report)
+    assert "The adjustment lowers, or may lower, the AUC within systems." in headline(report)
 
 
 def test_a_fall_that_may_be_chance_is_said_to_be_one():
@@ -216,14 +218,16 @@ def test_verdicts_and_order_are_counted():
     scorer, text = report.scorers[0], told(report)[0]
     raw, after = scorer.raw.verdicts, scorer.adjusted.verdicts
     assert f"({raw.n_flipped} of {raw.n_questions})" in text
-    assert f"({after.n_flipped})" in text
+    assert f"({after.n_flipped} of {after.n_questions})" in text
     inversions = scorer.raw.inversions
-    assert f"{len(inversions.inversions)} of {inversions.n_pairs} pairs" in text
+    assert f"orders {len(inversions.inversions)} of {inversions.n_pairs} pairs" in text
     better, other = inversions.inversions[0]
     assert f"{better} under {other}" in text
     none = dataclasses.replace(inversions, inversions=())
     raw = dataclasses.replace(scorer.raw, inversions=none)
-    assert told(changed(report, raw=raw, adjusted=None))[0].endswith("in the order of people.")
+    assert told(changed(report, raw=raw, adjusted=None))[0].endswith(
+        "pairs of systems as people do."
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -234,7 +238,7 @@ def test_inversions_beyond_chance_are_counted_and_named(n):
     found = raw.inversions.inversions
     sure = dataclasses.replace(raw.inversions, beyond_chance=found[:n])
     report = changed(report, raw=dataclasses.replace(raw, inversions=sure))
-    said = order_told(report)
-    assert f"Raw score: {n} of {len(found)} inversions of the order of systems are" in said
+    sure = order_told(report).partition("; beyond chance: ")[2].partition(")")[0]
+    assert (sure == "none") == (n == 0)
     for pair in found:
-        assert (" over ".join(pair) in said) == (pair in found[:n])
+        assert (" under ".join(pair) in sure) == (pair in found[:n])
