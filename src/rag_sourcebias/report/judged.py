@@ -276,11 +276,11 @@ def _worth(report: JudgedReport, mean: JudgedMean) -> str:
         "exact": f"{who} follows people on every labelled item, which leaves the interval no "
         "width. That says nothing of where they would part on the others.",
         "unknown": f"{who} cannot be held against labels alone, which give no interval here.",
-        "same": f"{who} makes no clear difference: by its correlation it "
-        f"{'saves' if saved > 0 else 'costs'} about {labels}, and the interval of labels alone is "
+        "same": f"{who} makes no clear difference: by its correlation it would "
+        f"{'save' if saved > 0 else 'cost'} about {labels}, yet the interval of labels alone is "
         f"{'wider' if change > 0 else 'no wider'}{said}."
         if saved
-        else f"{who} makes no difference: labels alone give the same width.",
+        else f"{who} makes no difference: by its correlation it is worth no label.",
         "helps": f"{who} narrows the interval by {percent}: labels alone would need about "
         f"{_labels(report, saved, more=True)} for this width.",
         "costs": f"{who} made this interval {percent} wider than labels alone{said}: it cost the "

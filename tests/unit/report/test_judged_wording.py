@@ -100,8 +100,8 @@ def test_no_difference_and_no_comparison():
     mixed = dataclasses.replace(same, interval=wide, labels_saved=3)
     assert role(base, mixed) == "same"
     assert (
-        "makes no clear difference: by its correlation it saves about 3 labels, and the interval "
-        "of labels alone is no wider, "
+        "makes no clear difference: by its correlation it would save about 3 labels, yet the "
+        "interval of labels alone is no wider, "
     ) in sentence(base, mixed)
     none = dataclasses.replace(only(base), labels_saved=None, labels_alone=None)
     assert "labels alone, which give no interval here" in sentence(base, none)
