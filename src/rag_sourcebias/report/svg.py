@@ -13,7 +13,9 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
@@ -118,19 +120,20 @@ def style() -> Iterator[None]:
         yield
 
 
-def canvas(height: float) -> tuple[Figure, Axes]:
-    """Return an empty figure of the common width and its only axes."""
+def canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+    """Return an empty figure and its only axes; inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
 
 
-def plain_axes(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
+def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
     """Leave only what helps reading: no box, a light grid along ``grid`` ("x", "y" or "both")."""
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(side == "bottom" and grid == "y")
-    axes.grid(axis=grid)
+    if grid:
+        axes.grid(axis=grid)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
 
@@ -260,6 +263,7 @@ _DASHES: dict[str, Any] = {
     "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
 }  # fmt: skip
+_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
 _HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 48  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
 _SAID = 40  # values of a curve in words
@@ -316,28 +320,23 @@ def describe(picture: p.Picture) -> str:
     """Say in words what a picture shows, for readers who do not see it."""
     match picture:
         case p.Intervals():
-            return " ".join(_said_rows(picture))
+            said = _said_rows(picture)
         case p.Points() | p.Lines():
-            return " ".join(_said_curve(picture, curve) for curve in picture.curves)
+            said = (_said_curve(picture, curve) for curve in picture.curves)
         case p.HeatMap():
-            return " ".join(
-                f"{picture.y.label} {name}: "
-                + ", ".join(
-                    f"{column} {number(value, digits=picture.x.digits)}"
-                    for column, value in zip(picture.columns, values, strict=True)
-                )
-                + "."
-                for name, values in zip(picture.rows, picture.values, strict=True)
-            )
+            say = partial(number, digits=picture.x.digits)
+            rows = zip(picture.rows, picture.values, strict=True)
+            cells = ((name, zip(picture.columns, map(say, values))) for name, values in rows)
+            said = (_said(f"{picture.y.label} {name}", pairs) for name, pairs in cells)
         case p.Slopes():
-            return " ".join(
-                f"{name}: "
-                + ", ".join(f"{o} {at}" for o, at in zip(picture.orders, places, strict=True))
-                + "."
-                for name, places in picture.lines
-            )
+            said = (_said(n, zip(picture.orders, map(str, at))) for n, at in picture.lines)
         case _:
             return ""
+    return " ".join(said)
+
+
+def _said(name: str, cells: Iterable[tuple[str, str]]) -> str:
+    return f"{name}: {', '.join(map(' '.join, cells))}."
 
 
 def _said_rows(picture: p.Intervals) -> Iterator[str]:
@@ -368,17 +367,14 @@ def _valued(at: float, ends: p.Ends | None, axis: p.Axis) -> str:
     return f"{text} [{low}, {high}]"
 
 
-def _said_curve(picture: p.Points | p.Lines, curve: p.Curve) -> str:
-    ticks, names = dict(picture.x.ticks), getattr(picture, "names", ())
+def _said_curve(picture: p.Lines, curve: p.Curve) -> str:
     name = f"{curve.name}: " if curve.name else ""
     if not 0 < len(curve.x) <= _SAID:
         return f"{name}{len(curve.x):,} values."
-    cells = []
-    for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
-        at = names[i] if names else ticks.get(x) or number(x, digits=picture.x.digits)
-        ends = curve.ends[i] if curve.ends else None
-        cells.append(f"{at}: {_valued(y, ends, picture.y)}")
-    return f"{name}{'; '.join(cells)}."
+    ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
+    places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
+    cells = zip_longest(places, curve.y, curve.ends)
+    return name + "; ".join(f"{at}: {_valued(y, ends, picture.y)}" for at, y, ends in cells) + "."
 
 
 def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
@@ -468,14 +464,15 @@ def _intervals(picture: p.Intervals) -> Figure:
         y += 1.0 + more
     names = distinct([row.label for row in picture.rows], _LABEL)
     figure, axes = canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
-    _axis(axes, "x", picture.x, p.values_of(picture) + [0.0] * picture.bars)
-    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
     for at, text in headings:
         draw_heading(axes, at, text)
-    for row, at in zip(picture.rows, places, strict=True):
-        _row(axes, picture, row, at)
-    axes.set_yticks(places, names)
+    last = [_row(axes, picture, row, at) for row, at in zip(picture.rows, places, strict=True)]
     _guides(axes, picture.guides)
+    _axis(axes, "x", picture.x, axes.dataLim.intervalx)
+    for row, at in zip(picture.rows, last, strict=True):
+        _note(axes, row, at)
+    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
+    axes.set_yticks(places, names)
     line = {"linestyle": "-", "linewidth": 2.2} if picture.joined != "line" else {}
     entries = [(text, {**_look(colour, solid=s), **line}) for text, colour, s in picture.keys]
     _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
@@ -488,7 +485,8 @@ def _spread(picture: p.Intervals) -> bool:
     return picture.joined != "line"
 
 
-def _row(axes: Axes, picture: p.Intervals, row: p.Row, y: float) -> None:
+def _row(axes: Axes, picture: p.Intervals, row: p.Row, y: float) -> float:
+    """Draw a row at a height and return that of its last mark."""
     step, colour = _BELOW if _spread(picture) else 0.0, COLOURS["even"]
     ys = [y + step * (i - (len(row.marks) - 1) / 2) for i in range(len(row.marks))]
     if row.box:
@@ -514,8 +512,7 @@ def _row(axes: Axes, picture: p.Intervals, row: p.Row, y: float) -> None:
         axes.plot([mark.at], [at], **_look(mark.colour, solid=mark.solid), zorder=3)
     for tick in row.ticks:
         axes.plot([tick] * 2, [y - 0.36, y + 0.36], color=COLOURS["ink"], linewidth=1.6, zorder=4)
-    if row.note:
-        _note(axes, row, (ys or [y])[-1])
+    return (ys or [y])[-1]
 
 
 def _note(axes: Axes, row: p.Row, y: float) -> None:
@@ -568,6 +565,7 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
     for curve in curves:
         _curve(axes, curve, largest)
     if square:
+        axes.set_autoscale_on(picture.x.span[0] is None)  # else matplotlib warns of what it widens
         axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
     if isinstance(picture, p.Points):
         _names(axes, picture)
@@ -618,108 +616,87 @@ def _curve(axes: Axes, curve: p.Curve, largest: float) -> None:
 def _names(axes: Axes, picture: p.Points) -> None:
     """Write a name beside each mark, where it covers no mark and no other name."""
     to_axes = axes.transData + axes.transAxes.inverted()
-
-    def box(x: float, y: float, wide: float) -> tuple[float, float, float, float]:
-        return x - wide / 2, x + wide / 2, y - _LINE / 2, y + _LINE / 2
-
-    def free(one: tuple[float, float, float, float]) -> bool:
-        inside = one[0] >= 0 and one[1] <= 1 and one[2] >= 0 and one[3] <= 1
-        return inside and all(
-            one[1] <= t[0] or t[1] <= one[0] or one[3] <= t[2] or t[3] <= one[2] for t in taken
-        )
-
-    points = (at for c in picture.curves for at in zip(c.x, c.y, strict=True))
+    points = [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
     marks = [tuple(to_axes.transform(at)) for at in points]
-    taken = [box(x, y, 0.04) for x, y in marks]
+    taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
+    across = {"transform": axes.transAxes, "color": COLOURS["muted"], "linewidth": 0.7}
     for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
-        wide = _LETTER * len(name)
-        beside = wide / 2 + 0.035
-        moves = [(sx * beside, n * _LINE) for n in range(-6, 7) for sx in (-1, 0, 1, -2, 2)]
-        moves = sorted((m for m in moves if m != (0, 0)), key=lambda m: math.hypot(*m))
+        half = _LETTER * len(name) / 2
+
+        def free(at: tuple[float, float], half: float = half) -> bool:
+            return (
+                half <= at[0] <= 1 - half
+                and 0.03 <= at[1] <= 0.97
+                and all(
+                    abs(at[0] - x) >= half + wide or abs(at[1] - y) >= _LINE for x, y, wide in taken
+                )
+            )
+
+        moves = [(i * (half + 0.035), j * _LINE) for j in range(-6, 7) for i in (-1, 0, 1, -2, 2)]
+        moves = sorted(moves, key=lambda move: math.hypot(*move))[1:]
         places = [(x + dx, y + dy) for dx, dy in moves]
-        at = next((place for place in places if free(box(*place, wide))), places[0])
-        taken.append(box(*at, wide))
-        if abs(at[0] - x) > 1.2 * beside or abs(at[1] - y) > 1.05 * _LINE:
-            line: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7}
-            axes.plot([x, at[0]], [y, at[1]], transform=axes.transAxes, **line)
-        middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 5}
-        axes.text(*at, name, transform=axes.transAxes, **middle)
+        at = next(filter(free, places), places[0])
+        taken.append((*at, half))
+        if math.dist(at, (x, y)) > half + 0.05 and abs(at[1] - y) > 1.05 * _LINE:
+            axes.plot([x, at[0]], [y, at[1]], **across)
+        axes.text(*at, name, transform=axes.transAxes, fontsize=11, zorder=5, **_MIDDLE)
 
 
 # Histogram, heat map, slopes
 
 
 def _histogram(picture: p.Histogram) -> Figure:
-    figure, axes = canvas(2.6 if len(picture.bars) == 1 else 3.2)
-    n = len(picture.bars)
+    n, ticks = len(picture.bars), tuple(enumerate(picture.categories))
+    figure, axes = canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
-        colour, several = COLOURS[bars.colour], n > 1
-        if picture.categories:
-            fill: dict[str, Any] = {
-                "facecolor": COLOURS["paper"],
-                "edgecolor": colour,
-                "hatch": "////",
-            }
-            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at in range(len(bars.heights))]
-            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **(fill if i else {"color": colour}))
+        colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
+        if ticks:
+            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
+            look = {"hatch": "////", "facecolor": COLOURS["paper"]} if i else {"color": colour}
+            axes.bar(x, bars.heights, 0.72 / n, edgecolor=colour, linewidth=1.2, **look)
             continue
-        axes.stairs(
-            bars.heights, picture.edges, fill=True, color=colour, alpha=0.22 if several else 0.75
-        )
-        if several:
-            line = _DASHES[bars.colour]
-            axes.stairs(bars.heights, picture.edges, color=colour, linewidth=1.5, linestyle=line)
+        fill = {"fill": True, "color": colour, "alpha": 0.75 if n == 1 else 0.22}
+        axes.stairs(bars.heights, picture.edges, **fill)
+        if n > 1:
+            axes.stairs(bars.heights, picture.edges, color=colour, linewidth=1.5, ls=dashes)
     _guides(axes, picture.guides)
-    x_axis = picture.x
-    if picture.categories:
-        ticks = tuple((float(at), text) for at, text in enumerate(picture.categories))
-        x_axis = p.Axis(label=x_axis.label, ticks=ticks, span=(-0.6, len(ticks) - 0.4))
+    x_axis = replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x
     _axis(axes, "x", x_axis, [*picture.edges, *_at(picture.guides)])
-    _axis(axes, "y", picture.y, [0.0, *(h for bars in picture.bars for h in bars.heights)])
-    axes.set_ylim(bottom=0)
+    _axis(
+        axes, "y", replace(picture.y, span=(0, None)), [h for b in picture.bars for h in b.heights]
+    )
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
-    hatched = [{"color": COLOURS[b.colour], "linewidth": 5} for b in picture.bars]
-    named = zip((b.name for b in picture.bars), hatched, strict=True)
+    named = [(b.name, {"color": COLOURS[b.colour], "linewidth": 5}) for b in picture.bars]
     _keys(axes, [*named, *_guide_keys(picture.guides)])
     plain_axes(axes, grid="y")
     return figure
 
 
 def _heat_map(picture: p.HeatMap) -> Figure:
-    from matplotlib.figure import Figure as Empty
-    from matplotlib.patches import Rectangle
-
     columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
     longest = max(map(len, columns))
-    above = 0.1 * longest if longest > _HORIZONTAL else 0.2
-    figure = Empty(figsize=(width(picture), 0.6 + above + _CELL * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    for y, values in enumerate(picture.values):
-        for x, value in enumerate(values):
-            strength = min(1.0, abs(value - picture.middle) / picture.reach)
-            cell = Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, linewidth=0)
-            cell.set_facecolor(COLOURS["baseline" if value < picture.middle else "other"])
-            # In steps: equal cells share one style, and the file stays small.
-            cell.set_alpha(math.ceil(20 * strength * _STRONGEST) / 20)
-            axes.add_patch(cell)
-            weight = "bold" if (y, x) in picture.strong else "normal"
-            text = number(value, digits=picture.x.digits)
-            axes.text(x, y, text, ha="center", va="center", fontsize=10.5, fontweight=weight)
+    upright = longest > _HORIZONTAL
+    figure, axes = canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
+    cells = [(x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)]
+    for x, y, value in cells:
+        strength = min(1.0, abs(value - picture.middle) / picture.reach)
+        colour = COLOURS["baseline" if value < picture.middle else "other"]
+        # In steps: equal cells share one style, and the file stays small.
+        alpha = math.ceil(20 * strength * _STRONGEST) / 20
+        axes.bar(x, 0.94, 0.94, y - 0.47, color=colour, alpha=alpha)
+        weight = "bold" if (y, x) in picture.strong else "normal"
+        text = number(value, digits=picture.x.digits)
+        axes.text(x, y, text, fontsize=10.5, fontweight=weight, **_MIDDLE)
     for y, x in picture.framed:
-        frame = Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False)
-        frame.set(edgecolor=COLOURS["ink"], linewidth=1.6)
-        axes.add_patch(frame)
-    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
+        axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
     axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
     axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(len(columns)), columns)
-    for label, name in zip(axes.get_xticklabels(), columns, strict=True):
-        label.set_rotation(90 if len(name) > _HORIZONTAL else 0)
+    axes.set_xticks(range(len(columns)), columns, rotation=90 * upright)
     axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
-    plain_axes(axes, grid="both")
-    axes.grid(visible=False)
+    plain_axes(axes)
     return figure
 
 
@@ -727,23 +704,19 @@ def _slopes(picture: p.Slopes) -> Figure:
     figure, axes = canvas(0.7 + 0.42 * len(picture.lines))
     last = len(picture.orders) - 1
     for name, places in picture.lines:
-        for x, (one, two) in enumerate(pairwise(places)):
-            same = two == places[0]
-            colour, line = ("baseline", "-") if same else ("other", "--")
-            axes.plot([x, x + 1], [one, two], color=COLOURS[colour], linewidth=1.8, linestyle=line)
         for x, place in enumerate(places):
-            colour = "even" if x == 0 else "baseline" if place == places[0] else "other"
-            axes.plot([x], [place], **_look(colour, shape="" if x else "disc", size=8))
+            colour: p.Colour = "baseline" if place == places[0] else "other"
+            line = {"color": COLOURS[colour], "ls": _DASHES[colour], "linewidth": 1.8}
+            axes.plot([x - 1, x][not x :], [*places[x - 1 : x], place], **line)
+            axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
         for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
-            beside: dict[str, Any] = {"xytext": (shift, 0), "textcoords": "offset points"}
-            middle: dict[str, Any] = {"ha": side, "va": "center", "fontsize": 11}
-            axes.annotate(shorten(name, 13), (x, places[x]), **beside, **middle)
+            beside = {"xytext": (shift, 0), "textcoords": "offset points", **_MIDDLE, "ha": side}
+            axes.annotate(shorten(name, 13), (x, places[x]), fontsize=11, **beside)
     axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
     axes.set_xticks(range(last + 1), picture.orders)
     axes.xaxis.tick_top()
     axes.set_yticks(range(1, len(picture.lines) + 1))
-    plain_axes(axes, grid="x")
-    axes.grid(visible=False)
+    plain_axes(axes)
     return figure
 
 
