@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import explanation_plots as plots
-from rag_sourcebias.report import sections
-from rag_sourcebias.report.facts import environment_table, summary_table
+from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.format import (
     MISSING,
+    capital,
     count,
+    counted,
     join,
     level,
     number,
@@ -22,13 +24,13 @@ from rag_sourcebias.report.format import (
     shorten,
     source_name,
 )
-from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.explain import (
     PAIRS_HELD,
     GapDecomposition,
     GapFactor,
     SourceGeometry,
     SpectrumComparison,
+    VectorMap,
 )
 from rag_sourcebias.types.explain_report import (
     ExplainReport,
@@ -63,7 +65,52 @@ _FACTORS = {
 _MAPS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 _CHANCE = 0.5
 _TERMS = 8  # words of each source in a terminal
-_NAME, _FACTOR = 60, 44  # characters, in a sentence and in a picture
+_NAME, _FACTOR, _SHORT = 60, 44, 16  # characters, in a sentence and in pictures
+_DRAWN, _JOINED = 500, 200  # pairs on a map; more lines between versions than that are a blur
+_NARROWEST = 2.0  # percent: less than this is nothing to see
+#: Short name, title and lead of each section on what was measured.
+_SECTIONS = {
+    "gap": (
+        "Score gap",
+        "What goes with the score gap",
+        "The encoder's score of the other version minus that of the original, for queries to "
+        "which both are relevant, as a sum: one part for each measured difference between "
+        "versions, and a remainder. Parts are associations. Differences go together, so that a "
+        "part may belong to another one, or to something that was not measured. Lines are "
+        "{level} intervals, clustered by query.",
+    ),
+    "texts": (
+        "Texts",
+        "The texts",
+        "Length and wording of both versions of a document. Jaccard is the share of all "
+        "distinct words of a pair that both versions hold; overlap the share of the "
+        "{base} version's words that the other keeps. Dashed lines are means.",
+    ),
+    "words": (
+        "Words",
+        "Words of queries, and words that mark a source",
+        "What a lexical retriever such as BM25 sees. A word that rewriting drops stands in "
+        "only one of the two versions, so that its idf is higher in the mixed corpus than in the "
+        "corpus of the source that keeps it, and every document that has it gains: an artefact of "
+        "mixing, not of relevance.",
+    ),
+    "vectors": (
+        "Vectors",
+        "The vectors",
+        "Singular values of the matrix of all vectors of a source, largest first, compared "
+        "index by index (Dai et al. 2024, Fig. 6); where vectors lie and whether that shows who "
+        "wrote a text; and how near the two versions of a document are. Ends of the band may "
+        "leave the picture.",
+    ),
+    "perplexity": (
+        "Perplexity",
+        "Perplexity",
+        "Mean −log probability of a text's tokens, in nats, under language models: of the "
+        "next token (causal) or of a masked one (pseudo-perplexity; Dai et al. 2024, Fig. 7). "
+        "Rewrites often have less. Whether an encoder prefers them for that reason is disputed, "
+        "and cannot be read off here. Values beyond the picture are in its outermost bins.",
+    ),
+}
 
 Row = tuple[str, ...]
 
@@ -128,25 +175,47 @@ def document(report: ExplainReport) -> b.Document:
     """Return everything there is to say about what distinguishes the sources of a report."""
     sources, name = _sources(report), report.data.name or "unnamed data"
     encoder = (("encoder ", b.Name(report.encoder)),) if report.encoder else ()
-    beside = f"{len(sources)} source{'s' * (len(sources) != 1)} beside the baseline"
-    measured = (_gap, _texts, _words, _vectors, _perplexity) if sources else ()
     return b.Document(
         kind="What distinguishes the sources",
         title=f"What distinguishes the sources: {name}",
         name=name,
         headline=headline(report),
-        facts=(*encoder, (beside,)),
+        facts=(*encoder, (f"{counted(len(sources), 'source')} beside the baseline",)),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
         sections=(
             _found(report, sources),
-            *(make(sources) for make in measured),
-            sections.reading(_questions(report)),
-            sections.caveats(_assumptions(report), _caveats(report), warned=bool(report.warnings)),
-            sections.data(_data(report)),
+            *(_measured(sources) if sources else ()),
+            b.reading(_questions(report)),
+            _doubts(report),
+            _data(report),
         ),
     )
+
+
+def _measured(sources: Sequence[_Source]) -> Iterator[b.Section]:
+    """Return the sections on what was measured, each for one source after the other."""
+    made: dict[str, Callable[[_Source], Iterator[b.Block]]] = {
+        "gap": _gap,
+        "texts": _texts,
+        "words": _words,
+        "vectors": _vectors,
+        "perplexity": _perplexity,
+    }
+    stated = level(sources[0].report.config.confidence_level)
+    for name, (nav, title, lead) in _SECTIONS.items():
+        blocks: list[b.Block] = []
+        for s in sources:
+            blocks += [b.Heading(text=s.name)] if len(sources) > 1 else []
+            blocks += made[name](s)
+        yield b.Section(
+            id=name,
+            nav=nav,
+            title=title,
+            lead=lead.format(level=stated, base=sources[0].short_base),
+            blocks=tuple(blocks),
+        )
 
 
 # Findings: one place makes each sentence from its numbers, for the headline and for the outputs
@@ -162,16 +231,23 @@ class _Finding:
         What differs, or may: "length".
     shown : bool
         Whether its interval leaves out no difference.
-    text : str
-        A whole sentence with the interval.
+    told : str
+        A whole sentence with the interval, where it is shown.
+    open : str
+        What is not established, where it is not shown, with the interval.
     brief : str
         The difference in a few words, to stand behind the source; only where the headline uses it.
     """
 
     topic: str
     shown: bool
-    text: str
-    brief: str = ""
+    told: str
+    open: str
+    brief: str
+
+    @property
+    def text(self) -> str:
+        return self.told if self.shown else self.open
 
 
 def _findings(s: _Source) -> tuple[_Finding | None, list[_Finding]]:
@@ -192,92 +268,75 @@ def _findings(s: _Source) -> tuple[_Finding | None, list[_Finding]]:
 
 
 def _gap_finding(s: _Source, found: GapDecomposition) -> _Finding:
-    gap, ends = found.gap, _scored(found.gap)
-    if not gap.excludes(0):
-        return _Finding(
-            "scores",
-            False,
-            f"That {s.other} and {s.base} versions get different scores for the same query is not "
-            f"established: {ends} on average. {_parts_sentence(s, found)}",
-            ends,
-        )
-    word = "higher" if gap.estimate > 0 else "lower"
-    size = number(abs(gap.estimate), digits=_score_digits(gap))
-    text = (
+    gap, digits, parts = found.gap, _score_digits(found.gap), _parts_sentence(s, found)
+    ends, size = _ends(gap, digits=digits), number(abs(gap.estimate), digits=digits)
+    shown, word = gap.excludes(0), "higher" if gap.estimate > 0 else "lower"
+    return _Finding(
+        "scores",
+        shown,
         f"For the same query {s.other} versions score {word} than {s.base} ones by {size} on "
-        f"average ({ends}). {_parts_sentence(s, found)}"
+        f"average ({ends}). {parts}",
+        f"That {s.other} and {s.base} versions get different scores for the same query is not "
+        f"established: {ends} on average. {parts}",
+        f"{size} {word}" if shown else ends,
     )
-    brief = f"{size} {word}"
-    return _Finding("scores", True, text, brief)
 
 
 def _parts_sentence(s: _Source, found: GapDecomposition) -> str:
     """Say which parts of the gap go with which difference, and what remains."""
     digits = _score_digits(found.gap)
     clear = [factor for factor in found.factors if factor.component.excludes(0)]
-    rest, left = _scored(found.remainder, digits=digits), "remains and may be 0"
+    rest, left = _ends(found.remainder, digits=digits), "remains and may be 0"
     if found.remainder.excludes(0):
         left = "goes with none of them" if clear else "remains"
     if not clear:
         return f"No part of it is shown to go with a measured difference; {rest} {left}."
     parts = [
-        f"{_scored(factor.component, digits=digits)} {'with' if at else 'goes with'} "
-        f"{s.part(factor)}"
+        f"{_ends(factor.component, digits=digits)} {'with' if at else 'goes with'} {s.part(factor)}"
         for at, factor in enumerate(clear)
     ]
     tail = ""
     if names := [s.factor(f) for f in found.factors if not f.component.excludes(0)]:
-        *most, last = names
-        among = f"{', '.join(most)} or {last}" if most else last
+        among = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
         tail = f"; no part is shown to go with {among}"
     return f"Of it {join(parts)}{tail}; {rest} {left}."
 
 
 def _length_finding(s: _Source) -> _Finding:
-    found = s.found.texts.log_length_ratio
-    middle, low, high = map(_log_as_percent, (found.estimate, found.lower, found.upper))
-    change = f"{number(middle, signed=True)}%"
-    ends = _range(low, high, digits=1)
-    if not found.excludes(0):
-        return _Finding(
-            "length",
-            False,
-            f"That {s.other} versions are longer or shorter than {s.base} ones is not established: "
-            f"{change} words {ends}.",
-        )
-    brief = f"are {number(abs(middle))}% {'shorter' if middle < 0 else 'longer'}"
+    found = _in_percent(s.found.texts.log_length_ratio)
+    word = "shorter" if found.estimate < 0 else "longer"
+    brief = f"are {number(abs(found.estimate))}% {word}"
     # A name that users gave is left as it is.
     who = s.other.capitalize() if s.found.source in ("", "human") else s.other
-    text = (
-        f"{who} versions {brief} than the {s.base} ones they rewrite (in words, {change} {ends})."
+    return _Finding(
+        "length",
+        found.excludes(0),
+        f"{who} versions {brief} than the {s.base} ones they rewrite (in words, "
+        f"{_ends(found, unit='%')}).",
+        f"That {s.other} versions are longer or shorter than {s.base} ones is not established: "
+        f"{_ends(found, unit='% words')}.",
+        brief,
     )
-    return _Finding("length", True, text, brief)
 
 
 def _lexical_finding(s: _Source, found: LexicalShift) -> _Finding:
-    gap, topic = found.coverage_gap, "words of queries"
-    ends = _ends(gap, scale=100, unit=" points")
-    if not gap.excludes(0):
-        return _Finding(
-            topic,
-            False,
-            f"That {s.other} versions hold more or less of a query's words than {s.base} ones is "
-            f"not established: {ends} of the query's idf weight.",
-        )
-    word = "more" if gap.estimate > 0 else "less"
-    text = (
+    gap, ends = found.coverage_gap, _ends(found.coverage_gap, scale=100, unit=" points")
+    word, points = "more" if gap.estimate > 0 else "less", number(100 * abs(gap.estimate))
+    return _Finding(
+        "words of queries",
+        gap.excludes(0),
         f"Relevant {s.other} versions hold {word} of a query's words than {s.base} ones: {ends} of "
         f"the query's idf weight; with idf of each source's own corpus "
-        f"{_ends(found.gap_own_idf, scale=100)}."
+        f"{_ends(found.gap_own_idf, scale=100)}.",
+        f"That {s.other} versions hold more or less of a query's words than {s.base} ones is "
+        f"not established: {ends} of the query's idf weight.",
+        f"hold {word} of the words of queries ({points} points of idf weight)",
     )
-    points = number(100 * abs(gap.estimate))
-    brief = f"hold {word} of the words of queries ({points} points of idf weight)"
-    return _Finding(topic, True, text, brief)
 
 
 def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
     parts = [(found.head, "first tenth", "at the head")]
-    rest = shape = ""
+    rest, shape = "", ""
     if found.tail is not None:
         parts.append((found.tail, "last half", "in the tail"))
         shape = f" {_shape(found.head, found.tail)}"
@@ -293,19 +352,15 @@ def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
         for part, _, where in parts
         if part.excludes(0)
     )
-    if not clear:
-        return _Finding(
-            "spectrum",
-            False,
-            f"That the singular values of {s.other} and {s.base} vectors differ is not established "
-            f"({ends}; {_prepared(found)}).{rest}",
-        )
-    text = (
+    return _Finding(
+        "spectrum",
+        bool(clear),
         f"Singular values of {s.other} vectors are {clear} ({ends}; {_prepared(found)})."
-        f"{rest}{shape}"
+        f"{rest}{shape}",
+        f"That the singular values of {s.other} and {s.base} vectors differ is not established "
+        f"({ends}; {_prepared(found)}).{rest}",
+        f"have singular values {clear}",
     )
-    brief = f"have singular values {clear}"
-    return _Finding("spectrum", True, text, brief)
 
 
 def _shape(head: Interval, tail: Interval) -> str:
@@ -332,66 +387,52 @@ def _probe_finding(s: _Source, found: SourceGeometry) -> _Finding:
     accuracy = found.probe_accuracy
     claim = f"ectors show whether a text is {s.other} or {s.base}"
     ends = f"{_shared(accuracy, null=50)} of documents it has not seen, chance 50%"
-    if accuracy.lower <= _CHANCE:
-        text = f"That v{claim} is not established: a linear probe is right on {ends}."
-        return _Finding("position", False, text)
     common = "" if found.common_share is None else (
         f"; of the squared distance between versions, {_shared(found.common_share)} is a shift "
         "that all pairs have in common"
     )  # fmt: skip
     return _Finding(
         "position",
-        True,
+        accuracy.lower > _CHANCE,
         f"V{claim}: a linear probe is right on {ends}{common}.",
+        f"That v{claim} is not established: a linear probe is right on {ends}.",
         f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
     )
 
 
 def _anisotropy_finding(s: _Source, gap: Interval) -> _Finding:
-    ends = _ends(gap, digits=3)
-    if not gap.excludes(0):
-        return _Finding(
-            "anisotropy",
-            False,
-            f"That different {s.other} documents are more or less alike than {s.base} ones is not "
-            f"established: mean cosine {ends}.",
-        )
-    word = "more" if gap.estimate > 0 else "less"
-    mean = number(gap.estimate, digits=3, signed=True)
+    word, mean = "more" if gap.estimate > 0 else "less", _ends(gap, digits=3)
     return _Finding(
         "anisotropy",
-        True,
-        f"Different {s.other} documents are {word} alike than {s.base} ones: mean cosine {ends}.",
-        f"are {word} alike among themselves (mean cosine {mean})",
+        gap.excludes(0),
+        f"Different {s.other} documents are {word} alike than {s.base} ones: mean cosine {mean}.",
+        f"That different {s.other} documents are more or less alike than {s.base} ones is not "
+        f"established: mean cosine {mean}.",
+        f"are {word} alike among themselves (mean cosine "
+        f"{number(gap.estimate, digits=3, signed=True)})",
     )
 
 
 def _perplexity_finding(s: _Source, found: ModelPerplexity) -> _Finding:
     """Never as the cause of anything."""
-    gap, name = found.gap.gap, _model_name(found)
-    topic, ends = f"perplexity under {name}", _ends(gap, digits=2)
-    if not gap.excludes(0):
-        return _Finding(
-            topic,
-            False,
-            f"That {name} predicts {s.other} versions better or worse than {s.base} ones is not "
-            f"established: {ends} nats per token.",
-        )
+    gap, equal, name = found.gap.gap, found.gap.gap_equal_length, _model_name(found)
     word, size = ("more", "lower") if gap.estimate < 0 else ("less", "higher")
-    tail, equal = "", found.gap.gap_equal_length
+    ends, tail = _ends(gap, digits=2), ""
     if equal is not None:
-        tail = f"; at equal length it is {_ends(equal, digits=2)}"
-        if not equal.excludes(0):
-            tail = f"; at equal length no difference is established ({_ends(equal, digits=2)})"
-    change = number(gap.estimate, digits=2, signed=True)
+        told = _ends(equal, digits=2)
+        told = f"it is {told}" if equal.excludes(0) else f"no difference is established ({told})"
+        tail = f"; at equal length {told}"
     return _Finding(
-        topic,
-        True,
+        f"perplexity under {name}",
+        gap.excludes(0),
         f"{name} finds {s.other} versions {word} predictable: log-perplexity is {size} by "
         f"{number(abs(gap.estimate), digits=2)} nats per token ({ends}), lower in "
         f"{_shared(found.gap.share_lower, null=50)} of pairs{tail}. That is a property of the "
         "texts; it does not follow that an encoder's scores come from it.",
-        f"are {word} predictable to {name} ({change} nats per token)",
+        f"That {name} predicts {s.other} versions better or worse than {s.base} ones is not "
+        f"established: {ends} nats per token.",
+        f"are {word} predictable to {name} "
+        f"({number(gap.estimate, digits=2, signed=True)} nats per token)",
     )
 
 
@@ -432,7 +473,7 @@ def headline(report: ExplainReport) -> str:
     sources = _sources(report)
     told = _one(sources[0]) if len(sources) == 1 else map(_short, sources)
     lower = any(p.gap.gap.upper < 0 for found in report.sources for p in found.perplexity)
-    return " ".join([*told, f"{_ASSOCIATION}{_PERPLEXITY if lower else ''}."])
+    return " ".join([*told, f"{_ASSOCIATION}{_PERPLEXITY * lower}."])
 
 
 def _one(s: _Source) -> Iterator[str]:
@@ -446,10 +487,9 @@ def _one(s: _Source) -> Iterator[str]:
             f"({scores.brief})."
         )
     start = f"In {count(s.found.n_pairs)} pairs"
-    if any(found.shown for found in others):
+    if briefs := [found.brief for found in others if found.shown]:
         who = "the former" if scores else f"{s.other} versions, beside {s.base} ones,"
-        *most, last = [found.brief for found in others if found.shown]
-        yield f"{start} {who} {'; '.join([*most, f'and {last}'] if most else [last])}."
+        yield f"{start} {who} {'; '.join([*briefs[:-1], 'and ' * (len(briefs) > 1) + briefs[-1]])}."
     else:
         which = "the two" if scores else f"{s.other} from {s.base} versions"
         yield f"{start} nothing that was measured distinguishes {which} beyond doubt."
@@ -461,15 +501,12 @@ def _one(s: _Source) -> Iterator[str]:
 
 def _short(s: _Source) -> str:
     scores, others = _findings(s)
-    apart = [found.topic for found in others if found.shown]
-    what = join(apart) if apart else "nothing that is established"
-    text = f"{s.other} versions differ from {s.base} ones in {what}"
+    what = join([found.topic for found in others if found.shown])
+    scored, them = "differ from", f"{s.base} ones"
     if scores is not None and scores.shown:
-        text = (
-            f"{s.other} versions score {scores.brief} than {s.base} ones and differ from them in "
-            f"{what}"
-        )
-    measured = others if scores is None else [scores, *others]
+        scored, them = f"score {scores.brief} than {s.base} ones and differ from", "them"
+    text = f"{s.other} versions {scored} {them} in {what or 'nothing that is established'}"
+    measured = [*([scores] if scores else ()), *others]
     if still_open := [found.topic for found in measured if not found.shown]:
         text += f"; not established: {join(still_open)}"
     if missing := _unmeasured(s):
@@ -489,13 +526,11 @@ def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
     for s in sources:
         pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
         scores, others = _findings(s)
-        rows = [
-            *((f.topic, f.shown, f.text) for f in ([scores] if scores else []) + others),
-            *((names, None, f"{why}.") for names, why in _unmeasured(s)),
-        ]
+        rows = [(f.topic, f.shown, f.text) for f in (*([scores] if scores else ()), *others)]
+        missing = ((names, None, f"{why}.") for names, why in _unmeasured(s))
         blocks += [
             b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE),
-            b.Findings(rows=tuple(rows)),
+            b.Findings(rows=(*rows, *missing)),
         ]
         if words := s.found.lexical:
             lists = ((report.config.baseline_source, words.more_human),
@@ -511,129 +546,92 @@ def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
     return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
 
 
-def _by_source(
-    sources: Sequence[_Source], blocks_of: Callable[[_Source], Iterator[b.Block]]
-) -> tuple[b.Block, ...]:
-    blocks: list[b.Block] = []
-    for s in sources:
-        if len(sources) > 1:
-            blocks.append(b.Heading(text=s.name))
-        blocks += blocks_of(s)
-    return tuple(blocks)
-
-
 def _absent(s: _Source, *parts: str) -> Iterator[b.Paragraph]:
     missing = _missing(s)
-    for part in parts:
-        if part in missing:
-            why = missing[part][:1].upper() + missing[part][1:]
-            yield b.Paragraph(text=f"Not computed: {_PARTS[part]}. {why}.", look="absent")
+    for part in (part for part in parts if part in missing):
+        text = f"Not computed: {_PARTS[part]}. {capital(missing[part])}."
+        yield b.Paragraph(text=text, look="absent")
 
 
-def _gap(sources: Sequence[_Source]) -> b.Section:
-    def blocks(s: _Source) -> Iterator[b.Block]:
-        yield from _absent(s, "decomposition")
-        if found := s.found.decomposition:
-            digits = _score_digits(found.gap)
-            rows = [
-                ("score gap", found.gap),
-                *((s.part(factor, width=_FACTOR), factor.component) for factor in found.factors),
-                ("remainder: none of these", found.remainder),
-            ]
-            picture = partial(
-                plots.gap_plot,
-                rows=rows,
-                base=s.short_base,
-                other=s.short_other,
-                description=" ".join(f"{name}: {_scored(i, digits=digits)}." for name, i in rows),
+def _gap(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "decomposition")
+    found = s.found.decomposition
+    if found is None:
+        return
+    yield b.Figures(items=(("The score gap and its parts", _gap_picture(s, found)),), small=True)
+    shares = (_shared(found.r_squared), _shared(found.remainder_share))
+    cells: list[tuple[str, Interval, Row]] = [
+        ("score gap", found.gap, ("100%", shares[0], "", "")),
+        *(
+            (
+                s.part(factor),
+                factor.component,
+                (
+                    _shared(factor.share),
+                    _shared(factor.variance_share),
+                    number(factor.mean, digits=2),
+                    f"{factor.no_difference:g}",
+                ),
             )
-            yield b.Figures(items=(("The score gap and its parts", picture),), small=True)
-            caption = (
-                f"{s.of}Score gap of {count(found.n)} relevant pairs of {count(found.n_queries)} "
-                "queries, and its parts"
-            )
-            yield b.Grid(table=_gap_table(s, found), caption=caption)
-
-    return b.Section(
-        id="gap",
-        nav="Score gap",
-        title="What goes with the score gap",
-        lead="The encoder's score of the other version minus that of the original, for queries to "
-        "which both are relevant, as a sum: one part for each measured difference between "
-        "versions, and a remainder. Parts are associations. Differences go together, so that a "
-        "part may belong to another one, or to something that was not measured. Lines are "
-        f"{level(sources[0].report.config.confidence_level)} intervals, clustered by query.",
-        blocks=_by_source(sources, blocks),
-    )
-
-
-def _gap_table(s: _Source, found: GapDecomposition) -> Table:
-    digits = _score_digits(found.gap)
-
-    def row(label: str, value: Interval, *others: str) -> Row:
-        made = _row(s, label, value, digits=digits, signed=True)
-        return (*made[:3], *others, *made[3:])
-
-    def of_gap(value: Interval | None) -> str:
-        return MISSING if value is None else _shared(value)
-
-    parts = (
-        row(
-            s.part(factor),
-            factor.component,
-            of_gap(factor.share),
-            _shared(factor.variance_share),
-            number(factor.mean, digits=2),
-            f"{factor.no_difference:g}",
-        )
-        for factor in found.factors
-    )
-    more = ("share of gap", "share of variance", "mean", "no difference at")
-    heads = _table(s, ()).columns
-    return Table(
-        columns=(*heads[:3], *more, *heads[3:]),
-        rows=(
-            row("score gap", found.gap, "100%", _shared(found.r_squared), "", ""),
-            *parts,
-            row("remainder", found.remainder, of_gap(found.remainder_share), "", "", ""),
+            for factor in found.factors
         ),
+        ("remainder", found.remainder, (shares[1], "", "", "")),
+    ]
+    row = partial(_row, s, digits=_score_digits(found.gap), signed=True)
+    rows = ((row(label, value), more) for label, value, more in cells)
+    more = ("share of gap", "share of variance", "mean", "no difference at")
+    yield b.Grid(
+        table=b.Table(
+            columns=("", *_columns(s, *more)),
+            rows=tuple((*made[:3], *others, *made[3:]) for made, others in rows),
+        ),
+        caption=f"{s.of}Score gap of {count(found.n)} relevant pairs of {count(found.n_queries)} "
+        "queries, and its parts",
     )
 
 
-def _texts(sources: Sequence[_Source]) -> b.Section:
-    def blocks(s: _Source) -> Iterator[b.Block]:
-        found, base = s.found.texts, s.short_base
-        kept = f"Overlap with the {base} text"
-        items = (
-            _histogram("Jaccard index", "words in both / words in either", found.jaccard),
-            _histogram(kept, f"words in both / words of {base}", found.overlap),
-        )
-        yield b.Figures(items=items, small=True)
-        length = _row(
-            s, "words of a version against the original", found.log_length_ratio,
-            digits=1, signed=True, unit="%", change=_log_as_percent,
-        )  # fmt: skip
-        yield b.Grid(table=_table(s, [length]), caption=f"{s.of}Length")
-        yield b.Facts(tables=(("", _texts_table(s)),))
+def _gap_picture(s: _Source, found: GapDecomposition) -> pic.Intervals:
+    """Show the gap, every part and the remainder; filled marks have intervals that leave out 0."""
+    base, other = shorten(s.short_base, _SHORT), shorten(s.short_other, _SHORT)
 
-    return b.Section(
-        id="texts",
-        nav="Texts",
-        title="The texts",
-        lead="Length and wording of both versions of a document. Jaccard is the share of all "
-        "distinct words of a pair that both versions hold; overlap the share of the "
-        f"{sources[0].short_base} version's words that the other keeps. Dashed lines are means.",
-        blocks=_by_source(sources, blocks),
+    def row(name: str, part: Interval, colour: pic.Colour = "even") -> pic.Row:
+        return pic.Row(group=name, marks=(pic.mark(part, colour, solid=part.excludes(0)),))
+
+    parts = [(s.part(factor, width=_FACTOR), factor.component) for factor in found.factors]
+    parts.append(("remainder: none of these", found.remainder))
+    return pic.Intervals(
+        title=f"Parts of the score gap, {other} minus {base}",
+        rows=(
+            row("score gap", found.gap),
+            *(row(name, p, "other" if p.estimate > 0 else "baseline") for name, p in parts),
+        ),
+        x=pic.Axis(
+            label=f"← {base} scores higher  |  {other} scores higher →",
+            digits=_score_digits(found.gap),
+        ),
+        guides=(pic.Guide(at=0),),
+        filled="excludes 0",
+        bars=True,
     )
 
 
-def _texts_table(s: _Source) -> Table:
+def _texts(s: _Source) -> Iterator[b.Block]:
     found, base, other = s.found.texts, s.short_base, s.short_other
 
     def middle(values: Histogram, *, digits: int = 2) -> str:
         return f"{number(values.mean, digits=digits)} ({number(values.median, digits=digits)})"
 
-    rows = [
+    kept, both = f"Overlap with the {base} text", "words in both / words"
+    items = (
+        _histogram("Jaccard index", f"{both} in either", ("", found.jaccard, "even")),
+        _histogram(kept, f"{both} of {base}", ("", found.overlap, "even")),
+    )
+    yield b.Figures(items=items, small=True)
+    label, length = "words of a version against the original", _in_percent(found.log_length_ratio)
+    row = _row(s, label, length, digits=1, signed=True, unit="%")
+    table = b.Table(columns=("", *_columns(s)), rows=(row,))
+    yield b.Grid(table=table, caption=f"{s.of}Length")
+    rows = (
         (f"words per text, {base}", number(found.mean_words_human)),
         (f"words per text, {other}", number(found.mean_words_other)),
         ("Jaccard index, mean (median)", middle(found.jaccard)),
@@ -641,192 +639,213 @@ def _texts_table(s: _Source) -> Table:
         (f"distinct words, {base}", count(found.vocabulary_human)),
         (f"distinct words, {other}", count(found.vocabulary_other)),
         ("distinct words of both", count(found.vocabulary_shared)),
-    ]
-    if s.found.cosine is not None:
-        rows.append(("cosine of versions, mean (median)", middle(s.found.cosine, digits=3)))
-    return Table(columns=("", ""), rows=tuple(rows))
-
-
-def _words(sources: Sequence[_Source]) -> b.Section:
-    def blocks(s: _Source) -> Iterator[b.Block]:
-        yield from _absent(s, "lexical")
-        if found := s.found.lexical:
-            yield b.Grid(
-                table=_lexical_table(s, found),
-                caption=f"{s.of}{count(found.n_pairs)} relevant pairs of {count(found.n_queries)} "
-                "judged queries: share of a query's idf weight that a version holds, and what "
-                "mixing does to idf",
-            )
-            rows = tuple(
-                (
-                    f"more in {name} texts",
-                    term.term,
-                    count(term.n_human),
-                    count(term.n_other),
-                    number(term.log_odds, digits=2, signed=True),
-                )
-                for name, terms in (
-                    (s.short_base, found.more_human),
-                    (s.short_other, found.more_other),
-                )
-                for term in terms
-            )
-            columns = ("where", "word", s.short_base, s.short_other, "log odds ratio")
-            caption = (
-                f"{s.of}Words that distinguish the sources most, and how many documents hold them"
-            )
-            yield (
-                b.Grid(table=Table(columns=columns, rows=rows, n_heads=2), caption=caption)
-                if rows
-                else b.Paragraph(text="No word distinguishes the sources.")
-            )
-
-    return b.Section(
-        id="words",
-        nav="Words",
-        title="Words of queries, and words that mark a source",
-        lead="What a lexical retriever such as BM25 sees. A word that rewriting drops stands in "
-        "only one of the two versions, so that its idf is higher in the mixed corpus than in the "
-        "corpus of the source that keeps it, and every document that has it gains: an artefact of "
-        "mixing, not of relevance.",
-        blocks=_by_source(sources, blocks),
+        *(
+            [("cosine of versions, mean (median)", middle(s.found.cosine, digits=3))]
+            if s.found.cosine
+            else []
+        ),
     )
+    yield b.Facts(tables=(("", b.Table(columns=("", ""), rows=rows)),))
 
 
-def _lexical_table(s: _Source, found: LexicalShift) -> Table:
-    base, other = s.short_base, s.short_other
-    held = partial(_row, s, digits=1, unit="%", change=_as_percent)
-    points = partial(_row, s, digits=1, signed=True, unit=" pts", change=_as_percent)
-    idf = partial(_row, s, signed=True)
-    return _table(
-        s,
-        [
-            held(f"query weight held, {base}", found.coverage_human),
-            held(f"query weight held, {other}", found.coverage_other),
-            points(f"difference, {other} minus {base}", found.coverage_gap),
-            points("the same with idf of each source's own corpus", found.gap_own_idf),
-            idf(f"change of idf by mixing, words only {base} has", found.idf_change_human_only),
-            idf(f"change of idf by mixing, words only {other} has", found.idf_change_other_only),
-        ],
+def _words(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "lexical")
+    found, base, other = s.found.lexical, s.short_base, s.short_other
+    if found is None:
+        return
+    held = partial(_row, s, digits=1, unit="%", scale=100)
+    points = partial(_row, s, digits=1, signed=True, unit=" pts", scale=100)
+    idf, change = partial(_row, s, signed=True), "change of idf by mixing, words only"
+    rows = (
+        held(f"query weight held, {base}", found.coverage_human),
+        held(f"query weight held, {other}", found.coverage_other),
+        points(f"difference, {other} minus {base}", found.coverage_gap),
+        points("the same with idf of each source's own corpus", found.gap_own_idf),
+        idf(f"{change} {base} has", found.idf_change_human_only),
+        idf(f"{change} {other} has", found.idf_change_other_only),
     )
-
-
-def _vectors(sources: Sequence[_Source]) -> b.Section:
-    def blocks(s: _Source) -> Iterator[b.Block]:
-        if items := tuple(_vector_pictures(s)):
-            yield b.Figures(items=items, small=True)
-        yield from _absent(s, "spectrum", "geometry", "map", "cosine")
-        if found := s.found.spectrum:
-            caption = f"{s.of}Mean difference of singular values"
-            yield b.Grid(table=_spectrum_table(s, found), caption=caption)
-            yield b.Paragraph(text=f"Spectra: {_prepared(found)}.", to=b.MARKDOWN)
-        if lies := s.found.geometry:
-            yield b.Grid(table=_geometry_table(s, lies), caption=f"{s.of}Where the vectors lie")
-
-    return b.Section(
-        id="vectors",
-        nav="Vectors",
-        title="The vectors",
-        lead="Singular values of the matrix of all vectors of a source, largest first, compared "
-        "index by index (Dai et al. 2024, Fig. 6); where vectors lie and whether that shows who "
-        "wrote a text; and how near the two versions of a document are. Ends of the band may "
-        "leave the picture.",
-        blocks=_by_source(sources, blocks),
+    yield b.Grid(
+        table=b.Table(columns=("", *_columns(s)), rows=rows),
+        caption=f"{s.of}{count(found.n_pairs)} relevant pairs of {count(found.n_queries)} "
+        "judged queries: share of a query's idf weight that a version holds, and what "
+        "mixing does to idf",
     )
-
-
-def _vector_pictures(s: _Source) -> Iterator[tuple[str, Callable[[str], str]]]:
-    sides = {"base": s.short_base, "other": s.short_other}
-    if found := s.found.spectrum:
-        caption = (
-            f"Relative singular values: {_prepared(found)}; {count(found.n)} pairs, "
-            f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
+    terms = tuple(
+        (
+            f"more in {name} texts",
+            term.term,
+            count(term.n_human),
+            count(term.n_other),
+            number(term.log_odds, digits=2, signed=True),
         )
-        if found.n_supported < len(found.human):
-            caption += f", which end at value {count(found.n_supported)}"
-        told = f"First tenth {_ends(found.head, unit='%')}"
-        if found.tail is not None:
-            told += f", last half {_ends(found.tail, unit='%')}"
-        described = f"{caption}. {told}."
-        yield caption, partial(plots.spectrum_plot, found=found, description=described, **sides)
-    if placed := s.found.map:
-        n = len(placed.human)
-        text = _MAPS.get(placed.method, placed.method)
-        if placed.variance_shares:
-            text += f", {share(sum(placed.variance_shares))} of the variance"
-        drawn = f"{count(plots.MOST)} of {count(n)} pairs drawn"
-        text += f", {drawn if n > plots.MOST else f'{count(n)} pairs'}"
-        picture = partial(plots.map_plot, found=placed, description=f"{text}.", **sides)
-        yield f"Map: {text}", picture
-    if s.found.cosine is not None:
+        for name, terms in ((base, found.more_human), (other, found.more_other))
+        for term in terms
+    )
+    columns = ("where", "word", base, other, "log odds ratio")
+    caption = f"{s.of}Words that distinguish the sources most, and how many documents hold them"
+    yield (
+        b.Grid(table=b.Table(columns=columns, rows=terms, n_heads=2), caption=caption)
+        if terms
+        else b.Paragraph(text="No word distinguishes the sources.")
+    )
+
+
+def _vectors(s: _Source) -> Iterator[b.Block]:
+    found, lies = s.found.spectrum, s.found.geometry
+    if pictures := tuple(_vector_pictures(s)):
+        yield b.Figures(items=pictures, small=True)
+    yield from _absent(s, "spectrum", "geometry", "map", "cosine")
+    if found:
+        m = len(found.human)
+        last = f"last half ({m // 2 + 1} to {m}){': too few pairs' * (found.tail is None)}"
+        row = partial(_row, s, digits=1, signed=True, unit="%")
+        rows = (row(f"first tenth (1 to {max(1, m // 10)})", found.head), row(last, found.tail))
+        yield b.Grid(
+            table=b.Table(columns=("singular values", *_columns(s)), rows=rows),
+            caption=f"{s.of}Mean difference of singular values",
+        )
+        yield b.Paragraph(text=f"Spectra: {_prepared(found)}.", to=b.MARKDOWN)
+    if lies:
+        percent, cosine = (
+            partial(_row, s, digits=1, unit="%", scale=100),
+            partial(_row, s, digits=3),
+        )
+        lie = (
+            percent("linear probe, unseen documents right (chance 50%)", lies.probe_accuracy),
+            percent("linear probe, pairs ordered right (chance 50%)", lies.probe_pair_accuracy),
+            percent("squared distance that all pairs share", lies.common_share),
+            cosine("cosine of the versions of a document", lies.twin_cosine),
+            cosine(f"anisotropy, {s.short_base}", lies.anisotropy_human),
+            cosine(f"anisotropy, {s.short_other}", lies.anisotropy_other),
+            cosine("anisotropy, difference", lies.anisotropy_difference, signed=True),
+            ("length of the mean shift", number(lies.shift, digits=3), "", count(lies.n), "mean"),
+        )
+        table = b.Table(columns=("", *_columns(s)), rows=lie)
+        yield b.Grid(table=table, caption=f"{s.of}Where the vectors lie")
+
+
+def _vector_pictures(s: _Source) -> Iterator[tuple[str, pic.Picture]]:
+    if s.found.spectrum:
+        yield _spectrum_picture(s, s.found.spectrum)
+    if s.found.map:
+        yield _map_picture(s, s.found.map)
+    if s.found.cosine:
         title = "Cosine of the two versions of a document"
-        yield _histogram(title, "cosine", s.found.cosine, digits=3)
+        yield _histogram(title, "cosine", ("", s.found.cosine, "even"), digits=3)
 
 
-def _spectrum_table(s: _Source, found: SpectrumComparison) -> Table:
-    m = len(found.human)
-    parts = (
-        (f"first tenth (1 to {max(1, m // 10)})", found.head),
-        (f"last half ({m // 2 + 1} to {m})", found.tail),
+def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.Lines]:
+    """Show (other − human) / human of every singular value in percent, with a band of all.
+
+    The means over the first tenth and over the last half have their own. Ends of the band may leave
+    the picture.
+    """
+    caption = (
+        f"Relative singular values: {_prepared(found)}; {count(found.n)} pairs, "
+        f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
     )
-    rows = [
-        _row(s, f"{label}: too few pairs" if part is None else label, part,
-             digits=1, signed=True, unit="%")
-        for label, part in parts
-    ]  # fmt: skip
-    return _table(s, rows, name="singular values")
-
-
-def _geometry_table(s: _Source, found: SourceGeometry) -> Table:
-    percent = partial(_row, s, digits=1, unit="%", change=_as_percent)
-    cosine = partial(_row, s, digits=3)
-    return _table(
-        s,
-        [
-            percent("linear probe, unseen documents right (chance 50%)", found.probe_accuracy),
-            percent("linear probe, pairs ordered right (chance 50%)", found.probe_pair_accuracy),
-            percent("squared distance that all pairs share", found.common_share),
-            cosine("cosine of the versions of a document", found.twin_cosine),
-            cosine(f"anisotropy, {s.short_base}", found.anisotropy_human),
-            cosine(f"anisotropy, {s.short_other}", found.anisotropy_other),
-            cosine("anisotropy, difference", found.anisotropy_difference, signed=True),
-            ("length of the mean shift", number(found.shift, digits=3), "", count(found.n), "mean"),
-        ],
-    )
-
-
-def _perplexity(sources: Sequence[_Source]) -> b.Section:
-    def blocks(s: _Source) -> Iterator[b.Block]:
-        yield from _absent(s, "perplexity")
-        if models := s.found.perplexity:
-            yield b.Figures(items=tuple(_perplexity_picture(s, m) for m in models), small=True)
-            rows = tuple(row for model in models for row in _perplexity_rows(s, model))
-            yield b.Grid(
-                table=Table(columns=("model", *_table(s, ()).columns), rows=rows, n_heads=2),
-                caption=f"{s.of}Log-perplexity in nats per token, and its difference between the "
-                "versions of a text",
+    m, held = len(found.human), found.n_supported
+    if held < m:
+        caption += f", which end at value {count(held)}"
+    parts = [(found.head, "First tenth", 1, max(1, m // 10))]
+    if found.tail is not None:
+        parts.append((found.tail, "last half", m // 2 + 1, m))
+    low, high = found.band_lower[:held], found.band_upper[:held]
+    inside = [*found.difference, *(e for part, *_ in parts for e in (part.lower, part.upper))]
+    inside += [-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)]
+    margin = 0.05 * (max(inside) - min(inside))
+    index, values = tuple(map(float, range(1, m + 1))), tuple(found.difference.tolist())
+    band = partial(pic.Curve, mark="none", band=True)
+    curves = (
+        band(
+            x=index[:held],
+            y=values[:held],
+            ends=tuple(zip(low.tolist(), high.tolist(), strict=True)),
+            colour="other",
+        ),
+        pic.Curve(x=index, y=values, colour="other", name="each value", mark="none", line="solid"),
+        *(
+            band(
+                x=(float(start), start + max(end - start, m / 60)),
+                y=(part.estimate, part.estimate),
+                ends=((part.lower, part.upper),) * 2,
+                colour="ink",
+                name="mean, head and tail",
+                line="solid",
             )
-
-    return b.Section(
-        id="perplexity",
-        nav="Perplexity",
-        title="Perplexity",
-        lead="Mean −log probability of a text's tokens, in nats, under language models: of the "
-        "next token (causal) or of a masked one (pseudo-perplexity; Dai et al. 2024, Fig. 7). "
-        "Rewrites often have less. Whether an encoder prefers them for that reason is disputed, "
-        "and cannot be read off here. Values beyond the picture are in its outermost bins.",
-        blocks=_by_source(sources, blocks),
+            for part, _, start, end in parts
+        ),
+    )
+    base, other = shorten(s.short_base, 20), shorten(s.short_other, 20)
+    told = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, *_ in parts)
+    return caption, pic.Lines(
+        title=f"Singular values of {other} vectors relative to {base} ones",
+        description=f"{caption}. {told}.",
+        curves=curves,
+        x=pic.Axis(label="index of the singular value, largest first", span=(0, m + 1)),
+        y=pic.Axis(
+            label=f"{other} against {base}, %", span=(min(inside) - margin, max(inside) + margin)
+        ),
+        guides=(pic.Guide(at=0, level=True),),
     )
 
 
-def _perplexity_picture(s: _Source, found: ModelPerplexity) -> tuple[str, Callable[[str], str]]:
-    title = f"{_model_name(found)}, {found.kind}"
-    shown = (
-        plots.Drawn(name=s.short_base, found=found.human, side="baseline"),
-        plots.Drawn(name=s.short_other, found=found.other, side="other"),
+def _map_picture(s: _Source, placed: VectorMap) -> tuple[str, pic.Points]:
+    """Show each version as a mark; few pairs are joined by lines."""
+    n = len(placed.human)
+    rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
+    shares = placed.variance_shares
+    text = _MAPS.get(placed.method, placed.method)
+    if shares:
+        text += f", {share(sum(shares))} of the variance"
+    text += f", {count(_DRAWN)} of {count(n)} pairs drawn" if n > _DRAWN else f", {count(n)} pairs"
+    labels = [
+        f"axis {at + 1}" + (f", {share(shares[at])} of variance" if at < len(shares) else "")
+        for at in (0, 1)
+    ]
+    shown: tuple[tuple[str, pic.Colour, np.ndarray], ...] = (
+        (s.short_base, "baseline", placed.human[rows]),
+        (s.short_other, "other", placed.other[rows]),
     )
+    return f"Map: {text}", pic.Points(
+        title=f"Vectors of {s.short_base} and {s.short_other} versions in a plane",
+        description=f"{text}.",
+        curves=tuple(
+            pic.Curve(
+                x=tuple(at[:, 0].tolist()), y=tuple(at[:, 1].tolist()), colour=colour,
+                name=shorten(name, 20),
+            )
+            for name, colour, at in shown
+        ),
+        x=pic.Axis(label=labels[0]),
+        y=pic.Axis(label=labels[1]),
+        joined=len(rows) <= _JOINED,
+        square=True,
+    )  # fmt: skip
+
+
+def _perplexity(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "perplexity")
+    models = s.found.perplexity
+    if not models:
+        return
     label = "log-perplexity, nats per token"
-    return title, partial(plots.histogram_plot, shown=shown, label=label, title=title)
+    pictures = (
+        _histogram(
+            f"{_model_name(m)}, {m.kind}",
+            label,
+            (s.short_base, m.human, "baseline"),
+            (s.short_other, m.other, "other"),
+        )
+        for m in models
+    )
+    yield b.Figures(items=tuple(pictures), small=True)
+    rows = tuple(row for model in models for row in _perplexity_rows(s, model))
+    yield b.Grid(
+        table=b.Table(columns=("model", "", *_columns(s)), rows=rows, n_heads=2),
+        caption=f"{s.of}Log-perplexity in nats per token, and its difference between the "
+        "versions of a text",
+    )
 
 
 def _perplexity_rows(s: _Source, found: ModelPerplexity) -> Iterator[Row]:
@@ -842,10 +861,44 @@ def _perplexity_rows(s: _Source, found: ModelPerplexity) -> Iterator[Row]:
         gained = "gain from reading the original first"
         yield model, *_row(s, gained, bounded.mean, signed=True)
     lower = "pairs in which it is lower"
-    yield model, *_row(s, lower, gap.share_lower, digits=1, unit="%", change=_as_percent)
+    yield model, *_row(s, lower, gap.share_lower, digits=1, unit="%", scale=100)
     if bounded is not None:
         upper, n = number(bounded.upper, digits=2), count(bounded.n)
         yield model, "ε that holds for 95 of 100 pairs", upper, "", n, "quantile"
+
+
+def _histogram(
+    title: str, label: str, *shown: tuple[str, Histogram, pic.Colour], digits: int = 2
+) -> tuple[str, pic.Histogram]:
+    """Show the share of pairs per bin, with the mean as a dashed line."""
+    told = [
+        f"{name}{': ' * bool(name)}mean {number(found.mean, digits=digits)}, median "
+        f"{number(found.median, digits=digits)}, {found.counts.sum():,} texts or pairs in bins "
+        f"from {number(found.edges[0], digits=digits)} to {number(found.edges[-1], digits=digits)}."
+        for name, found, _ in shown
+    ]
+    return title, pic.Histogram(
+        title=title,
+        description=" ".join(told),
+        bars=tuple(
+            pic.Bars(
+                heights=tuple((100 * found.counts / max(1, found.counts.sum())).tolist()),
+                colour=colour,
+                name=f"{shorten(name, _SHORT)}, mean {number(found.mean, digits=digits)}"
+                if name
+                else "",
+            )
+            for name, found, colour in shown
+        ),
+        edges=tuple(shown[0][1].edges.tolist()),
+        x=pic.Axis(label=label),
+        y=pic.Axis(label="% of pairs"),
+        guides=tuple(
+            pic.Guide(at=found.mean, look="dashed", colour=colour if name else "ink")
+            for name, found, colour in shown
+            if math.isfinite(found.mean)
+        ),
+    )
 
 
 # What to know
@@ -907,25 +960,23 @@ def _questions(report: ExplainReport) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _assumptions(report: ExplainReport) -> dict[str, dict[str, None]]:
-    """Return what intervals assume, and for which numbers."""
-    found: dict[str, dict[str, None]] = {}
-    for explained in report.sources:
-        for what, interval in _intervals(explained):
-            for text in interval.assumptions:
-                found.setdefault(text, {})[what] = None
-    return found
-
-
-def _caveats(report: ExplainReport) -> tuple[tuple[str, str], ...]:
-    """Return (source, what a reader must know), each once, without the warnings."""
-    found = []
-    for explained in report.sources:
-        parted = explained.decomposition
-        notes = (*explained.notes, *(() if parted is None else parted.notes))
-        told = (f"{what}: {note}" for what, i in _intervals(explained) for note in i.notes)
-        found += [(source_name(explained.source), note) for note in (*notes, *told)]
-    return tuple(dict.fromkeys(found))
+def _doubts(report: ExplainReport) -> b.Section:
+    """Return what intervals assume, and what a reader must know besides the warnings."""
+    made = [
+        (explained, what, i) for explained in report.sources for what, i in _intervals(explained)
+    ]
+    noted = [
+        (explained.source, f"{what}: {note}") for explained, what, i in made for note in i.notes
+    ]
+    said = [
+        (explained.source, note)
+        for explained in report.sources
+        for of in (explained, explained.decomposition)
+        for note in (of.notes if of else ())
+    ]
+    caveats = dict.fromkeys((source_name(source), note) for source, note in (*said, *noted))
+    assumed = b.assumed((what, i.assumptions) for _, what, i in made)
+    return b.caveats(assumed, caveats, warned=bool(report.warnings))
 
 
 def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
@@ -959,8 +1010,8 @@ def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
     return ((what, i) for what, intervals in named for i in intervals if i is not None)
 
 
-def _data(report: ExplainReport) -> tuple[tuple[str, Table], ...]:
-    c, facts = report.config, summary_table(report.data)
+def _data(report: ExplainReport) -> b.Section:
+    c, facts = report.config, b.summary_table(report.data)
 
     def most(value: int | None) -> str:
         return "all" if value is None else f"at most {count(value)}"
@@ -984,10 +1035,12 @@ def _data(report: ExplainReport) -> tuple[tuple[str, Table], ...]:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    return (
-        ("Data", Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
-        ("Settings", Table(columns=("setting", ""), rows=settings)),
-        ("Environment", environment_table(report)),
+    return b.data(
+        (
+            ("Data", b.Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
+            ("Settings", b.Table(columns=("setting", ""), rows=settings)),
+            ("Environment", b.environment_table(report)),
+        )
     )
 
 
@@ -1005,21 +1058,10 @@ def _model_name(found: ModelPerplexity) -> str:
     return _called(found.model.removeprefix(f"{found.kind}:"))
 
 
-def _histogram(
-    title: str, label: str, found: Histogram, *, digits: int = 2
-) -> tuple[str, Callable[[str], str]]:
-    shown = (plots.Drawn(name="", found=found, side="even"),)
-    picture = partial(plots.histogram_plot, shown=shown, label=label, title=title, digits=digits)
-    return title, picture
-
-
-def _as_percent(value: float) -> float:
-    return 100 * value
-
-
-def _log_as_percent(value: float) -> float:
+def _in_percent(found: Interval) -> Interval:
     """Turn a mean log ratio into percent."""
-    return 100 * math.expm1(value)
+    middle, low, high = (100 * math.expm1(v) for v in (found.estimate, found.lower, found.upper))
+    return replace(found, estimate=middle, lower=low, upper=high)
 
 
 def _range(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
@@ -1047,20 +1089,15 @@ def _ends(
     return f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit} {ends}"
 
 
-def _shared(found: Interval, *, null: float = 0.0) -> str:
+def _shared(found: Interval | None, *, null: float = 0.0) -> str:
     """Return a share in [0, 1] in percent with its interval; ``null`` in percent."""
-    return _ends(found, scale=100, signed=False, unit="%", null=null)
+    return _ends(found, scale=100, signed=False, unit="%", null=null) if found else MISSING
 
 
 def _score_digits(found: Interval) -> int:
     """Return how many decimals tell an interval of scores from 0, between 2 and 6."""
     size = max(found.half_width, abs(found.estimate) / 10)
     return 3 if size <= 0 else min(6, max(2, 1 - math.floor(math.log10(size))))
-
-
-def _scored(found: Interval, *, digits: int | None = None) -> str:
-    """Return a difference of scores with its interval."""
-    return _ends(found, digits=_score_digits(found) if digits is None else digits)
 
 
 def _row(
@@ -1071,18 +1108,19 @@ def _row(
     digits: int = 2,
     signed: bool = False,
     unit: str = "",
-    change: Callable[[float], float] = float,
+    scale: float = 1.0,
 ) -> Row:
     """Return name, value, ends, n and method; the level too where it is not the report's."""
     if found is None:
         return (label, MISSING, "no interval", MISSING, "")
-    ends = _range(change(found.lower), change(found.upper), digits=digits)
+    ends = _range(scale * found.lower, scale * found.upper, digits=digits)
     if found.confidence_level != s.report.config.confidence_level:
         ends = f"{ends} ({level(found.confidence_level)})"
-    value = f"{number(change(found.estimate), digits=digits, signed=signed)}{unit}"
+    value = f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit}"
     return (label, value, ends, count(found.n_labeled), found.method)
 
 
-def _table(s: _Source, rows: Sequence[Row], *, name: str = "") -> Table:
+def _columns(s: _Source, *more: str) -> Row:
+    """Return what stands over the cells of a row after its name."""
     ends = f"{level(s.report.config.confidence_level)} interval"
-    return Table(columns=(name, "value", ends, "n", "method"), rows=tuple(rows))
+    return ("value", ends, *more, "n", "method")
