@@ -6,8 +6,7 @@ score as it is is orange, the adjusted score blue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +26,7 @@ from rag_sourcebias.report.answers_words import (
     percent,
     sentence,
     threshold_sentence,
+    unfairness,
     value,
     with_ends,
 )
@@ -70,7 +70,6 @@ def document(report: AnswerBiasReport) -> b.Document:
     parts = (
         _findings,
         _means,
-        _length,
         _thresholds,
         _order,
         _auc,
@@ -236,26 +235,23 @@ def _grid(
 
 
 def _scorers_grid(report: AnswerBiasReport) -> b.Grid:
-    def cells(s: AnswerScorer) -> Iterator[str]:
-        raw, after = s.raw, s.adjusted
-        yield with_ends(s, raw.spread.unfairness, raw.unfairness)
-        yield in_sds(raw, raw.spread.unfairness)
-        yield number(raw.length_correlation, digits=2, signed=True)
-        yield number(None if raw.auc is None else raw.auc.estimate, digits=3)
-        if after is not None:
-            yield with_ends(s, after.spread.unfairness, after.unfairness)
-            yield change_of_spread(s)
-            yield number(None if after.auc is None else after.auc.estimate, digits=3)
+    def auc(bias: AnswerBias) -> str:
+        return number(None if bias.auc is None else bias.auc.estimate, digits=3)
 
     columns = ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC")
-    return _grid(
-        report.scorers,
-        columns,
-        ((s.name, *cells(s)) for s in report.scorers),
-        "All scores",
-        n_heads=1,
-        to=b.FILES if len(report.scorers) > 1 else b.MARKDOWN,
+    rows = (
+        (
+            s.name,
+            unfairness(s, s.raw),
+            in_sds(s.raw, s.raw.spread.unfairness),
+            number(s.raw.length_correlation, digits=2, signed=True),
+            auc(s.raw),
+            *((unfairness(s, a), change_of_spread(s), auc(a)) if (a := s.adjusted) else ()),
+        )
+        for s in report.scorers
     )
+    to = b.FILES if len(report.scorers) > 1 else b.MARKDOWN
+    return _grid(report.scorers, columns, rows, "All scores", n_heads=1, to=to)
 
 
 def _figures(items: Drawn, *, small: bool = False) -> list[b.Block]:
@@ -282,15 +278,6 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
     scorers = report.scorers
     if not scorers:
         return None
-    drawn = [s for s in scorers if s.raw.spread.within_sd is not None]
-    pictures: Drawn = list(
-        zip((s.name for s in drawn), pic.aligned(list(map(_means_picture, drawn))), strict=True)
-    )
-    lengths = _length_pictures(report)
-    if len(scorers) == 1 and pictures and lengths:
-        # One picture alone leaves a hole.
-        captions = ("Mean score", "Mean score against length")
-        pictures = [(captions[0], pictures[0][1]), (captions[1], lengths[0][1])]
     words = {s.name: number(s.mean_words_correct) for s in report.systems}
     rows = (
         (
@@ -318,8 +305,10 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
         "system. A score of correctness alone would put all systems on the line. Lines are "
         "intervals of one mean; differences between systems are known better, because they are "
         "taken question by question.",
+        pictures=" Against length, a slope means that the score pays for short or for long "
+        "answers; the adjusted marks should lie level.",
         blocks=(
-            *_figures(pictures, small=True),
+            *_figures(_means_pictures(report), small=True),
             _grid(
                 scorers,
                 ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd"),
@@ -332,33 +321,67 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
     )
 
 
-def _means_picture(scorer: AnswerScorer) -> pic.Intervals:
-    drawn = [
-        (bias, key)
-        for bias, key in zip(both(scorer), _KEYS, strict=False)
-        if bias.spread.within_sd is not None
+def _means_pictures(report: AnswerBiasReport) -> Drawn:
+    """Return the means of every score, then the same means against length."""
+    drawn = [s for s in report.scorers if len(s.raw.spread.systems) > 1 and _effects(s)]
+    reach = 1.2 * max([0.25, *(abs(v) for s in drawn for *_, of in _effects(s) for v in of)])
+    words = {s.name: s.mean_words_correct or 1.0 for s in report.systems}
+    means = pic.aligned([_means_picture(s) for s in drawn])
+    return [
+        *zip((s.name for s in drawn), means, strict=True),
+        *((f"{s.name}, against length", _length_picture(s, words, reach)) for s in drawn),
     ]
 
-    def mark(bias: AnswerBias, place: int, colour: pic.Colour) -> pic.Mark:
-        def from_middle(mean: float) -> float:
-            return (mean - fmean(bias.spread.means)) / (bias.spread.within_sd or 1.0)
 
-        found = bias.means[place]
-        return pic.Mark(
-            at=from_middle(bias.spread.means[place]),
-            ends=None if found is None else (from_middle(found.lower), from_middle(found.upper)),
-            colour=colour,
-        )
+def _effects(scorer: AnswerScorer) -> list[tuple[AnswerBias, pic.Key, tuple[float, ...]]]:
+    """Return means in standard deviations from that of the systems, as it is and adjusted."""
+    return [
+        (bias, key, bias.spread.effects)
+        for bias, key in zip(both(scorer), _KEYS, strict=False)
+        if bias.spread.effects is not None
+    ]
 
+
+def _means_picture(scorer: AnswerScorer) -> pic.Intervals:
+    def mark(bias: AnswerBias, at: float, found: Interval | None, colour: pic.Colour) -> pic.Mark:
+        if found is None or not (sd := bias.spread.within_sd):
+            return pic.Mark(at=at, colour=colour)
+        below, above = ((end - found.estimate) / sd for end in (found.lower, found.upper))
+        return pic.Mark(at=at, ends=(at + below, at + above), colour=colour)
+
+    shown = _effects(scorer)
     return pic.Intervals(
         title=f"Mean score of equally correct answers by system, {scorer.name}",
         rows=tuple(
-            pic.Row(label=system, marks=tuple(mark(bias, i, key[1]) for bias, key in drawn))
+            pic.Row(
+                label=system,
+                marks=tuple(
+                    mark(bias, effects[i], bias.means[i], colour)
+                    for bias, (_, colour, _), effects in shown
+                ),
+            )
             for i, system in enumerate(scorer.raw.spread.systems)
         ),
         x=pic.Axis(label="standard deviations from the mean of the systems", digits=2),
         guides=(pic.Guide(at=0),),
-        keys=tuple(key for _, key in drawn),
+        keys=tuple(key for _, key, _ in shown),
+    )
+
+
+def _length_picture(scorer: AnswerScorer, words: Mapping[str, float], reach: float) -> pic.Points:
+    systems, shown = scorer.raw.spread.systems, _effects(scorer)
+    x = tuple(words[system] for system in systems)
+    return pic.Points(
+        title=f"Score against length by system, {scorer.name}",
+        curves=tuple(
+            pic.Curve(x=x, y=effects, colour=colour, name=name)
+            for _, (name, colour, _), effects in shown
+        ),
+        x=pic.Axis(label="mean words of correct answers", log=True),
+        y=pic.Axis(label="sd from the mean", span=(-reach, reach), digits=2),
+        guides=(pic.Guide(at=0, level=True),),
+        names=systems,
+        joined=len(shown) > 1,
     )
 
 
@@ -394,55 +417,6 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
         b.Paragraph(text=f"{key}.", to=b.MARKDOWN),
         b.Fold(summary="Every pair of systems", blocks=(grid,)),
     )
-
-
-def _length(report: AnswerBiasReport) -> b.Section | None:
-    pictures = _length_pictures(report)
-    if not pictures or len(report.scorers) == 1:
-        return None  # of a single score it stands beside the means
-    return b.Section(
-        id="length",
-        nav="Length",
-        title="Length and score",
-        lead="The same means against the length of correct answers. A slope means that the score "
-        "pays for short or for long answers. The adjusted marks should lie level.",
-        blocks=tuple(_figures(pictures)),
-    )
-
-
-def _length_pictures(report: AnswerBiasReport) -> Drawn:
-    words = {s.name: s.mean_words_correct for s in report.systems}
-    effects = [
-        abs(v) for s in report.scorers for bias in both(s) for v in bias.spread.effects or ()
-    ]
-    reach = 1.2 * max([0.25, *effects])
-    pictures = []
-    for s in report.scorers:
-        systems = [system for system in s.raw.spread.systems if words.get(system)]
-        curves = tuple(
-            pic.Curve(
-                x=tuple(words[system] or 0.0 for system in systems),
-                y=tuple(placed[system] for system in systems),
-                colour=colour,
-                name=name,
-            )
-            for bias, (name, colour, _) in zip(both(s), _KEYS, strict=False)
-            if bias.spread.effects is not None
-            for placed in [dict(zip(bias.spread.systems, bias.spread.effects, strict=True))]
-        )
-        if s.raw.spread.effects is None or len(systems) < 2:
-            continue
-        picture = pic.Points(
-            title=f"Score against length by system, {s.name}",
-            curves=curves,
-            x=pic.Axis(label="mean words of correct answers", log=True),
-            y=pic.Axis(label="sd from the mean", span=(-reach, reach), digits=2),
-            guides=(pic.Guide(at=0, level=True),),
-            names=tuple(systems),
-            joined=len(curves) > 1,
-        )
-        pictures.append((s.name, picture))
-    return pictures
 
 
 # Verdicts, order, right from wrong, human correctness

@@ -39,6 +39,7 @@ __all__ = [
     "percent",
     "sentence",
     "threshold_sentence",
+    "unfairness",
     "value",
     "with_ends",
 ]
@@ -121,9 +122,9 @@ def _lead(bias: AnswerBias) -> _Lead | None:
 # Numbers
 
 
-def value(scorer: AnswerScorer, number_: float, *, signed: bool = False) -> str:
+def value(scorer: AnswerScorer, amount: float, *, signed: bool = False) -> str:
     """Return a value in the unit of a score."""
-    return number(number_, digits=_digits(scorer), signed=signed)
+    return number(amount, digits=_digits(scorer), signed=signed)
 
 
 def _digits(scorer: AnswerScorer) -> int:
@@ -138,9 +139,14 @@ def ends(scorer: AnswerScorer, found: Interval | None) -> str:
     return "" if found is None else ends_about_zero(found, digits=_digits(scorer))
 
 
-def with_ends(scorer: AnswerScorer, number_: float, found: Interval | None) -> str:
+def with_ends(scorer: AnswerScorer, amount: float, found: Interval | None) -> str:
     """Return a value in the unit of a score, with the ends of its interval if there is one."""
-    return f"{value(scorer, number_)} {ends(scorer, found)}".rstrip()
+    return f"{value(scorer, amount)} {ends(scorer, found)}".rstrip()
+
+
+def unfairness(scorer: AnswerScorer, bias: AnswerBias) -> str:
+    """Return the standard deviation of the systems' means, with its interval if there is one."""
+    return with_ends(scorer, bias.spread.unfairness, bias.unfairness)
 
 
 def in_sds(bias: AnswerBias, length: float) -> str:
@@ -309,8 +315,9 @@ def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
     where = questions = counted(raw.spread.n_questions, "question")
     if not brief:
         sds = "" if raw.spread.within_sd is None else f"{in_sds(raw, size)} standard deviations"
-        shown = f"unfairness {with_ends(scorer, size, raw.unfairness)}"
-        where = f"{shown}{sds and f', {sds} within systems'}; {questions}"
+        where = (
+            f"unfairness {unfairness(scorer, raw)}{sds and f', {sds} within systems'}; {questions}"
+        )
     if finding.style is AnswerStyle.TOO_FEW:
         if len(raw.spread.systems) < 2:
             return "With one system there is no other style to compare with."
@@ -355,7 +362,7 @@ def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
     after, cut = scorer.adjusted, scorer.spread_cut
     if after is None or finding_of(scorer).style is AnswerStyle.TOO_FEW:
         return ""
-    now = with_ends(scorer, after.spread.unfairness, after.unfairness)
+    now = unfairness(scorer, after)
     spread = f"leaves the spread of the systems at {now}"
     if cut is not None:
         spread = f"{'cuts' if cut >= 0 else 'widens'} the spread of the systems by "

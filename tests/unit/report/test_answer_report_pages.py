@@ -21,7 +21,6 @@ from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
 SECTIONS = {
     "findings",
     "means",
-    "length",
     "thresholds",
     "order",
     "auc",
@@ -134,8 +133,8 @@ def test_markdown_and_terminal_say_what_was_found(report):
 def test_sections_follow_the_content():
     ids = {name: set(Page(page_of(name)).ids) & SECTIONS for name in REPORTS}
     assert ids["several"] == SECTIONS
-    assert ids["one"] == SECTIONS - {"length", "text"}  # length stands beside the means
-    assert ids["no wrong answers"] == SECTIONS - {"length", "text", "auc"}
+    assert ids["one"] == SECTIONS - {"text"}
+    assert ids["no wrong answers"] == SECTIONS - {"text", "auc"}
     without = dataclasses.replace(single().scorers[0], correctness=())
     page = to_html(dataclasses.replace(single(), scorers=(without,)))
     assert "correctness" not in Page(page).ids
@@ -159,7 +158,8 @@ def test_many_pictures_are_folded(monkeypatch):
     base = single()
     two = tuple(dataclasses.replace(base.scorers[0], name=f"scorer {i}") for i in range(2))
     page = to_html(dataclasses.replace(base, scorers=two))
-    assert page.count("<summary>1 more</summary>") == 5
+    assert page.count("<summary>1 more</summary>") == 3
+    assert page.count("<summary>3 more</summary>") == 1  # each score has two
 
 
 def test_cards_place_bars_on_one_scale():
