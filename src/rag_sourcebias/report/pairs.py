@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import sections
-from rag_sourcebias.report.facts import environment_table, summary_table
+from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.format import (
     MISSING,
+    capital,
     count,
-    interval,
+    estimate,
     join,
     level,
     number,
     p_value,
     score,
+    settings,
     share,
     short_names,
     shorten,
     source_name,
 )
-from rag_sourcebias.report.pictures import HistogramPicture, Line
-from rag_sourcebias.report.rendering import MET
-from rag_sourcebias.report.tables import Table
-from rag_sourcebias.types.explain_report import Histogram
 from rag_sourcebias.types.pair_checks import BROKEN
 from rag_sourcebias.types.pair_report import CheckedPair, NamedIds, PairReport, SourcePairs
 from rag_sourcebias.types.pair_tests import SoleCorpusTest
@@ -119,94 +118,82 @@ def headline(report: PairReport) -> str:
 def _pairs_told(report: PairReport) -> str:
     if len(report.sources) == 1:
         return _pairs_sentence(report.sources[0])
-    broken = sum(s.summary.n_broken for s in report.sources)
-    pairs = sum(s.summary.n_pairs for s in report.sources)
-    worst = max(report.sources, key=lambda s: s.broken_share)
+    broken = sum(part.summary.n_broken for part in report.sources)
+    pairs = sum(part.summary.n_pairs for part in report.sources)
     of = f"{count(pairs)} pairs with {len(report.sources)} sources"
     if not broken:
         return f"None of {of} is broken."
+    worst = max(report.sources, key=lambda part: part.broken_share)
     return (
-        f"Of {of} {count(broken)} ({share(broken / max(pairs, 1))}) are broken, no rewrites of the "
+        f"Of {of} {count(broken)} ({share(broken / pairs)}) are broken, no rewrites of the "
         f"whole text; most with {_names(report)[worst.source]} ({share(worst.broken_share)})."
     )
 
 
 def _pairs_sentence(part: SourcePairs) -> str:
-    s = part.summary
+    s, pairs = part.summary, count(part.summary.n_pairs)
     if not s.n_pairs:
         return f"No document has a counterpart that is {source_name(part.source)}."
     facts = s.n_flagged - s.n_broken
-    lost = f"{count(facts)} ({share(facts / s.n_pairs)})"
+    lost = f"; numbers or names were lost or added in {count(facts)}"
+    part_of = f"({share(facts / s.n_pairs)})"
     if not s.n_broken:
-        where = f"in {lost}" if facts else "in none"
-        return (
-            f"None of {count(s.n_pairs)} pairs is broken; numbers or names were lost or added "
-            f"{where}."
-        )
-    text = (
-        f"{count(s.n_broken)} of {count(s.n_pairs)} pairs ({share(part.broken_share)}) "
+        where = f"{lost} {part_of}" if facts else "; numbers or names were lost or added in none"
+        return f"None of {pairs} pairs is broken{where}."
+    return (
+        f"{count(s.n_broken)} of {pairs} pairs ({share(part.broken_share)}) "
         f"{'is' if s.n_broken == 1 else 'are'} broken, no rewrite of the whole text"
+        f"{f'{lost} more {part_of}' if facts else ''}."
     )
-    if facts:
-        text += (
-            f"; numbers or names were lost or added in {count(facts)} more "
-            f"({share(facts / s.n_pairs)})"
-        )
-    return f"{text}."
 
 
 def _criteria_told(report: PairReport) -> str:
     found = [(name, met) for part in report.sources for _, name, met, _ in _checks(part)]
-    unmet = list(dict.fromkeys(name for name, met in found if met is False))
-    unknown = list(dict.fromkeys(name for name, met in found if met is None))
-    if not unmet and not unknown:
+    parts = [
+        f"{what}: {join(names)}"
+        for what, code in (("not met", False), ("not checked", None))
+        if (names := list(dict.fromkeys(name for name, met in found if met is code)))
+    ]
+    if not parts:
         return "All three criteria of a paired corpus are met."
-    parts = (("not met", unmet), ("not checked", unknown))
-    told = "; ".join(f"{what}: {join(of)}" for what, of in parts if of)
-    return f"Criteria of a paired corpus {told}."
+    return f"Criteria of a paired corpus {'; '.join(parts)}."
 
 
 def _sole_told(tests: Sequence[SoleCorpusTest]) -> str:
     if not tests:
         return ""
-    same = sum(test.verdict == "equivalent" for test in tests)
-    other = sum(test.verdict == "different" for test in tests)
-    text = (
+    found = Counter(test.verdict for test in tests)
+    same, other = found["equivalent"], found["different"]
+    end = f" and differ on {other}" if other else "; none shows a difference"
+    return (
         f"Searched alone, both corpora are equally hard within {_points(tests[0].margin)} on "
-        f"{same} of {len(tests)} measures"
+        f"{same} of {len(tests)} measures{end if same < len(tests) else ''}."
     )
-    if other:
-        return f"{text} and differ on {other}."
-    return f"{text}." if same == len(tests) else f"{text}; none shows a difference."
 
 
 # Sections
 
 
 def _findings(report: PairReport) -> b.Section:
-    blocks: list[b.Block] = [
-        b.Cards(cards=tuple(_card(part) for part in report.sources), look="checked")
-    ]
-    if report.sole_corpus:
-        blocks += [b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE)]
-    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+    alone = (b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE))
+    cards = b.Cards(cards=tuple(map(_card, report.sources)), look="checked")
+    blocks = (cards, *(alone if report.sole_corpus else ()))
+    return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
 def _card(part: SourcePairs) -> b.Card:
     summary, checks = part.summary, _checks(part)
-    if not summary.n_pairs or part.broken_share > _MUCH:
-        standing = "bad"
-    else:
-        standing = "good" if all(met for _, _, met, _ in checks) else "some"
+    bad = not summary.n_pairs or part.broken_share > _MUCH
+    met = all(met for _, _, met, _ in checks)
     return b.Card(
         name=source_name(part.source),
-        standing=standing,
+        standing="bad" if bad else "good" if met else "some",
         short=f"{share(part.broken_share)} of {count(summary.n_pairs)} pairs broken"
         if summary.n_pairs
         else "No pairs",
         text=_pairs_sentence(part),
         rows=(
-            *(b.CardRow(name=name, value=MET[met]) for _, name, met, _ in checks),
+            *(b.CardRow(name=name, value=b.MET[met]) for _, name, met, _ in checks),
             b.CardRow(name="pairs with any flag", value=count(summary.n_flagged)),
         ),
     )
@@ -232,21 +219,22 @@ def _checks(part: SourcePairs) -> list[tuple[str, str, bool | None, str]]:
     def counted(*rows: tuple[NamedIds, str]) -> list[str]:
         return [f"{_ids(ids)} {what}" for ids, what in rows if ids.n]
 
-    if found.labels_copied is None:
-        labels = "no judgments to check"
-    elif found.labels_copied:
-        labels = f"{count(found.n_labels)} judgments hold for both versions"
-    else:
-        labels = "; ".join(
+    labels = {
+        None: "no judgments to check",
+        True: f"{count(found.n_labels)} judgments hold for both versions",
+        False: "; ".join(
             counted(
                 (found.labels_missing, "not copied"),
                 (found.labels_differ, "with another grade"),
                 (found.labels_added, "for the counterpart only"),
             )
-        )
-    known = f"all {count(found.n_documents)} documents have a source"
-    if not found.sources_known:
-        known = f"{_ids(found.untagged)} of {count(found.n_documents)} documents have none"
+        ),
+    }
+    known = (
+        f"all {count(found.n_documents)} documents have a source"
+        if found.sources_known
+        else f"{_ids(found.untagged)} of {count(found.n_documents)} documents have none"
+    )
     alone = counted(
         (found.baseline_alone, "originals without a counterpart"),
         (found.other_alone, "rewrites without an original"),
@@ -255,22 +243,20 @@ def _checks(part: SourcePairs) -> list[tuple[str, str, bool | None, str]]:
     pairs = "; ".join([f"{count(found.n_pairs)} pairs", *alone])
     return [
         (source, "source known", found.sources_known, known),
-        (source, "labels copied", found.labels_copied, labels),
+        (source, "labels copied", found.labels_copied, labels[found.labels_copied]),
         (source, "one to one", found.one_to_one and found.n_pairs > 0, pairs),
     ]
 
 
 def _ids(found: NamedIds) -> str:
-    if not found.first:
-        return count(found.n)
-    return f"{count(found.n)} (first {', '.join(found.first[:3])})"
+    return count(found.n) + (f" (first {', '.join(found.first[:3])})" if found.first else "")
 
 
 def _flags(report: PairReport) -> b.Section:
-    meanings = Table(
+    meanings = b.Table(
         columns=("flag", "means"), rows=tuple((_words(f), text) for f, text in _FLAGS.items())
     )
-    thresholds = Table(
+    thresholds = b.Table(
         columns=("threshold", "because"),
         rows=tuple(
             (
@@ -300,62 +286,53 @@ def _flags(report: PairReport) -> b.Section:
     )
 
 
-def _flag_table(report: PairReport) -> Table:
-    names = _names(report)
+def _flag_table(report: PairReport) -> b.Table:
+    names, summaries = _names(report), [part.summary for part in report.sources]
+    counted = {
+        **{
+            _words(flag) + " (broken)" * (flag in BROKEN): [
+                s.flagged.get(flag, 0) for s in summaries
+            ]
+            for flag in _FLAGS
+        },
+        "broken, any of these": [s.n_broken for s in summaries],
+        "any flag": [s.n_flagged for s in summaries],
+    }
 
-    def row(name: str, counts: list[int]) -> tuple[str, ...]:
-        totals = [part.summary.n_pairs for part in report.sources]
-        cells = (
-            (f"{count(n)} ({share(n / total)})" if n else "0") if total else MISSING
-            for n, total in zip(counts, totals, strict=True)
-        )
-        return (name, *cells)
+    def cell(n: int, pairs: int) -> str:
+        return MISSING if not pairs else f"{count(n)} ({share(n / pairs)})" if n else "0"
 
     rows = [
-        row(
-            _words(flag) + " (broken)" * (flag in BROKEN),
-            [part.summary.flagged.get(flag, 0) for part in report.sources],
-        )
-        for flag in _FLAGS
+        (name, *(cell(n, s.n_pairs) for n, s in zip(found, summaries, strict=True)))
+        for name, found in counted.items()
     ]
-    rows += [
-        row("broken, any of these", [part.summary.n_broken for part in report.sources]),
-        row("any flag", [part.summary.n_flagged for part in report.sources]),
-        ("pairs", *(count(part.summary.n_pairs) for part in report.sources)),
-    ]
+    rows.append(("pairs", *(count(s.n_pairs) for s in summaries)))
     columns = ("flag", *(shorten(names[part.source], _NAME) for part in report.sources))
-    return Table(columns=columns, rows=tuple(rows))
+    return b.Table(columns=columns, rows=tuple(rows))
 
 
 def _values(report: PairReport) -> b.Section:
-    drawn = [part for part in report.sources if part.histograms]
-    blocks: list[b.Block] = []
+    drawn, blocks = [part for part in report.sources if part.histograms], list[b.Block]()
     for part in drawn:
         if len(drawn) > 1:
             blocks.append(b.Heading(text=b.Name(source_name(part.source)), to=b.PAGE))
-        pictures = tuple(
-            (
-                f"{_sentence(_VALUES[name])}, median {number(found.median, digits=2)}",
-                _histogram(report, part, name, found),
-            )
-            for name, found in part.histograms.items()
+        pictures = (_histogram(report, part, name) for name in part.histograms)
+        blocks.append(b.Figures(items=tuple(pictures), small=True))
+    several = len(report.sources) > 1
+    rows = tuple(
+        (
+            *[source_name(part.source)] * several,
+            name,
+            *(_value(value, q) for q in part.summary.quantiles[value]),
         )
-        blocks.append(b.Figures(items=pictures, small=True))
-    rows = [
-        (source_name(part.source), name, *(_value(value, q) for q in part.summary.quantiles[value]))
         for part in report.sources
         for value, name in _VALUES.items()
         if value in part.summary.quantiles
-    ]
-    several = len(report.sources) > 1
-    table = Table(
-        columns=(*("source",) * several, "value", "5%", "median", "95%"),
-        rows=tuple(row if several else row[1:] for row in rows),
-        n_heads=1 + several,
     )
+    columns = (*["source"] * several, "value", "5%", "median", "95%")
     blocks.append(
         b.Grid(
-            table=table,
+            table=b.Table(columns=columns, rows=rows, n_heads=1 + several),
             caption="Values of the pairs: 5%, median and 95%",
             to=b.FILES if drawn else b.MARKDOWN,
         )
@@ -373,41 +350,38 @@ def _values(report: PairReport) -> b.Section:
     )
 
 
-def _histogram(
-    report: PairReport, part: SourcePairs, value: str, found: Histogram
-) -> HistogramPicture:
-    """Return one value of all pairs of a source with its thresholds ([K] Fig. 3 and 5)."""
-    by_chance = part.by_chance if value == ("cosine" if report.encoder else "overlap") else None
-    limits: tuple[float, ...] = ()
-    if value == "length_ratio":
-        limits = report.thresholds.length_ratio or ()
-    elif value == "cosine" and report.thresholds.cosine is not None:
-        limits = (report.thresholds.cosine,)
-    lines = [
-        Line(at=found.median, look="solid"),
-        *(Line(at=limit, look="dotted") for limit in limits),
-    ]
-    if by_chance is not None:
-        lines.append(Line(at=by_chance, look="dashed"))
-    low, _, high = part.summary.quantiles[value]
-    filled = np.flatnonzero(found.counts)
-    span = (0.0, 1.0)
-    if value == "length_ratio":
-        span = (0.0, max(2.1, float(found.edges[filled[-1] + 1])))
-    elif value == "cosine":
-        first = min(float(found.edges[filled[0]]), 1.0 if by_chance is None else by_chance)
-        span = (max(0.0, float(np.floor(10 * (first - 0.02))) / 10), 1.0)
-    return HistogramPicture(
-        edges=tuple(map(float, found.edges)),
-        counts=tuple(map(int, found.counts)),
-        lines=tuple(lines),
-        span=span,
-        x_label=_AXES[value],
-        y_label="pairs",
-        title=f"{_VALUES[value]} of the pairs with {source_name(part.source)} documents",
-        description=f"{_VALUES[value]}: median {number(found.median, digits=2)}, from "
-        f"{number(low, digits=2)} (5%) to {number(high, digits=2)} (95%).",
+def _histogram(report: PairReport, part: SourcePairs, value: str) -> tuple[str, pic.Histogram]:
+    """Show one value of all pairs of a source with its thresholds ([K] Fig. 3 and 5)."""
+    found, name, limits = part.histograms[value], _VALUES[value], report.thresholds
+    chance = part.by_chance if value == ("cosine" if report.encoder else "overlap") else None
+    thresholds: dict[str, tuple[float | None, ...]] = {
+        "length_ratio": limits.length_ratio or (),
+        "cosine": (limits.cosine,),
+    }
+    guides = (
+        pic.Guide(at=found.median, colour="ink"),
+        *(pic.Guide(at=at, look="dotted") for at in thresholds.get(value, ()) if at is not None),
+        *(pic.Guide(at=at, look="dashed") for at in (chance,) if at is not None),
     )
+    filled = np.flatnonzero(found.counts)
+    first, last = float(found.edges[filled[0]]), float(found.edges[filled[-1] + 1])
+    first = min(first, 1.0 if chance is None else chance)
+    spans = {
+        "length_ratio": (0.0, max(2.1, last)),
+        "cosine": (max(0.0, math.floor(10 * (first - 0.02)) / 10), 1.0),
+    }
+    low, _, high = (number(q, digits=2) for q in part.summary.quantiles[value])
+    median = number(found.median, digits=2)
+    picture = pic.Histogram(
+        title=f"{name} of the pairs with {source_name(part.source)} documents",
+        description=f"{name}: median {median}, from {low} (5%) to {high} (95%).",
+        bars=(pic.Bars(heights=tuple(map(float, found.counts))),),
+        edges=tuple(map(float, found.edges)),
+        x=pic.Axis(label=_AXES[value], span=spans.get(value, (0.0, 1.0))),
+        y=pic.Axis(label="pairs"),
+        guides=guides,
+    )
+    return f"{capital(name)}, median {median}", picture
 
 
 def _sole(report: PairReport) -> b.Section | None:
@@ -420,18 +394,7 @@ def _sole(report: PairReport) -> b.Section | None:
         for note in (test.note, test.refusal)
         if note
     )
-    blocks: list[b.Block] = [
-        _alone(report, (*b.MARKDOWN, *b.TERMINAL)),
-        b.Grid(
-            table=_sole_table(report),
-            caption="Means ×100 on each corpus alone; p-values are adjusted",
-        ),
-    ]
-    if notes:
-        blocks += [
-            b.Heading(text="Notes", to=b.PAGE),
-            b.Items(rows=tuple(notes), to=b.PAGE),
-        ]
+    noted = (b.Heading(text="Notes", to=b.PAGE), b.Items(rows=tuple(notes), to=b.PAGE))
     return b.Section(
         id="sole",
         nav="Each corpus alone",
@@ -442,19 +405,20 @@ def _sole(report: PairReport) -> b.Section | None:
         f"“equivalent” means that a difference of {_points(c.margin)} or more is excluded at level "
         f"{c.level:g}, after correction. Differences carry {level(c.confidence_level)} intervals, "
         "×100.",
-        blocks=tuple(blocks),
+        blocks=(
+            _alone(report, (*b.MARKDOWN, *b.TERMINAL)),
+            b.Grid(
+                table=_sole_table(report),
+                caption="Means ×100 on each corpus alone; p-values are adjusted",
+            ),
+            *(noted if notes else ()),
+        ),
     )
 
 
-def _sole_table(report: PairReport) -> Table:
+def _sole_table(report: PairReport) -> b.Table:
     names, tests = _names(report), report.sole_corpus
     several = len({test.other for test in tests}) > 1
-
-    def difference(test: SoleCorpusTest) -> str:
-        if test.difference is None:
-            return MISSING
-        estimate = number(100 * test.difference.estimate, signed=True)
-        return f"{estimate} {interval(test.difference, scale=100)}"
 
     def verdict(test: SoleCorpusTest) -> str:
         if test.verdict == "open":
@@ -469,7 +433,7 @@ def _sole_table(report: PairReport) -> Table:
             test.measure,
             score(test.mean_baseline),
             score(test.mean_other),
-            difference(test),
+            estimate(test.difference, scale=100, signed=True),
             p_value(test.p_different_adjusted),
             p_value(test.p_equivalent_adjusted),
             count(test.n_queries),
@@ -482,7 +446,7 @@ def _sole_table(report: PairReport) -> Table:
         "other" if several else names[tests[0].other],
         "difference", "p different", "p equivalent", "queries", "verdict",
     )  # fmt: skip
-    return Table(columns=columns, rows=rows, n_heads=2)
+    return b.Table(columns=columns, rows=rows, n_heads=2)
 
 
 def _alone(report: PairReport, to: tuple[b.Output, ...]) -> b.Statements:
@@ -502,15 +466,15 @@ def _alone(report: PairReport, to: tuple[b.Output, ...]) -> b.Statements:
 
 
 def _sole_sentence(tests: Sequence[SoleCorpusTest]) -> str:
-    same, different, undecided = (
-        [test for test in tests if test.verdict == code]
-        for code in ("equivalent", "different", "open")
-    )
-    few = [t for t in undecided if t.needs_queries is not None]
-    needed = sorted({t.needs_queries for t in few if t.needs_queries is not None})
-    span = " to ".join(count(n) for n in dict.fromkeys(needed[:1] + needed[-1:]))
+    few = [t for t in tests if t.needs_queries is not None]
+    needed = sorted(t.needs_queries or 0 for t in few)
+    span = " to ".join(dict.fromkeys(count(n) for n in (*needed[:1], *needed[-1:])))
+    different = [t for t in tests if t.verdict == "different"]
     said = (
-        (f"equivalent within {_points(tests[0].margin)}", same),
+        (
+            f"equivalent within {_points(tests[0].margin)}",
+            [t for t in tests if t.verdict == "equivalent"],
+        ),
         (
             "different, rewrites alone score lower",
             [t for t in different if t.mean_other < t.mean_baseline],
@@ -522,7 +486,7 @@ def _sole_sentence(tests: Sequence[SoleCorpusTest]) -> str:
         (f"not enough queries ({count(tests[0].n_queries)}; about {span} needed)", few),
         (
             "neither shown to be equivalent nor to differ",
-            [t for t in undecided if t.needs_queries is None],
+            [t for t in tests if t.verdict == "open" and t.needs_queries is None],
         ),
     )
     return "; ".join(f"{what}: {join([t.measure for t in of])}" for what, of in said if of)
@@ -534,27 +498,23 @@ def _worst(report: PairReport) -> b.Section | None:
         return None
     several, blocks = len(parts) > 1, list[b.Block]()
     for part in parts:
-        shown = tuple(_versions(pair, source_name(part.source)) for pair in part.worst)
         source = b.Name(source_name(part.source))
-        if several:
-            blocks.append(b.Heading(text=source, to=b.PAGE))
-        blocks += shown[:_OPEN]
-        if more := shown[_OPEN:]:
-            of = source if several else ""
-            blocks.append(b.Fold(summary=f"{len(more)} more pairs", of=of, blocks=more))
-        blocks.append(
-            b.Statements(
-                rows=tuple(
-                    (
-                        shorten(pair.pair_id, _ID),
-                        names[part.source] if len(report.sources) > 1 else "",
-                        shorten("; ".join(pair.reasons), _LINE),
-                    )
-                    for pair in part.worst[:_SHOWN]
-                ),
-                to=b.TERMINAL,
-            )
+        shown = [_versions(pair, source) for pair in part.worst]
+        more = tuple(shown[_OPEN:])
+        folded = b.Fold(
+            summary=f"{len(more)} more pairs", of=source if several else "", blocks=more
         )
+        tag = names[part.source] if len(report.sources) > 1 else ""
+        worst = tuple(
+            (shorten(pair.pair_id, _ID), tag, shorten("; ".join(pair.reasons), _LINE))
+            for pair in part.worst[:_SHOWN]
+        )
+        blocks += [
+            *[b.Heading(text=source, to=b.PAGE)] * several,
+            *shown[:_OPEN],
+            *[folded] * bool(more),
+            b.Statements(rows=worst, to=b.TERMINAL),
+        ]
     return b.Section(
         id="worst",
         nav="Worst pairs",
@@ -568,12 +528,10 @@ def _worst(report: PairReport) -> b.Section | None:
 
 def _versions(pair: CheckedPair, where: str) -> b.Versions:
     def side(look: str, label: str, text: str, length: int, facts: Sequence[str]) -> b.Side:
-        whole = length <= len(text)
-        cut = "" if whole else f"The first {count(len(text))} of {count(length)} characters."
+        said = f"The first {count(len(text))} of {count(length)} characters."
+        cut = said if length > len(text) else ""
         return b.Side(look=look, label=label, pieces=marked(text, facts), cut=cut)
 
-    missing = (*pair.numbers_missing, *pair.names_missing)
-    added = (*pair.numbers_added, *pair.names_added)
     return b.Versions(
         name=pair.pair_id,
         where=where,
@@ -585,8 +543,20 @@ def _versions(pair: CheckedPair, where: str) -> b.Versions:
             if name in pair.values
         ),
         sides=(
-            side("gone", "Original", pair.baseline_text, pair.baseline_length, missing),
-            side("new", "Rewrite", pair.other_text, pair.other_length, added),
+            side(
+                "gone",
+                "Original",
+                pair.baseline_text,
+                pair.baseline_length,
+                (*pair.numbers_missing, *pair.names_missing),
+            ),
+            side(
+                "new",
+                "Rewrite",
+                pair.other_text,
+                pair.other_length,
+                (*pair.numbers_added, *pair.names_added),
+            ),
         ),
     )
 
@@ -599,11 +569,9 @@ def marked(text: str, facts: Sequence[str]) -> tuple[tuple[str, bool], ...]:
     >>> marked("In 1990 and 19901", ["1990"])
     (('In ', False), ('1990', True), (' and 19901', False))
     """
-    # The longest first: "New York City" is not to be cut at "New York".
+    # The longest first: "New York City" is not to be cut at "New York". Without a fact: nothing.
     wanted = sorted({fact for fact in facts if fact.strip()}, key=lambda f: (-len(f), f))
-    if not wanted:
-        return ((text, False),) if text else ()
-    any_of = "|".join(map(re.escape, wanted))
+    any_of = "|".join(map(re.escape, wanted)) or "(?!)"
     pieces = re.split(rf"(?<!\w)({any_of})(?!\w)", text, flags=re.IGNORECASE)
     return tuple((piece, bool(i % 2)) for i, piece in enumerate(pieces) if piece)
 
@@ -640,7 +608,7 @@ def _reading(report: PairReport) -> b.Section:
                 "4), and some 200 queries can show it; half of it needs four times as many.",
             )
         )
-    return sections.reading(rows)
+    return b.reading(rows)
 
 
 def _data(report: PairReport) -> b.Section:
@@ -665,24 +633,20 @@ def _data(report: PairReport) -> b.Section:
             ("resamples", count(c.resamples)),
             ("seed", str(c.seed)),
         ]
-    settings = tuple(
-        (name, "; ".join(f"{key} = {value}" for key, value in found.items()) or MISSING)
-        for name, found in report.settings.items()
-    )
+    systems = tuple((name, settings(found)) for name, found in report.settings.items())
     tables = (
-        ("Data", summary_table(report.data)),
-        ("Checks", Table(columns=("setting", ""), rows=tuple(rows))),
-        ("Encoder and retrievers", Table(columns=("system", "settings"), rows=settings)),
-        ("Environment", environment_table(report)),
+        ("Data", b.summary_table(report.data)),
+        ("Checks", b.Table(columns=("setting", ""), rows=tuple(rows))),
+        ("Encoder and retrievers", b.Table(columns=("system", "settings"), rows=systems)),
+        ("Environment", b.environment_table(report)),
     )
-    return sections.data(tables)
+    return b.data(tables)
 
 
 # Words
 
 
 def _names(report: PairReport) -> dict[str, str]:
-    """Return the shortest unambiguous name of every source."""
     return short_names([report.baseline_source, *(part.source for part in report.sources)])
 
 
@@ -698,15 +662,9 @@ def _threshold(value: bool | float | tuple[float, float] | None) -> str:
     """Return a threshold such as ``0.5 to 2``, ``on`` or ``off``."""
     if value is None or isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, tuple):
-        return f"{value[0]:g} to {value[1]:g}"
-    return f"{value:g}".replace("-", "\u2212")
+    ends = value if isinstance(value, tuple) else (value,)
+    return " to ".join(f"{end:g}" for end in ends).replace("-", "\u2212")
 
 
-def _points(margin: float) -> str:
-    """Return a margin ×100, such as ``±5``."""
+def _points(margin: float) -> str:  # ×100, such as "±5"
     return f"±{100 * margin:.6g}"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
