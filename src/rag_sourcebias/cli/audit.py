@@ -32,10 +32,7 @@ from rag_sourcebias.io import (
     read_run,
     read_tags,
 )
-from rag_sourcebias.report.format import delta, interval, source_name
-from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.text import print_blocks
-from rag_sourcebias.report.text_stats import renamed, text_means
+from rag_sourcebias.report.format import delta, interval
 from rag_sourcebias.types import AuditConfig, Dataset, SkewReport
 
 __all__ = ["app"]
@@ -151,7 +148,7 @@ def _audit_one(
         if clusters is not None or config.merge_llms:
             raise DataError("--clusters and --merge-llms need --engine memory")
         found = audit_shards(where, asked, scale, split=split, config=config)
-    deliver(found, report, show=partial(_show, found))
+    deliver(found, report)
     return found
 
 
@@ -185,14 +182,6 @@ def _require_runs_alone(*others: object, texts: bool) -> None:
         raise DataError("--run, --qrels and --tags replace a data set and retrievers")
     if texts:
         raise DataError("--text-statistics needs texts, and finished runs hold none")
-
-
-def _show(report: SkewReport) -> None:
-    print_report(report, out)
-    base = report.config.baseline_source
-    names = {s.group: source_name(s.group) for s in report.text_statistics}
-    named = renamed(report.text_statistics, names)
-    print_blocks(text_means(named, original=source_name(base)), out)
 
 
 def _audit_runs(

@@ -47,6 +47,7 @@ from rag_sourcebias.report.text_stats import (
     renamed,
     text_figures,
     text_key,
+    text_means,
     text_notes,
     text_table,
 )
@@ -762,6 +763,7 @@ def _texts(report: SkewReport) -> b.Section | None:
                 caption="Mean per text with its interval",
             ),
             *([b.Items(rows=notes)] if notes else []),
+            *text_means(found, original=original),
         ),
     )
 
