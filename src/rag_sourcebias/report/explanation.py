@@ -205,10 +205,11 @@ def _measured(sources: Sequence[_Source]) -> Iterator[b.Section]:
     }
     stated = level(sources[0].report.config.confidence_level)
     for name, (nav, title, lead) in _SECTIONS.items():
-        blocks: list[b.Block] = []
-        for s in sources:
-            blocks += [b.Heading(text=s.name)] if len(sources) > 1 else []
-            blocks += made[name](s)
+        blocks = (
+            block
+            for s in sources
+            for block in (*([b.Heading(text=s.name)] if len(sources) > 1 else ()), *made[name](s))
+        )
         yield b.Section(
             id=name,
             nav=nav,
@@ -250,21 +251,20 @@ class _Finding:
         return self.told if self.shown else self.open
 
 
-def _findings(s: _Source) -> tuple[_Finding | None, list[_Finding]]:
-    """Return what was measured on one source: of its scores, and of all else."""
-    found, scores = s.found, None
-    others = [_length_finding(s)]
-    if found.decomposition is not None:
-        scores = _gap_finding(s, found.decomposition)
-    if found.lexical is not None:
-        others.append(_lexical_finding(s, found.lexical))
-    if found.spectrum is not None:
-        others.append(_spectrum_finding(s, found.spectrum))
-    if found.geometry is not None:
-        others.append(_probe_finding(s, found.geometry))
-        if found.geometry.anisotropy_difference is not None:
-            others.append(_anisotropy_finding(s, found.geometry.anisotropy_difference))
-    return scores, [*others, *(_perplexity_finding(s, model) for model in found.perplexity)]
+def _findings(s: _Source) -> tuple[list[_Finding], list[_Finding]]:
+    """Return what was measured on one source: of its scores, if anything, and of all else."""
+    gap, words, values, lies = (
+        s.found.decomposition, s.found.lexical, s.found.spectrum, s.found.geometry
+    )  # fmt: skip
+    alike = lies.anisotropy_difference if lies else None
+    return [_gap_finding(s, gap)] if gap else [], [
+        _length_finding(s),
+        *([_lexical_finding(s, words)] if words else ()),
+        *([_spectrum_finding(s, values)] if values else ()),
+        *([_probe_finding(s, lies)] if lies else ()),
+        *([_anisotropy_finding(s, alike)] if alike else ()),
+        *(_perplexity_finding(s, model) for model in s.found.perplexity),
+    ]
 
 
 def _gap_finding(s: _Source, found: GapDecomposition) -> _Finding:
@@ -286,20 +286,20 @@ def _parts_sentence(s: _Source, found: GapDecomposition) -> str:
     """Say which parts of the gap go with which difference, and what remains."""
     digits = _score_digits(found.gap)
     clear = [factor for factor in found.factors if factor.component.excludes(0)]
-    rest, left = _ends(found.remainder, digits=digits), "remains and may be 0"
+    names = [s.factor(f) for f in found.factors if not f.component.excludes(0)]
+    left = "remains and may be 0"
     if found.remainder.excludes(0):
         left = "goes with none of them" if clear else "remains"
+    rest = f"; {_ends(found.remainder, digits=digits)} {left}."
     if not clear:
-        return f"No part of it is shown to go with a measured difference; {rest} {left}."
+        return f"No part of it is shown to go with a measured difference{rest}"
     parts = [
         f"{_ends(factor.component, digits=digits)} {'with' if at else 'goes with'} {s.part(factor)}"
         for at, factor in enumerate(clear)
     ]
-    tail = ""
-    if names := [s.factor(f) for f in found.factors if not f.component.excludes(0)]:
-        among = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-        tail = f"; no part is shown to go with {among}"
-    return f"Of it {join(parts)}{tail}; {rest} {left}."
+    among = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    tail = f"; no part is shown to go with {among}" if names else ""
+    return f"Of it {join(parts)}{tail}{rest}"
 
 
 def _length_finding(s: _Source) -> _Finding:
@@ -439,20 +439,22 @@ def _perplexity_finding(s: _Source, found: ModelPerplexity) -> _Finding:
 def _missing(s: _Source) -> dict[str, str]:
     """Return why each part that is not there was not computed, without a full stop."""
     empty = (part for part in _PARTS if getattr(s.found, part) in (None, ()))
-    return {part: _reason(s, part) for part in empty}
+    return {part: _reason(s, part).rstrip(".") for part in empty}
 
 
 def _reason(s: _Source, part: str) -> str:
-    if part in s.found.missing:
-        return s.found.missing[part].rstrip(".")
     # A report of version 0.1 has reasons among its notes, and does not say which is for what.
-    if part in _OF_VECTORS and not s.report.encoder:
-        return "no encoder was given"
-    if part in ("lexical", "decomposition") and not s.report.data.n_queries:
-        return "there are no judged queries with text"
-    if s.found.notes:
-        return "the caveats may say why"
-    return "no language model was given" if part == "perplexity" else "the report does not say why"
+    rules = (
+        (part in _OF_VECTORS and not s.report.encoder, "no encoder was given"),
+        (
+            part in ("lexical", "decomposition") and not s.report.data.n_queries,
+            "there are no judged queries with text",
+        ),
+        (bool(s.found.notes), "the caveats may say why"),
+        (part == "perplexity", "no language model was given"),
+        (True, "the report does not say why"),
+    )
+    return s.found.missing.get(part) or next(why for applies, why in rules if applies)
 
 
 def _unmeasured(s: _Source) -> list[tuple[str, str]]:
@@ -479,20 +481,19 @@ def headline(report: ExplainReport) -> str:
 def _one(s: _Source) -> Iterator[str]:
     scores, others = _findings(s)
     name = _called(s.report.encoder) if s.report.encoder else "no encoder"
-    if scores is not None and scores.shown:
-        yield f"{name} scores {s.other} versions {scores.brief} than {s.base} ones."
-    elif scores is not None:
+    for found in scores:
         yield (
-            f"That {name} scores {s.other} and {s.base} versions differently is not established "
-            f"({scores.brief})."
+            f"{name} scores {s.other} versions {found.brief} than {s.base} ones."
+            if found.shown
+            else f"That {name} scores {s.other} and {s.base} versions differently is not "
+            f"established ({found.brief})."
         )
-    start = f"In {count(s.found.n_pairs)} pairs"
+    who = "the former" if scores else f"{s.other} versions, beside {s.base} ones,"
+    which = "the two" if scores else f"{s.other} from {s.base} versions"
+    told = f"nothing that was measured distinguishes {which} beyond doubt"
     if briefs := [found.brief for found in others if found.shown]:
-        who = "the former" if scores else f"{s.other} versions, beside {s.base} ones,"
-        yield f"{start} {who} {'; '.join([*briefs[:-1], 'and ' * (len(briefs) > 1) + briefs[-1]])}."
-    else:
-        which = "the two" if scores else f"{s.other} from {s.base} versions"
-        yield f"{start} nothing that was measured distinguishes {which} beyond doubt."
+        told = f"{who} {'; '.join([*briefs[:-1], 'and ' * (len(briefs) > 1) + briefs[-1]])}"
+    yield f"In {count(s.found.n_pairs)} pairs {told}."
     if still_open := [found.topic for found in others if not found.shown]:
         yield f"Not established: {join(still_open)}."
     if missing := _unmeasured(s):
@@ -502,16 +503,16 @@ def _one(s: _Source) -> Iterator[str]:
 def _short(s: _Source) -> str:
     scores, others = _findings(s)
     what = join([found.topic for found in others if found.shown])
-    scored, them = "differ from", f"{s.base} ones"
-    if scores is not None and scores.shown:
-        scored, them = f"score {scores.brief} than {s.base} ones and differ from", "them"
-    text = f"{s.other} versions {scored} {them} in {what or 'nothing that is established'}"
-    measured = [*([scores] if scores else ()), *others]
-    if still_open := [found.topic for found in measured if not found.shown]:
-        text += f"; not established: {join(still_open)}"
-    if missing := _unmeasured(s):
-        text += f"; not computed: {join([names for names, _ in missing])}"
-    return f"{text}."
+    still_open = [found.topic for found in (*scores, *others) if not found.shown]
+    missing = [names for names, _ in _unmeasured(s)]
+    apart = f"differ from {s.base} ones"
+    if scores and scores[0].shown:
+        apart = f"score {scores[0].brief} than {s.base} ones and differ from them"
+    return (
+        f"{s.other} versions {apart} in {what or 'nothing that is established'}"
+        f"{'; not established: ' * bool(still_open)}{join(still_open)}"
+        f"{'; not computed: ' * bool(missing)}{join(missing)}."
+    )
 
 
 # Sections
@@ -519,31 +520,33 @@ def _short(s: _Source) -> str:
 
 def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
     stated = f"{level(report.config.confidence_level)} intervals, each by itself"
-    blocks: list[b.Block] = [b.Paragraph(text="There is no source in this report.")]
+    text = f"{_ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
+    blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
     if sources:
-        text = f"{_ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
-        blocks = [b.Paragraph(text=text, look="note")]
-    for s in sources:
-        pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
-        scores, others = _findings(s)
-        rows = [(f.topic, f.shown, f.text) for f in (*([scores] if scores else ()), *others)]
-        missing = ((names, None, f"{why}.") for names, why in _unmeasured(s))
-        blocks += [
-            b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE),
-            b.Findings(rows=(*rows, *missing)),
-        ]
-        if words := s.found.lexical:
-            lists = ((report.config.baseline_source, words.more_human),
-                     (s.found.source, words.more_other))  # fmt: skip
-            marking = tuple(
-                (f"more in {source_name(source)} texts", ", ".join(t.term for t in terms[:_TERMS]))
-                for source, terms in lists
-                if terms
-            )
-            blocks.append(b.Items(rows=marking, to=b.TERMINAL))
-    if sources:
-        blocks.append(b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL))
-    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+        blocks = (
+            b.Paragraph(text=text, look="note"),
+            *(block for s in sources for block in _of_source(s)),
+            b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
+        )
+    return b.Section(id="findings", title="Findings", blocks=blocks)
+
+
+def _of_source(s: _Source) -> Iterator[b.Block]:
+    pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
+    yield b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE)
+    scores, others = _findings(s)
+    found = ((f.topic, f.shown, f.text) for f in (*scores, *others))
+    missing = ((names, None, f"{why}.") for names, why in _unmeasured(s))
+    yield b.Findings(rows=(*found, *missing))
+    if words := s.found.lexical:
+        lists = ((s.report.config.baseline_source, words.more_human),
+                 (s.found.source, words.more_other))  # fmt: skip
+        marking = (
+            (f"more in {source_name(source)} texts", ", ".join(t.term for t in terms[:_TERMS]))
+            for source, terms in lists
+            if terms
+        )
+        yield b.Items(rows=tuple(marking), to=b.TERMINAL)
 
 
 def _absent(s: _Source, *parts: str) -> Iterator[b.Paragraph]:
@@ -740,13 +743,12 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
     The means over the first tenth and over the last half have their own. Ends of the band may leave
     the picture.
     """
+    m, held = len(found.human), found.n_supported
     caption = (
         f"Relative singular values: {_prepared(found)}; {count(found.n)} pairs, "
         f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
+        f"{f', which end at value {count(held)}' * (held < m)}"
     )
-    m, held = len(found.human), found.n_supported
-    if held < m:
-        caption += f", which end at value {count(held)}"
     parts = [(found.head, "First tenth", 1, max(1, m // 10))]
     if found.tail is not None:
         parts.append((found.tail, "last half", m // 2 + 1, m))
@@ -792,13 +794,12 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
 
 def _map_picture(s: _Source, placed: VectorMap) -> tuple[str, pic.Points]:
     """Show each version as a mark; few pairs are joined by lines."""
-    n = len(placed.human)
+    n, shares = len(placed.human), placed.variance_shares
     rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
-    shares = placed.variance_shares
-    text = _MAPS.get(placed.method, placed.method)
-    if shares:
-        text += f", {share(sum(shares))} of the variance"
-    text += f", {count(_DRAWN)} of {count(n)} pairs drawn" if n > _DRAWN else f", {count(n)} pairs"
+    kind = f"{_MAPS.get(placed.method, placed.method)}, "
+    explains = f"{share(sum(shares))} of the variance, " if shares else ""
+    some = f"{count(_DRAWN)} of " if n > _DRAWN else ""
+    text = f"{kind}{explains}{some}{count(n)} pairs{' drawn' * (n > _DRAWN)}"
     labels = [
         f"axis {at + 1}" + (f", {share(shares[at])} of variance" if at < len(shares) else "")
         for at in (0, 1)
@@ -852,19 +853,21 @@ def _perplexity_rows(s: _Source, found: ModelPerplexity) -> Iterator[Row]:
     """Return means, gap, share of pairs and gap at equal length of one model."""
     gap, model, bounded = found.gap, f"{_model_name(found)} ({found.kind})", found.bounded
     left_out = f"; {count(gap.n_left_out)} left out" if gap.n_left_out else ""
-    for source, mean in ((s.short_base, gap.mean_human), (s.short_other, gap.mean_other)):
-        value = number(mean, digits=2)
-        yield model, f"log-perplexity, {source}", value, "", count(gap.n), f"mean{left_out}"
-    yield model, *_row(s, "gap", gap.gap, signed=True)
-    yield model, *_row(s, "gap at equal length", gap.gap_equal_length, signed=True)
-    if bounded is not None:
-        gained = "gain from reading the original first"
-        yield model, *_row(s, gained, bounded.mean, signed=True)
-    lower = "pairs in which it is lower"
-    yield model, *_row(s, lower, gap.share_lower, digits=1, unit="%", scale=100)
-    if bounded is not None:
-        upper, n = number(bounded.upper, digits=2), count(bounded.n)
-        yield model, "ε that holds for 95 of 100 pairs", upper, "", n, "quantile"
+    rows = (
+        *(
+            (f"log-perplexity, {source}", number(mean, digits=2), "", count(gap.n),
+             f"mean{left_out}")
+            for source, mean in ((s.short_base, gap.mean_human), (s.short_other, gap.mean_other))
+        ),
+        _row(s, "gap", gap.gap, signed=True),
+        _row(s, "gap at equal length", gap.gap_equal_length, signed=True),
+        *([_row(s, "gain from reading the original first", bounded.mean, signed=True)]
+          if bounded else ()),
+        _row(s, "pairs in which it is lower", gap.share_lower, digits=1, unit="%", scale=100),
+        *([("ε that holds for 95 of 100 pairs", number(bounded.upper, digits=2), "",
+            count(bounded.n), "quantile")] if bounded else ()),
+    )  # fmt: skip
+    return ((model, *row) for row in rows)
 
 
 def _histogram(
@@ -981,32 +984,31 @@ def _doubts(report: ExplainReport) -> b.Section:
 
 def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
     """Return every interval with what it is of."""
+    words, values, g = explained.lexical, explained.spectrum, explained.geometry
+    found, of_score = explained.decomposition, "parts of the score gap"
     named: list[tuple[str, tuple[Interval | None, ...]]] = [
-        ("length", (explained.texts.log_length_ratio,))
-    ]
-    if words := explained.lexical:
-        shares = (words.coverage_human, words.coverage_other, words.coverage_gap)
-        changes = (words.idf_change_human_only, words.idf_change_other_only)
-        named.append(("words of queries", (*shares, words.gap_own_idf, *changes)))
-    if values := explained.spectrum:
-        named.append(("spectrum", (values.head, values.tail)))
-    if g := explained.geometry:
-        named += [
+        ("length", (explained.texts.log_length_ratio,)),
+        *([("words of queries", (
+            words.coverage_human, words.coverage_other, words.coverage_gap, words.gap_own_idf,
+            words.idf_change_human_only, words.idf_change_other_only,
+        ))] if words else ()),
+        *([("spectrum", (values.head, values.tail))] if values else ()),
+        *([
             ("probe", (g.probe_accuracy, g.probe_pair_accuracy)),
             ("common share", (g.common_share,)),
             ("cosine of versions", (g.twin_cosine,)),
             ("anisotropy", (g.anisotropy_human, g.anisotropy_other, g.anisotropy_difference)),
-        ]
-    for model in explained.perplexity:
-        gaps = (model.gap.gap, model.gap.share_lower, model.gap.gap_equal_length)
-        gained = None if model.bounded is None else model.bounded.mean
-        named.append((f"perplexity under {_model_name(model)}", (*gaps, gained)))
-    if found := explained.decomposition:
-        named += [
+        ] if g else ()),
+        *((f"perplexity under {_model_name(model)}", (
+            model.gap.gap, model.gap.share_lower, model.gap.gap_equal_length,
+            model.bounded.mean if model.bounded else None,
+        )) for model in explained.perplexity),
+        *([
             ("score gap", (found.gap,)),
-            ("parts of the score gap", (found.remainder, *(f.component for f in found.factors))),
+            (of_score, (found.remainder, *(f.component for f in found.factors))),
             ("share of variance", (found.r_squared, *(f.variance_share for f in found.factors))),
-        ]
+        ] if found else ()),
+    ]  # fmt: skip
     return ((what, i) for what, intervals in named for i in intervals if i is not None)
 
 
