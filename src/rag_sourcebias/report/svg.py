@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import cycle, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
@@ -165,7 +165,7 @@ def draw_interval(
 def draw_legend(axes: Axes, entries: Sequence[tuple[str, dict[str, Any]]], *, columns: int) -> None:
     """Put keys above the axes, where they cover no data."""
     for text, look in entries:
-        axes.plot([], [], label=text, **look)
+        (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -318,6 +318,7 @@ def width(picture: p.Picture) -> float:
 
 def describe(picture: p.Picture) -> str:
     """Say in words what a picture shows, for readers who do not see it."""
+    said: Iterable[str] = ()
     match picture:
         case p.Intervals():
             said = _said_rows(picture)
@@ -325,18 +326,17 @@ def describe(picture: p.Picture) -> str:
             said = (_said_curve(picture, curve) for curve in picture.curves)
         case p.HeatMap():
             say = partial(number, digits=picture.x.digits)
-            rows = zip(picture.rows, picture.values, strict=True)
-            cells = ((name, zip(picture.columns, map(say, values))) for name, values in rows)
-            said = (_said(f"{picture.y.label} {name}", pairs) for name, pairs in cells)
+            said = (
+                f"{picture.y.label} {name}: {_paired(picture.columns, map(say, values))}."
+                for name, values in zip(picture.rows, picture.values, strict=True)
+            )
         case p.Slopes():
-            said = (_said(n, zip(picture.orders, map(str, at))) for n, at in picture.lines)
-        case _:
-            return ""
+            said = (f"{n}: {_paired(picture.orders, map(str, at))}." for n, at in picture.lines)
     return " ".join(said)
 
 
-def _said(name: str, cells: Iterable[tuple[str, str]]) -> str:
-    return f"{name}: {', '.join(map(' '.join, cells))}."
+def _paired(names: Iterable[str], values: Iterable[str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
 def _said_rows(picture: p.Intervals) -> Iterator[str]:
@@ -367,7 +367,7 @@ def _valued(at: float, ends: p.Ends | None, axis: p.Axis) -> str:
     return f"{text} [{low}, {high}]"
 
 
-def _said_curve(picture: p.Lines, curve: p.Curve) -> str:
+def _said_curve(picture: p.Points | p.Lines, curve: p.Curve) -> str:
     name = f"{curve.name}: " if curve.name else ""
     if not 0 < len(curve.x) <= _SAID:
         return f"{name}{len(curve.x):,} values."
@@ -391,30 +391,27 @@ def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) 
     }
 
 
-def _axis(axes: Axes, which: Literal["x", "y"], axis: p.Axis, values: Iterable[float]) -> None:
-    """Set the ends, the ticks and the label of one direction."""
-    known = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
-    low, high = min(known), max(known)
-    if axis.log:
-        low, high = low / 1.12, high * 1.12
-    else:
-        margin = 0.04 * (high - low) or 0.5
-        low, high = low - margin, high + margin
-    low, high = (e if given is None else given for e, given in zip((low, high), axis.span))  # noqa: B905
-    axes.set(**{f"{which}lim": (low, high), f"{which}label": axis.label})
+def _axis(axes: Axes, which: Literal["x", "y"], axis: p.Axis) -> None:
+    """Set the ends, the ticks and the label of one direction, for what is drawn."""
+    drawn = getattr(axes.dataLim, f"interval{which}")
+    low, high = sorted(drawn) if math.isfinite(sum(drawn)) else (0.0, 1.0)
+    margin = 0.04 * (high - low) or 0.5
+    around = (low / 1.12, high * 1.12) if axis.log else (low - margin, high + margin)
+    low, high = (e if given is None else given for e, given in zip(around, axis.span, strict=True))
     ticks = axis.ticks
+    axes.set(**{f"{which}label": axis.label, f"{which}scale": "log" if axis.log else "linear"})
+    axes.set(**{f"{which}lim": (low, high)})
+    set_ticks = getattr(axes, f"set_{which}ticks")
     if axis.log:
-        axes.set(**{f"{which}scale": "log"})
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = (step * 10**power for power in powers for step in _STEPS)
         ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
-        getattr(axes, f"set_{which}ticks")([], minor=True)
-        axes.set(**{f"{which}lim": (low, high)})
+        set_ticks([], minor=True)
     if ticks:
         places, texts = zip(*ticks, strict=True)
         crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
         turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-        getattr(axes, f"set_{which}ticks")(places, texts, **turned)
+        set_ticks(places, texts, **turned)
     else:
         axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
 
@@ -429,10 +426,6 @@ def _guides(axes: Axes, guides: Iterable[p.Guide]) -> None:
             band = axes.axhspan if g.level else axes.axvspan
             alpha = 0.55 if g.colour == "grid" else 0.13
             band(g.at, g.to, color=COLOURS[g.colour], alpha=alpha, linewidth=0, zorder=0)
-
-
-def _at(guides: Iterable[p.Guide], *, level: bool = False) -> list[float]:
-    return [v for g in guides if g.level is level for v in (g.at, g.to) if v is not None]
 
 
 def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
@@ -453,82 +446,64 @@ def _guide_keys(guides: Iterable[p.Guide]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _intervals(picture: p.Intervals) -> Figure:
+    # Marks of a row stand below each other, but for those that a level line joins.
+    step = 0.0 if picture.joined == "line" else _BELOW
     places, headings, y, group = [], [], 0.0, ""
     for row in picture.rows:
         if row.group != group:
             group = row.group
             headings.append((y + 0.75, group))
             y += 0.75 + _UNDER_HEADING
-        more = _BELOW * (len(row.marks) - 1) if len(row.marks) > 1 and _spread(picture) else 0.0
-        places.append(y + more / 2)
+        more = step * max(0, len(row.marks) - 1)
+        places.append([y + step * i for i in range(len(row.marks))] or [y])
         y += 1.0 + more
     names = distinct([row.label for row in picture.rows], _LABEL)
     figure, axes = canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
+    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
+    axes.set_yticks([(ys[0] + ys[-1]) / 2 for ys in places], names)
     for at, text in headings:
         draw_heading(axes, at, text)
-    last = [_row(axes, picture, row, at) for row, at in zip(picture.rows, places, strict=True)]
+    for row, ys in zip(picture.rows, places, strict=True):
+        _row(axes, picture, row, ys)
     _guides(axes, picture.guides)
-    _axis(axes, "x", picture.x, axes.dataLim.intervalx)
-    for row, at in zip(picture.rows, last, strict=True):
-        _note(axes, row, at)
-    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
-    axes.set_yticks(places, names)
-    line = {"linestyle": "-", "linewidth": 2.2} if picture.joined != "line" else {}
+    _axis(axes, "x", picture.x)
+    line = {"linestyle": "-", "linewidth": 2.2} if step else {}
     entries = [(text, {**_look(colour, solid=s), **line}) for text, colour, s in picture.keys]
     _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
     plain_axes(axes, grid="x")
     return figure
 
 
-def _spread(picture: p.Intervals) -> bool:
-    """Whether marks of a row stand below each other; those that a level line joins do not."""
-    return picture.joined != "line"
-
-
-def _row(axes: Axes, picture: p.Intervals, row: p.Row, y: float) -> float:
-    """Draw a row at a height and return that of its last mark."""
-    step, colour = _BELOW if _spread(picture) else 0.0, COLOURS["even"]
-    ys = [y + step * (i - (len(row.marks) - 1) / 2) for i in range(len(row.marks))]
+def _row(axes: Axes, picture: p.Intervals, row: p.Row, ys: Sequence[float]) -> None:
+    middle, uprights = (ys[0] + ys[-1]) / 2, [(at, "ink") for at in row.ticks]
     if row.box:
         low, first, median, third, high = row.box
-        colour = COLOURS[row.marks[0].colour if row.marks else "even"]
-        axes.plot([low, high], [y, y], color=colour, linewidth=1.1, zorder=1.5)
-        axes.barh(y, third - first, 0.56, left=first, color=colour, alpha=0.3, zorder=1.6)
-        axes.plot([median] * 2, [y - 0.28, y + 0.28], color=colour, linewidth=1.6, zorder=1.7)
+        colour = row.marks[0].colour
+        _level(axes, (low, high), middle, colour, 1.1)
+        box: dict[str, Any] = {"left": first, "color": COLOURS[colour], "alpha": 0.3}
+        axes.barh(middle, third - first, 0.7, **box, zorder=1.6)
+        uprights.append((median, colour))
+    for at, side in uprights:
+        upright = [middle - 0.36, middle + 0.36]
+        axes.plot([at, at], upright, color=COLOURS[side], linewidth=1.6, zorder=4)
     for i, (one, other) in enumerate(pairwise(row.marks)):
         if picture.joined == "line":
-            axes.plot([one.at, other.at], [y, y], color=COLOURS["grid"], linewidth=3, zorder=1.5)
+            _level(axes, (one.at, other.at), middle, "grid", 3)
         elif picture.joined == "arrow" and not math.isclose(one.at, other.at):
             arrow = {"arrowstyle": "->", "color": COLOURS["muted"], "shrinkA": 4, "shrinkB": 5}
             axes.annotate("", (other.at, ys[i + 1]), (one.at, ys[i]), arrowprops=arrow, zorder=1.5)
-    for mark, at in zip(row.marks, ys, strict=True):
+    for mark, y in zip(row.marks, cycle(ys), strict=False):
         if picture.bars:
-            axes.barh(at, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
-        if mark.ends is not None:
-            ink = COLOURS["ink" if row.box else mark.colour]
-            axes.plot(
-                mark.ends, [at, at], color=ink, linewidth=2.2, solid_capstyle="butt", zorder=2
-            )
-        axes.plot([mark.at], [at], **_look(mark.colour, solid=mark.solid), zorder=3)
-    for tick in row.ticks:
-        axes.plot([tick] * 2, [y - 0.36, y + 0.36], color=COLOURS["ink"], linewidth=1.6, zorder=4)
-    return (ys or [y])[-1]
+            axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
+        _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
+        axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), **_MIDDLE, "ha": "right"}
+    axes.text(0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, **beside)
 
 
-def _note(axes: Axes, row: p.Row, y: float) -> None:
-    """Write words beside the last mark of a row, on the side that has more room."""
-    low, high = axes.get_xlim()
-    at = row.marks[-1].at if row.marks else low
-    left = at > (low + high) / 2
-    axes.text(
-        at + (-1 if left else 1) * 0.025 * (high - low),
-        y,
-        row.note,
-        ha="right" if left else "left",
-        va="center",
-        color=COLOURS["muted"],
-        fontsize=11.5,
-    )
+def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> None:
+    look: dict[str, Any] = {"color": COLOURS[colour], "linewidth": wide, "zorder": 2}
+    axes.plot(ends, [y] * len(ends), solid_capstyle="butt", **look)
 
 
 def draw_heading(axes: Axes, y: float, text: str) -> None:
@@ -552,10 +527,7 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
     points = isinstance(picture, p.Points)
     square = isinstance(picture, p.Points) and picture.square
     figure, axes = canvas(5.2 if square else 3.9)
-    curves, guides = picture.curves, picture.guides
-    heights = (v for c in curves for v in (*c.y, *(e for ends in c.ends for e in ends)))
-    _axis(axes, "x", picture.x, [*(x for c in curves for x in c.x), *_at(guides)])
-    _axis(axes, "y", picture.y, [*heights, *_at(guides, level=True)])
+    curves = picture.curves
     _guides(axes, picture.guides)
     if isinstance(picture, p.Points) and picture.joined:
         first, second = curves[:2]
@@ -564,6 +536,8 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
     largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
         _curve(axes, curve, largest)
+    _axis(axes, "x", picture.x)
+    _axis(axes, "y", picture.y)
     if square:
         axes.set_autoscale_on(picture.x.span[0] is None)  # else matplotlib warns of what it widens
         axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
@@ -596,21 +570,16 @@ def _curve(axes: Axes, curve: p.Curve, largest: float) -> None:
         thick = min(2.2, max(0.5, 170 / len(curve.x)))
         axes.plot(x, y, color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
     if curve.line:
-        plain = {**look, "marker": "none"}
-        axes.plot(curve.x, curve.y, **plain, zorder=2.5)
-    if curve.mark == "none":
-        return
+        axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
+    marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
         areas = [22 + 300 * size / largest for size in curve.sizes]
         drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
         axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
-        return
-    for solid in (True, False):
-        at = [i for i in range(len(curve.x)) if (i not in curve.hollow) is solid]
-        face = {} if solid else {"markerfacecolor": COLOURS["paper"]}
-        if at:
-            marks = {**look, **face, "linestyle": "none"}
-            axes.plot([curve.x[i] for i in at], [curve.y[i] for i in at], **marks, zorder=3.5)
+    elif curve.mark != "none":
+        axes.plot(curve.x, curve.y, **marks)
+        for i in curve.hollow:
+            axes.plot(curve.x[i], curve.y[i], **{**marks, "markerfacecolor": COLOURS["paper"]})
 
 
 def _names(axes: Axes, picture: p.Points) -> None:
@@ -619,7 +588,11 @@ def _names(axes: Axes, picture: p.Points) -> None:
     points = [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
     marks = [tuple(to_axes.transform(at)) for at in points]
     taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
-    across = {"transform": axes.transAxes, "color": COLOURS["muted"], "linewidth": 0.7}
+    across: dict[str, Any] = {
+        "transform": axes.transAxes,
+        "color": COLOURS["muted"],
+        "linewidth": 0.7,
+    }
     for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
         half = _LETTER * len(name) / 2
 
@@ -650,21 +623,19 @@ def _histogram(picture: p.Histogram) -> Figure:
     figure, axes = canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
+        fill: dict[str, Any] = {"color": colour}
         if ticks:
             x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
-            look = {"hatch": "////", "facecolor": COLOURS["paper"]} if i else {"color": colour}
-            axes.bar(x, bars.heights, 0.72 / n, edgecolor=colour, linewidth=1.2, **look)
+            fill = {"hatch": "////", "facecolor": COLOURS["paper"]} if i else fill
+            axes.bar(x, bars.heights, 0.72 / n, edgecolor=colour, linewidth=1.2, **fill)
             continue
-        fill = {"fill": True, "color": colour, "alpha": 0.75 if n == 1 else 0.22}
-        axes.stairs(bars.heights, picture.edges, **fill)
+        axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
-            axes.stairs(bars.heights, picture.edges, color=colour, linewidth=1.5, ls=dashes)
+            axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
     _guides(axes, picture.guides)
     x_axis = replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x
-    _axis(axes, "x", x_axis, [*picture.edges, *_at(picture.guides)])
-    _axis(
-        axes, "y", replace(picture.y, span=(0, None)), [h for b in picture.bars for h in b.heights]
-    )
+    _axis(axes, "x", x_axis)
+    _axis(axes, "y", replace(picture.y, span=(0, None)))
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
     named = [(b.name, {"color": COLOURS[b.colour], "linewidth": 5}) for b in picture.bars]
@@ -704,10 +675,11 @@ def _slopes(picture: p.Slopes) -> Figure:
     figure, axes = canvas(0.7 + 0.42 * len(picture.lines))
     last = len(picture.orders) - 1
     for name, places in picture.lines:
-        for x, place in enumerate(places):
-            colour: p.Colour = "baseline" if place == places[0] else "other"
+        sides = ["baseline" if place == places[0] else "other" for place in places]
+        for x, colour in enumerate(sides[1:]):
             line = {"color": COLOURS[colour], "ls": _DASHES[colour], "linewidth": 1.8}
-            axes.plot([x - 1, x][not x :], [*places[x - 1 : x], place], **line)
+            axes.plot([x, x + 1], places[x : x + 2], **line)
+        for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
             axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
         for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
             beside = {"xytext": (shift, 0), "textcoords": "offset points", **_MIDDLE, "ha": side}
