@@ -1,0 +1,745 @@
+"""What a report says agrees with its numbers: random reports of every kind.
+
+Sentences are read from all blocks of the document, as a reader meets them; the numbers come from
+the report. Each rule is also shown a sentence that breaks it. An alarm beside an interval is no
+part of a report: the monitor says it, and has tests of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import answer_reports
+import debias_reports
+import explain_reports
+import numpy as np
+import pytest
+import style_reports
+from judged_reports import items_of
+from paired_texts import WordSpec, paired_dataset
+from scipy.stats import norm
+
+from rag_sourcebias.audit import check_paired_corpus, judge_items_with_intervals
+from rag_sourcebias.audit.cells import adjusted
+from rag_sourcebias.io import read_report_json
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report.kinds import document_of
+from rag_sourcebias.types import (
+    AnswerConfig,
+    JudgedConfig,
+    NoninferiorityTest,
+    PairCheckConfig,
+    QualityChange,
+)
+from rag_sourcebias.types.debias_report import SkewChange
+from rag_sourcebias.types.intervals import Interval
+
+STORED = Path(__file__).parents[1] / "golden" / "reports"
+Rng = np.random.Generator
+N_REPORTS = 6
+
+
+# Reports
+
+
+def about(estimate: float, sd: float, *, limit: float = np.inf) -> Interval:
+    low, high = (float(np.clip(estimate + t * 1.96 * sd, -limit, limit)) for t in (-1, 1))
+    return Interval(
+        estimate=float(np.clip(estimate, -limit, limit)),
+        lower=low,
+        upper=high,
+        confidence_level=0.95,
+        method="delta",
+        n_labeled=160,
+    )
+
+
+def p_of(rng: Rng, found: Interval) -> float:
+    """Return a p-value like that of another test of the same: it may disagree at the border."""
+    sd = max((found.upper - found.lower) / 3.92, 1e-9)
+    return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
+
+
+@functools.cache
+def stored(name: str) -> Any:
+    return read_report_json(STORED / f"{name}.json.gz")
+
+
+def skew(rng: Rng) -> Any:
+    report = stored("skew-full" if rng.random() < 0.5 else "skew-three")
+
+    def cell(old: Any) -> Any:
+        found = about(rng.normal(0, 25), rng.uniform(1, 20), limit=200)
+        moved = about(found.estimate + rng.normal(0, 4), rng.uniform(1, 20), limit=200)
+        p = p_of(rng, moved)
+        centred = dataclasses.replace(old.centred, value=moved.estimate, interval=moved)
+        changes = {"interval": found, "p_value": p, "p_adjusted": None, "centred": centred}
+        return dataclasses.replace(old, relative_delta=found.estimate, **changes)
+
+    def alone(old: Any) -> Any:
+        found = about(rng.normal(0, 0.03), rng.uniform(0.005, 0.03))
+        changes = {"difference": found, "p_value": p_of(rng, found)}
+        return dataclasses.replace(old, mean_baseline=old.mean_other + found.estimate, **changes)
+
+    systems = [
+        dataclasses.replace(
+            system,
+            cells=tuple(cell(c) if c.interval else c for c in system.cells),
+            sole_corpus=tuple(map(alone, system.sole_corpus)),
+        )
+        for system in report.systems
+    ]
+    done, n_tests = adjusted(systems, report.config)
+    return dataclasses.replace(report, systems=done, n_tests=n_tests)
+
+
+def style(rng: Rng) -> Any:
+    systems = {
+        f"system {i}": style_reports.similarities(
+            int(rng.integers(25, 80)),
+            rng.normal(0, rng.uniform(0, 0.8), 4),
+            seed=int(rng.integers(99)),
+        )[:25]
+        for i in range(int(rng.integers(1, 7)))
+    }
+    report = style_reports.style_report(systems)
+
+    def quality(old: Any) -> Any:
+        if old.change is None:
+            return old
+        found = about(rng.normal(0, 0.1), rng.uniform(0.01, 0.1))
+        p = p_of(rng, found)
+        changes = {"p_value": p, "p_adjusted": min(1.0, 3 * p)}
+        return dataclasses.replace(old, mean=0.5 + found.estimate, change=found, **changes)
+
+    return dataclasses.replace(
+        report,
+        systems=tuple(
+            dataclasses.replace(
+                s, quality=tuple(map(quality, style_reports.quality(style_reports.QUERIES, 25)))
+            )
+            for s in report.systems
+        ),
+    )
+
+
+def answers(rng: Rng) -> Any:
+    texts = answer_reports.simulated(
+        n=int(rng.integers(60, 160)),
+        p_correct=rng.uniform(0.6, 0.95),
+        seed=int(rng.integers(99)),
+        wrong_longer=rng.choice([1.0, 1.5]),
+    )
+    scores = {
+        f"score {i}": answer_reports.score(
+            texts,
+            slope=rng.choice([0, 0, -0.05, 0.05]),
+            own=rng.choice([0, 0, 0.1]),
+            gap=rng.uniform(0, 0.3),
+            noise=rng.uniform(0.02, 0.3),
+            seed=int(rng.integers(99)),
+        )
+        for i in range(int(rng.integers(1, 4)))
+    }
+    config = AnswerConfig(resamples=200, labels=60)
+    return answer_reports.measure_answer_bias(scores, texts, config=config, text_statistics=False)
+
+
+def debias(rng: Rng) -> Any:
+    sd, base = rng.uniform(1, 6), debias_reports.debias_dataset("a", {"x": (0.0, 0.0)}, n=40)
+
+    def changed(cutoff: int) -> SkewChange:
+        before = about(rng.normal(0, 12), sd, limit=200)
+        after = about(rng.normal(0, 6), sd, limit=200)
+        change = about(after.estimate - before.estimate, sd)
+        p = p_of(rng, change)
+        return SkewChange(
+            cutoff=cutoff,
+            before=before,
+            after=after,
+            change=change,
+            p_value=p,
+            p_adjusted=min(1, 2 * p),
+        )
+
+    def cost(name: str, cutoff: int) -> QualityChange:
+        found = about(rng.normal(0, 0.01), rng.uniform(0.0005, 0.01))
+        relative = 100 * found.estimate / 0.5
+        lower = float(relative - 1.645 * (found.upper - found.lower) / 3.92 / 0.005)
+        test = NoninferiorityTest(
+            quality=name,
+            relative_margin=0.01,
+            level=0.05,
+            change=relative,
+            lower=lower,
+            p_value=0.01 if lower > -1 else 0.3,
+            n_queries=160,
+            n_seeds=1,
+            n_needed=None if lower > -1 else 900,
+        )
+        after = 0.5 + found.estimate
+        return QualityChange(
+            quality=name,
+            cutoff=cutoff,
+            before=0.5,
+            after=after,
+            difference=found,
+            p_value=p_of(rng, found),
+            test=test,
+        )
+
+    def outcome(name: str) -> Any:
+        old = base.outcomes[1]
+        names = ("human-only", "llm-only", "mixed")
+        return dataclasses.replace(
+            old,
+            scores=dataclasses.replace(old.scores, name=name),
+            skew=tuple(map(changed, (1, 3, 5, 10))),
+            quality=tuple(cost(q, k) for q in names for k in (5, 10)),
+        )
+
+    datasets = tuple(
+        dataclasses.replace(
+            base,
+            data=dataclasses.replace(base.data, name=name),
+            outcomes=(
+                base.outcomes[0],
+                *map(outcome, ("method 1", "method 2")[: rng.integers(1, 3)]),
+            ),
+        )
+        for name in "abcde"[: rng.integers(1, 5)]
+    )
+    methods = tuple(
+        dataclasses.replace(m, name=f"method {i}", fitted_on="a")
+        for i, m in enumerate(debias_reports.METHODS[: rng.integers(0, 3)], 1)
+    )
+    report = debias_reports.debias_report((), methods=methods)
+    return dataclasses.replace(report, datasets=datasets, n_tests=24)
+
+
+def explain(rng: Rng) -> Any:
+    sources = [
+        explain_reports.explained(
+            source,
+            n=80,
+            seed=int(rng.integers(99)),
+            shift=rng.choice([0, 0.2]),
+            squeeze=rng.normal(0, 0.1),
+            length=rng.normal(0, 0.1),
+            lost=rng.normal(0, 0.03),
+            score=rng.normal(0, 0.03),
+            models=(explain_reports.perplexity(rng, 80, gap=rng.normal(0, 0.1)),),
+        )
+        for source in ("llm:llama-2", "llm:gpt-4")[: rng.integers(1, 3)]
+    ]
+    return explain_reports.explain_report(*sources)
+
+
+def judged(rng: Rng) -> Any:
+    n, groups = int(rng.integers(80, 300)), ("one", "two", "three")[: rng.integers(1, 4)]
+    k = len(groups)
+    truth = rng.normal(3 + 0.3 * np.arange(k), 1, (n, k))
+    noise = rng.choice([0.3, 1.0, 2.5, 8.0], k)
+    judge = truth + rng.normal(0.2, 0.3, k) + rng.normal(0, 1, (n, k)) * noise
+    items = items_of(
+        truth.ravel(),
+        judge.ravel(),
+        n_labeled=int(rng.integers(20, 70)),
+        groups=groups * n,
+        clusters=tuple(f"q{i // k}" for i in range(k * n)),
+    )
+    config = JudgedConfig(coverage_runs=0, method=str(rng.choice(["regression", "ppi", "ppi++"])))
+    report = judge_items_with_intervals(items, measure="helpfulness", name="random", config=config)
+
+    def another(mean: Any) -> Any:
+        """Give labels alone another width: that and what is saved need not agree."""
+        alone, factor = mean.labels_alone, rng.uniform(0.7, 1.3)
+        ends = (
+            alone.estimate + factor * (end - alone.estimate) for end in (alone.lower, alone.upper)
+        )
+        lower, upper = ends
+        return dataclasses.replace(
+            mean, labels_alone=dataclasses.replace(alone, lower=lower, upper=upper)
+        )
+
+    return dataclasses.replace(report, means=tuple(map(another, report.means)))
+
+
+def pairs(rng: Rng) -> Any:
+    words = rng.uniform(0, 0.6)
+
+    def rewrite(_i: int, _human: str, other: str) -> str:
+        kept = [w for w in other.split() if rng.random() > words * rng.random()]
+        return " ".join(kept) or "nothing"
+
+    data = paired_dataset(n=25, rewrite=rewrite)
+    config = PairCheckConfig(resamples=200)
+    report = check_paired_corpus(data, retrievers=[WordSpec()], config=config)
+    tests = tuple(
+        dataclasses.replace(
+            test, p_equivalent_adjusted=rng.random() ** 4, p_different_adjusted=rng.random() ** 4
+        )
+        for test in report.sole_corpus
+    )
+    return dataclasses.replace(report, sole_corpus=tests)
+
+
+KINDS: dict[str, Callable[[Rng], Any]] = {
+    f.__name__: f for f in (skew, style, answers, debias, explain, judged, pairs)
+}
+
+
+@functools.cache
+def report_of(kind: str, seed: int) -> Any:
+    return KINDS[kind](np.random.default_rng(seed))
+
+
+# What a reader meets
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """A text of a report, with whom it is about and what stands before it in its row."""
+
+    place: str
+    who: str
+    text: str
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _texts(part)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _texts(getattr(value, field.name))
+
+
+def _read(place: str, block: object) -> Iterator[Said]:
+    if isinstance(block, b.Cards):
+        for card in block.cards:
+            who = card.name + "".join(f" ({tag})" for tag in card.tags)
+            yield Said(place, who, f"{card.short}. {card.text}")
+            yield from (Said(place, who, text) for text in _texts(card.rows))
+    elif isinstance(block, b.Lines):
+        yield from (Said(place, "", "".join(t for t, _ in row)) for row in block.rows)
+    elif isinstance(block, b.Statements | b.Items):
+        yield from (Said(place, str(row[0]), str(row[-1])) for row in block.rows)
+    elif isinstance(block, b.Fold):
+        for inner in block.blocks:
+            yield from _read(place, inner)
+    else:
+        yield from (Said(place, "", text) for text in _texts(block))
+
+
+def said(document: b.Document) -> list[Said]:
+    """Return all texts: the row of a statement, an item or a card as one, the rest on its own."""
+    found = [Said("headline", "", document.headline)]
+    found += [Said("warning", "", text) for text in document.warnings]
+    for section in document.sections:
+        found += [Said(section.id, "", text) for text in (section.title, section.lead)]
+        found += [one for block in section.blocks for one in _read(section.id, block)]
+    return [one for one in found if one.text]
+
+
+def tables(document: b.Document) -> Iterator[b.Table]:
+    def grids(block: object) -> Iterator[b.Grid]:
+        if isinstance(block, b.Grid):
+            yield block
+        for inner in getattr(block, "blocks", ()):
+            yield from grids(inner)
+
+    for section in document.sections:
+        yield from (grid.table for grid in grids(section))
+
+
+def value_of(text: str) -> float:
+    return float(text.replace("−", "-").replace("+", "").replace(",", ""))
+
+
+# Rules of any report: of one text
+
+
+NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?"
+_ENDS = rf"\[({NUMBER}), ({NUMBER})\]"
+_WAYS = (
+    r"narrow\w*|widen\w*|wider|cuts?|raises?|lowers?|saves?|costs?|gains?|loses?|"
+    r"longer|shorter|higher|lower|larger|smaller|fewer|lost up to"
+)
+
+
+def leans(text: str) -> bool:
+    return bool(re.search(r"\blean(s|ed|ing)?\b", text))
+
+
+def negative_amount(text: str) -> bool:
+    """Whether something grows or shrinks by less than nothing."""
+    by = rf"\b(?:{_WAYS})\b(?: [a-z]+){{0,5}} by (?:about )?[−-]\d"
+    than = rf"(?<!\w)[−-]\d[\d.]*(?:%| \w+)? (?:{_WAYS})\b"
+    up_to = r"\b(?:saves?|costs?|lost up to|too high by|too low by)(?: about)? [−-]\d"
+    # An interval, or what a number goes to, stands before another verb.
+    return any(re.search(found, text) for found in (by, than, up_to))
+
+
+def wrong_significance(text: str, alpha: float = 0.05) -> bool:
+    """Whether a p-value in brackets and the word beside it disagree."""
+    for sign, p, word in re.findall(r"adjusted p ([<=]) ([\d.]+)(, not significant)?\)", text):
+        small = value_of(p) < alpha or (sign == "<" and value_of(p) <= alpha)
+        if small == bool(word):
+            return True
+    return False
+
+
+def starred_in_vain(table: b.Table, alpha: float = 0.05) -> bool:
+    """Whether a row has a mark of significance and an adjusted p-value that is none."""
+    heads = [str(c) for c in table.columns]
+    if "adjusted p" not in heads:
+        return False
+    marked = False, False
+    for row in table.rows:
+        p = str(row[heads.index("adjusted p")]).rstrip("*")
+        small = p.startswith("<") or (p[:1].isdigit() and value_of(p) < alpha)
+        star = any(str(cell).endswith("*") for cell in row)
+        marked = marked[0] or star, marked[1] or (star != small)
+        if star and not small:
+            return True
+    return all(marked)
+
+
+TEXT_RULES = (leans, negative_amount, wrong_significance)
+
+
+# Rules of a kind: what the sentences claim, against the numbers of the report
+
+Problems = Iterator[str]
+
+
+def favoured(report: Any, texts: list[Said]) -> Problems:
+    """A system favours a source only where adjusted p and interval say so, wherever it is told."""
+    alpha = 1 - report.config.confidence_level
+    told = {"exact": "(exact search)", "length-matched": "(length-matched)"}
+    winners = [
+        (
+            system.name,
+            told.get(system.variant, ""),
+            v.other.partition(":")[2],
+            ("human" if v.interval.estimate > 0 else "LLM")
+            if v.p_adjusted is not None and v.p_adjusted < alpha and v.interval.excludes(0)
+            else "",
+        )
+        for system in report.systems
+        for v in system.verdicts
+        if v.interval is not None
+    ]
+    for one in texts:
+        for clause in re.split(r"; |: ", one.text):
+            if not (found := re.search(r"\bfavours? (human|LLM)", clause)):
+                continue
+            for subject in re.split(r", | and ", clause[: found.start()] or one.who):
+                may = {
+                    winner
+                    for name, variant, other, winner in winners
+                    if name in subject
+                    and (
+                        variant in subject if variant else "(" not in subject.split(" (against")[0]
+                    )
+                    and ("(against" not in subject or other in subject)
+                }
+                if may and found[1] not in may:
+                    yield f"{one.place}: {subject}: {clause}"
+
+
+def ranked(report: Any, texts: list[Said]) -> Problems:
+    """A style stands above or below the original only where the adjusted p says so."""
+    alpha = 1 - report.config.confidence_level
+    allowed: dict[str, set[tuple[str, str]]] = {}
+    for system in report.systems:
+        row = next((r for r in system.rows if r.query_style == report.config.original_query), None)
+        for c in row.against_original if row else ():
+            if c.p_adjusted is not None and c.p_adjusted < alpha:
+                way = "above" if c.difference < 0 else "below"
+                allowed.setdefault(system.name, set()).add((c.first, way))
+    for one in texts:
+        for subject, claims in re.findall(
+            r"(system \d)?,? ?ranks (.*?)(?:, in places|[.;]|$)", one.text
+        ):
+            who = subject or one.who
+            parts = re.findall(r"((?:style \d|formal|, | and )+) (above|below)", claims)
+            named = {
+                (style_.removeprefix("style "), way)
+                for styles, way in parts
+                for style_ in re.findall(r"style \d|formal", styles)
+            }
+            if who.startswith("system") and not named <= allowed.get(who, set()):
+                yield f"{one.place}: {who}: {claims}"
+
+
+def changed_significantly(report: Any, texts: list[Said]) -> Problems:
+    """Quality changes significantly only where the adjusted p says so."""
+    alpha = 1 - report.config.confidence_level
+    for one in texts:
+        for measure, rest in re.findall(r"changes (\S+) significantly by (.*)", one.text):
+            ends = re.findall(rf"({NUMBER}) {_ENDS} in ", rest)
+            small = [
+                q.change
+                for s in report.systems
+                for q in s.quality
+                if q.measure == measure and q.p_adjusted is not None and q.p_adjusted < alpha
+            ]
+            for value, *_ in ends:
+                if not any(abs(100 * i.estimate - value_of(value)) < 0.06 for i in small):
+                    yield f"{one.place}: {one.text}"
+
+
+def spread(report: Any, texts: list[Said]) -> Problems:
+    """An adjustment cuts the spread only where it is smaller; one way in all places."""
+    for one in texts:
+        for found in re.finditer(r"(cuts|widens) the spread of the systems by", one.text):
+            scorer = next((s for s in report.scorers if one.who.startswith(s.name)), None)
+            if scorer is None:
+                continue
+            before, after = scorer.raw.spread.unfairness, scorer.adjusted.spread.unfairness
+            if (found[1] == "cuts") != (after < before):
+                yield f"{one.place}: {one.text}"
+    above: dict[str, set[tuple[str, str]]] = {}
+    for one in texts:
+        claims = re.findall(
+            r"answers of (\w+) score [^.;]*?(?:\.\d[^.;]*?)* above those of (\w+)", one.text
+        )
+        for pair in claims:
+            if tuple(reversed(pair)) in above.setdefault(one.who, set()) and one.who:
+                yield f"{one.place}: {one.text}"
+            above[one.who].add(pair)
+
+
+def reached(report: Any, texts: list[Said]) -> Problems:
+    """A target is reached, and a source ranks higher, only where the numbers beside it say so."""
+    c = report.config
+    for one in texts:
+        for value, low, high, told in re.findall(
+            rf"goes from .*? to ({NUMBER}) {_ENDS}[^:]*: (.*?)\. NDCG", one.text
+        ):
+            now, near = value_of(value), c.tolerance + 0.05
+            covers = value_of(low) <= c.target <= value_of(high)
+            if re.search(r"it reaches|stays within|is within 0 ±", told) and not (
+                abs(now - c.target) < near and covers
+            ):
+                yield f"{one.place}: {one.text}"
+            winner = re.search(r"where (human|LLM)\S* ?.*text ranks higher", told)
+            if winner and (winner[1] == "human") != (now > 0):
+                yield f"{one.place}: {one.text}"
+    for one in texts:
+        if one.who and "further from" in one.text and " it reaches" in one.text:
+            yield f"{one.place}: {one.text}"
+
+
+def established(report: Any, texts: list[Said]) -> Problems:
+    """A difference is told of a source only with an interval that leaves out no difference."""
+    for one in texts:
+        if one.place != "findings" and not one.place.startswith("source"):
+            continue
+        chance = 50.0 if "chance 50%" in one.text else 0.0
+        ends = [(value_of(low), value_of(high)) for low, high in re.findall(_ENDS, one.text)]
+        way = re.search(
+            r"versions (?:score|are .*?) (higher|lower|longer|shorter)|hold (more|less) of",
+            one.text,
+        )
+        if "not established" in one.text or not way or not ends:
+            continue
+        low, high = ends[0]
+        word = way[1] or way[2]
+        up = word in ("higher", "longer", "more")
+        if (low <= chance <= high) or (low > chance) != up:
+            yield f"{one.place}: {one.text}"
+
+
+def helped(report: Any, texts: list[Said]) -> Problems:
+    """A judge narrows an interval, or saves labels, only where the interval is narrower."""
+    narrower = {
+        m.system: m.labels_alone is not None and m.interval.half_width < m.labels_alone.half_width
+        for m in report.means
+    }
+    for one in texts:
+        who = [s for s in narrower if s and re.search(rf"\b{s}\b", f"{one.who} {one.text}")]
+        if len(who) != 1:
+            found = re.search(r"With its help (\d+) of", one.text)
+            if found and int(found[1]) > sum(narrower.values()):
+                yield f"{one.place}: {one.text}"
+            continue
+        claims = re.findall(r"judge.* (narrows|saves)\b|\b(?:it|judge) (saves)\b", one.text)
+        if claims and not narrower[who[0]]:
+            yield f"{one.place}: {one.text}"
+        if (
+            re.search(r"made this interval [\d.]+% wider|labels alone give a narrower", one.text)
+            and (narrower[who[0]])
+        ):
+            yield f"{one.place}: {one.text}"
+
+
+def compared(report: Any, texts: list[Said]) -> Problems:
+    """One system is higher than another only where the interval of the difference says so."""
+    for one in texts:
+        for low, high in re.findall(
+            rf"is (?:higher|lower) than [^.]*? by {NUMBER} {_ENDS}", one.text
+        ):
+            if value_of(low) <= 0 <= value_of(high):
+                yield f"{one.place}: {one.text}"
+        told = re.search(rf"cannot be told apart \(.*?{_ENDS}", one.text)
+        if told and not value_of(told[1]) <= 0 <= value_of(told[2]):
+            yield f"{one.place}: {one.text}"
+
+
+def opposite(report: Any, texts: list[Said]) -> Problems:
+    """No two places say opposite things of the texts of one source."""
+    aspects = {
+        "score": r"versions score (?:[\d.]+ )?(higher|lower)",
+        "length": r"[\d.]+% (longer|shorter)",
+        "words": r"hold (more|less) of",
+        "perplexity": r"(more|less) predictable",
+    }
+    for source in report.sources:
+        name, ways = source.source.partition(":")[2], dict[str, set[str]]()
+        for one in texts:
+            for sentence in re.split(r"\. (?=[A-Z])", f"{one.who}. {one.text}"):
+                if len(report.sources) == 1 or name in f"{one.who} {sentence}":
+                    for aspect, pattern in aspects.items():
+                        ways.setdefault(aspect, set()).update(re.findall(pattern, sentence))
+        yield from (f"{name}: {aspect}: {way}" for aspect, way in ways.items() if len(way) > 1)
+
+
+def alike(report: Any, texts: list[Said]) -> Problems:
+    """Corpora are called equally hard, or different, as often as adjusted tests say so."""
+    tests = report.sole_corpus
+
+    def below(p: float | None, level: float) -> bool:
+        return p is not None and p <= level
+
+    same = sum(below(t.p_equivalent_adjusted, t.level) for t in tests)
+    other = sum(below(t.p_different_adjusted, t.level) for t in tests)
+    for one in texts:
+        found = re.search(r"equally hard within ±\d+ on (\d+) of (\d+) measures(.*)", one.text)
+        if not found:
+            continue
+        differ = re.search(r"differ on (\d+)", found[3])
+        wrong = int(found[1]) != same or int(found[2]) != len(tests)
+        none = "none shows a difference" in found[3] and other > same
+        if wrong or none or (differ and int(differ[1]) > other):
+            yield f"{one.place}: {one.text}"
+
+
+RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
+    "skew": (favoured,),
+    "style": (ranked, changed_significantly),
+    "answers": (spread,),
+    "debias": (reached,),
+    "explain": (established, opposite),
+    "judged": (helped, compared),
+    "pairs": (alike,),
+}
+
+
+def problems(kind: str, report: Any, document: b.Document) -> list[str]:
+    texts = said(document)
+    found = [f"{rule.__name__}: {s.text}" for rule in TEXT_RULES for s in texts if rule(s.text)]
+    found += [f"marks: {t.rows}" for t in tables(document) if starred_in_vain(t)]
+    for rule in RULES[kind]:
+        found += [f"{rule.__name__}: {text}" for text in rule(report, texts)]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(N_REPORTS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_sentences_agree_with_numbers(kind: str, seed: int) -> None:
+    report = report_of(kind, seed)
+    assert problems(kind, report, document_of(report)) == []
+
+
+# What the rules reject
+
+
+def spoiled(value: Any, pattern: str, by: str) -> Any:
+    """Return blocks with another wording in every text in which a pattern is found."""
+    if isinstance(value, str):
+        return re.sub(pattern, by, value)
+    if isinstance(value, tuple):
+        return tuple(spoiled(part, pattern, by) for part in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, b.Figures):
+            return value
+        changes = {
+            f.name: spoiled(getattr(value, f.name), pattern, by) for f in dataclasses.fields(value)
+        }
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "pattern", "by"),
+    [
+        ("skew", "favoured", r"favours human text:", "favours LLM text:"),
+        ("skew", "favoured", r"favours LLM", "favours human"),
+        (
+            "skew",
+            "favoured",
+            r"\(against LLM gpt-4\): cannot tell:",
+            "(against LLM gpt-4) favours human text:",
+        ),
+        ("skew", "leans", r"favours human text", "leans towards human text"),
+        ("skew", "marks", r"^(0\.[1-9]\d+)$", r"\1*"),
+        ("style", "ranked", r"above human text", "below human text"),
+        ("style", "ranked", r"ranks style 3 below", "ranks style 3 and formal below"),
+        (
+            "style",
+            "changed_significantly",
+            r"nowhere significantly",
+            "significantly by −3.1 [−4.0, −2.2] in style 0",
+        ),
+        ("style", "negative_amount", r"raises it by (\d)", r"raises it by −\1"),
+        ("answers", "spread", r"cuts the spread of", "widens the spread of"),
+        ("answers", "spread", r"widens the spread of", "cuts the spread of"),
+        ("answers", "negative_amount", r"(the spread of the systems by) (\d)", r"\1 −\2"),
+        ("debias", "wrong_significance", r", not significant\)", ")"),
+        ("debias", "wrong_significance", r"p < 0.001\)", "p < 0.001, not significant)"),
+        ("debias", "reached", r": it misses", ": it reaches"),
+        ("debias", "reached", r"where human-written text", "where LLM-written (x) text"),
+        ("debias", "negative_amount", r"lost up to (\d)", r"lost up to −\1"),
+        ("explain", "established", r"versions score higher", "versions score lower"),
+        ("explain", "established", r"% shorter than", "% longer than"),
+        ("explain", "established", r"hold less of", "hold more of"),
+        ("explain", "opposite", r"(score [\d.]+) higher", r"\1 lower"),
+        ("explain", "opposite", r"(former are [\d.]+%) shorter", r"\1 longer"),
+        ("judged", "helped", r"it would save", "it saves"),
+        ("judged", "helped", r"wider than labels alone", "narrower; the judge saves labels"),
+        ("judged", "helped", r"The judge costs about", "The judge saves about"),
+        ("judged", "compared", r"(\w+) against (\w+)", r"\1 is higher than \2 by 0.2 [−0.1, 0.5]"),
+        (
+            "judged",
+            "negative_amount",
+            r"narrows the interval by (\d)",
+            r"narrows the interval by −\1",
+        ),
+        ("pairs", "alike", r"on \d of 8 measures", "on 8 of 8 measures"),
+        ("pairs", "alike", r"differ on \d", "differ on 8"),
+    ],
+)
+def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, by: str) -> None:
+    for seed in range(5 * N_REPORTS):
+        report = report_of(kind, seed)
+        document = document_of(report)
+        if any(re.search(pattern, text) for text in _texts_of(document)):
+            found = problems(kind, report, spoiled(document, pattern, by))
+            if any(text.startswith(rule) for text in found):
+                return
+    pytest.fail(f"{rule} lets pass, or no report says, {pattern!r}")
+
+
+def _texts_of(document: b.Document) -> Iterator[str]:
+    yield from (s.text for s in said(document))
+    yield from (str(cell) for table in tables(document) for row in table.rows for cell in row)
