@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 from rag_sourcebias.inference.answer_finding import AUC_LOSS, answer_finding
 from rag_sourcebias.report.format import (
@@ -24,7 +24,12 @@ from rag_sourcebias.types.answer_parts import (
     AnswerUse,
     RankInversions,
 )
-from rag_sourcebias.types.answer_report import AnswerBias, AnswerBiasReport, AnswerScorer
+from rag_sourcebias.types.answer_report import (
+    AnswerBias,
+    AnswerBiasReport,
+    AnswerScorer,
+    SystemDifference,
+)
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
@@ -97,26 +102,18 @@ def finding_of(scorer: AnswerScorer) -> AnswerFinding:
     return scorer.finding or answer_finding(scorer)
 
 
-class _Lead(NamedTuple):
-    """The systems whose correct answers score highest and lowest, and how far apart."""
-
-    best: str
-    worst: str
-    size: float
-    lower: float
-    upper: float
-
-
-def _lead(bias: AnswerBias) -> _Lead | None:
+def _lead(bias: AnswerBias) -> SystemDifference | None:
     """Return who gains most over whom, where the interval of their difference excludes 0."""
-    means = dict(zip(bias.spread.systems, bias.spread.means, strict=True))
-    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-    for d in bias.differences:
-        if {d.first, d.second} == {best, worst} and d.difference.excludes(0):
-            found = d.difference
-            ends = sorted((abs(found.lower), abs(found.upper)))
-            return _Lead(best, worst, abs(found.estimate), *ends)
-    return None
+    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
+    if widest is None or not widest.difference.excludes(0):
+        return None
+    if (found := widest.difference).estimate > 0:
+        return widest
+    effect = None if widest.effect is None else -widest.effect
+    turned = replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower)
+    return SystemDifference(
+        first=widest.second, second=widest.first, difference=turned, effect=effect
+    )
 
 
 # Numbers
@@ -206,11 +203,11 @@ def _who(group: Sequence[AnswerScorer], *, of: int) -> str:
 
 def _gains(found: Sequence[AnswerScorer]) -> str:
     """Say whose equally correct answers score highest and lowest, where that is clear."""
-    groups: dict[tuple[str, str], list[tuple[_Lead, AnswerScorer]]] = {}
+    groups: dict[tuple[str, str], list[tuple[SystemDifference, AnswerScorer]]] = {}
     for s in found:
         lead, style = _lead(s.raw), finding_of(s).style
         if lead and style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT):
-            groups.setdefault(lead[:2], []).append((lead, s))
+            groups.setdefault((lead.first, lead.second), []).append((lead, s))
     order = sorted(groups.values(), key=len, reverse=True)
     shown = order if len(order) < 3 else order[:1]
     clauses = [_gain(group, under=len(found) > 1) for group in shown]
@@ -219,11 +216,11 @@ def _gains(found: Sequence[AnswerScorer]) -> str:
     return f"Equally correct, {'; '.join(clauses)}." if clauses else ""
 
 
-def _gain(group: Sequence[tuple[_Lead, AnswerScorer]], *, under: bool) -> str:
-    lead, most = max(group, key=lambda row: row[0].size / (row[1].raw.spread.within_sd or math.inf))
+def _gain(group: Sequence[tuple[SystemDifference, AnswerScorer]], *, under: bool) -> str:
+    lead, most = max(group, key=lambda row: row[0].effect or 0.0)
     text = (
-        f"answers of {shorten(lead.best, _LONG)} score {_gap(most, lead)} above those of "
-        f"{shorten(lead.worst, _LONG)}"
+        f"answers of {shorten(lead.first, _LONG)} score {_gap(most, lead)} above those of "
+        f"{shorten(lead.second, _LONG)}"
     )
     if under:
         text += f" under {shorten(most.name, _LONG)}"
@@ -232,12 +229,12 @@ def _gain(group: Sequence[tuple[_Lead, AnswerScorer]], *, under: bool) -> str:
     return text
 
 
-def _gap(scorer: AnswerScorer, lead: _Lead) -> str:
+def _gap(scorer: AnswerScorer, lead: SystemDifference) -> str:
     """Return how far the extremes lie apart: ``3.50 [3.42, 3.57] standard deviations``."""
-    if scorer.raw.spread.within_sd is None:
-        return value(scorer, lead.size)
-    size, low, high = (in_sds(scorer.raw, length) for length in lead[2:])
-    return f"{size} [{low}, {high}] standard deviations"
+    sd, found = scorer.raw.spread.within_sd, lead.difference
+    if sd is None:
+        return value(scorer, found.estimate)
+    return f"{estimate(found, scale=1 / sd, digits=2)} standard deviations"
 
 
 def _adjustments(found: Sequence[AnswerScorer]) -> str:
@@ -270,7 +267,7 @@ def _overshoots(scorer: AnswerScorer) -> str:
     finding, before = finding_of(scorer), _lead(scorer.raw)
     now = None if scorer.adjusted is None else _lead(scorer.adjusted)
     helps = finding.adjustment is AdjustmentCode.CUTS and finding.left is AnswerStyle.REWARDS
-    return now.best if helps and before and now and now.best != before.best else ""
+    return now.first if helps and before and now and now.first != before.first else ""
 
 
 # Sentences about one score
@@ -294,7 +291,7 @@ def in_brief(scorer: AnswerScorer) -> str:
     lead, finding = _lead(scorer.raw), finding_of(scorer)
     text = _STYLES[finding.style][2]
     if finding.style is AnswerStyle.REWARDS and lead:
-        text += f": favours {shorten(lead.best, _NAME)} most"
+        text += f": favours {shorten(lead.first, _NAME)} most"
     elif len(scorer.raw.spread.systems) < 2:
         text = "one system only"
     return f"useless: {text}" if finding.use is AnswerUse.USELESS else text
@@ -314,10 +311,12 @@ def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
     size, needed = raw.spread.unfairness, finding.n_needed
     where = questions = counted(raw.spread.n_questions, "question")
     if not brief:
-        sds = "" if raw.spread.within_sd is None else f"{in_sds(raw, size)} standard deviations"
-        where = (
-            f"unfairness {unfairness(scorer, raw)}{sds and f', {sds} within systems'}; {questions}"
+        sds = (
+            f", {in_sds(raw, size)} standard deviations within systems"
+            if raw.spread.within_sd is not None
+            else ""
         )
+        where = f"unfairness {unfairness(scorer, raw)}{sds}; {questions}"
     if finding.style is AnswerStyle.TOO_FEW:
         if len(raw.spread.systems) < 2:
             return "With one system there is no other style to compare with."
@@ -341,8 +340,8 @@ def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
         )
     slight = " only" if finding.style is AnswerStyle.SLIGHT else ""
     return (
-        f"Equally correct answers of {shorten(lead.best, _NAME)} score{slight} "
-        f"{_gap(scorer, lead)} above those of {shorten(lead.worst, _NAME)} ({where})."
+        f"Equally correct answers of {shorten(lead.first, _NAME)} score{slight} "
+        f"{_gap(scorer, lead)} above those of {shorten(lead.second, _NAME)} ({where})."
     )
 
 
@@ -350,11 +349,9 @@ def _length_sentence(bias: AnswerBias) -> str:
     rho = bias.length_correlation
     if rho is None:
         return ""
-    text = f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
-    if abs(rho) < _WEAK:
-        text = "Length hardly matters"
-    shown = number(rho, digits=2)
-    return f"{text} (Spearman {shown} among correct answers to the same question)."
+    length = f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
+    text = length if abs(rho) >= _WEAK else "Length hardly matters"
+    return f"{text} (Spearman {number(rho, digits=2)} among correct answers to the same question)."
 
 
 def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
@@ -399,10 +396,11 @@ def _worth(scorer: AnswerScorer, after: AnswerBias) -> str:
     if finding.left not in _LEFT:
         return ""
     whom = ""
-    if lead and finding.left is not AnswerStyle.ALIKE:
-        size = in_sds(after, lead.size)
-        whom = f": {shorten(lead.best, _NAME)} over {shorten(lead.worst, _NAME)} by {size} "
-        whom += "standard deviations"
+    if lead and lead.effect is not None and finding.left is not AnswerStyle.ALIKE:
+        whom = (
+            f": {shorten(lead.first, _NAME)} over {shorten(lead.second, _NAME)} by "
+            f"{number(lead.effect, digits=2)} standard deviations"
+        )
     return f"What is left is {_LEFT[finding.left]}{whom}."
 
 
@@ -417,15 +415,20 @@ def threshold_sentence(scorer: AnswerScorer) -> str:
         for v in verdicts
     ]
     marks = [value(scorer, bias.threshold) for bias in both(scorer)]
-    text = f"With a pass mark of {marks[0]}, equally correct answers get different verdicts "
-    text += shown[0]
-    return text + (f"; adjusted, with one of {marks[1]}, {shown[1]}" if shown[1:] else "") + "."
+    adjusted = f"; adjusted, with one of {marks[1]}, {shown[1]}" if len(marks) > 1 else ""
+    return (
+        f"With a pass mark of {marks[0]}, equally correct answers get different verdicts "
+        f"{shown[0]}{adjusted}."
+    )
 
 
 def order_sentence(scorer: AnswerScorer) -> str:
     """Return which pairs of systems the score puts in another order than people do."""
-    told = [_order(found) for bias in both(scorer) if (found := bias.inversions) and found.n_pairs]
-    return f"The score orders {'; adjusted, it orders '.join(told)}." if told else ""
+    found = [bias.inversions for bias in both(scorer)]
+    if found[0] is None or not found[0].n_pairs:
+        return ""
+    told = (_order(order) for order in found if order is not None and order.n_pairs)
+    return f"The score orders {'; adjusted, it orders '.join(told)}."
 
 
 def _order(found: RankInversions) -> str:
