@@ -26,6 +26,7 @@ from rag_sourcebias.report.format import (
 )
 from rag_sourcebias.types.intervals import JUDGE_NOTES, Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
+from rag_sourcebias.types.judge_bias import GroupBias
 from rag_sourcebias.types.judge_calibration import LabelCalibration
 from rag_sourcebias.types.judged import JudgedReport
 from rag_sourcebias.types.judged_parts import (
@@ -159,25 +160,23 @@ def _span(report: JudgedReport, measure: str) -> str:
 
 def _worths(report: JudgedReport) -> Iterator[str]:
     """Say for how many means the judge was of use, and for which it was not."""
-    by_role: dict[Role, list[JudgedMean]] = {}
-    for mean in report.means:
-        by_role.setdefault(role(report, mean), []).append(mean)
-    if helped := by_role.get("helps"):
-        saved = _range_of_labels(report, [mean.labels_saved or 0 for mean in helped])
-        yield (
-            f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
-            f"about {saved}{' each' if len(helped) > 1 else ''}."
-        )
     others: dict[Role, str] = {
         "same": "it makes no clear difference",
         "costs": "labels alone give a narrower interval",
         "useless": "this judge is useless and labels alone are the better choice",
         "unused": "it was not used",
     }
+    roles = [(role(report, mean), mean) for mean in report.means]
+    if helped := [mean for kind, mean in roles if kind == "helps"]:
+        saved = _range_of_labels(report, [mean.labels_saved or 0 for mean in helped])
+        yield (
+            f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
+            f"about {saved}{' each' if len(helped) > 1 else ''}."
+        )
     for found, words in others.items():
-        if means := by_role.get(found):
-            named = join([shorten(_name(mean, " of "), 48) for mean in means])
-            yield f"For {named if len(means) <= _NAMED else f'{len(means)} means'}, {words}."
+        if names := [shorten(_name(mean, " of "), 48) for kind, mean in roles if kind == found]:
+            named = join(names) if len(names) <= _NAMED else f"{len(names)} means"
+            yield f"For {named}, {words}."
 
 
 # One mean: what was found, and whether the judge was any use
@@ -291,12 +290,11 @@ def _worth(report: JudgedReport, mean: JudgedMean) -> str:
 
 def _short(report: JudgedReport, mean: JudgedMean) -> str:
     """Return the worth of the judge in a few words."""
-    kind = role(report, mean)
-    if kind in {"helps", "costs"}:
-        verb = "saves" if kind == "helps" else "costs"
-        return f"The judge {verb} about {_labels(report, abs(mean.labels_saved or 0))}"
+    kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
+    helps, costs = f"The judge saves about {labels}", f"The judge costs about {labels}"
     few = kind == "unused" and mean.interval.judge == "few"
-    return "Too few labels to use the judge" if few else _SHORT[kind]
+    told: dict[Role, str] = {**_SHORT, "helps": helps, "costs": costs}
+    return "Too few labels to use the judge" if few else told[kind]
 
 
 # Sections
@@ -541,19 +539,26 @@ def _comparison(report: JudgedReport, c: JudgedComparison) -> str:
 def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
     """Return what other numbers of labels would have done, where an interval was returned."""
     runs, aim = count(report.config.coverage_runs), level(report.config.confidence_level)
+    drawn = {(p.measure, p.system) for p in points}
     figures = [
-        b.Figures(items=tuple(pair))
+        b.Figures(items=tuple(_curve_pictures(report, mean, points)))
         for mean in report.means
-        if (pair := _curve_pictures(report, mean, points))
+        if (mean.measure, mean.system) in drawn
     ]
     shown, rest = figures[:_SHOWN], figures[_SHOWN:]
     methods = tuple(dict.fromkeys(p.method for p in points))
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    for p in points:
-        width = number(p.mean_width, digits=_digits(report, p.measure))
-        row = cells.setdefault((_name(p), count(p.n)), {})
-        row[p.method] = f"{width}, {number(100 * p.coverage)}%"
-    rows = tuple((*head, *(row.get(m, MISSING) for m in methods)) for head, row in cells.items())
+    cells = {
+        (
+            _name(p),
+            count(p.n),
+            p.method,
+        ): f"{number(p.mean_width, digits=_digits(report, p.measure))}, {number(100 * p.coverage)}%"
+        for p in points
+    }
+    rows = tuple(
+        (*head, *(cells.get((*head, method), MISSING) for method in methods))
+        for head in dict.fromkeys((_name(p), count(p.n)) for p in points)
+    )
     grid = b.Grid(
         table=b.Table(columns=("mean", "labels", *methods), rows=rows, n_heads=2),
         caption="Mean width and coverage of each method",
@@ -583,12 +588,10 @@ def _curve_pictures(
     report: JudgedReport, mean: JudgedMean, points: Sequence[CoveragePoint]
 ) -> list[tuple[str, pic.Lines]]:
     """Show mean width and coverage of each method against the number of labels."""
-    by_method: dict[str, list[CoveragePoint]] = {}
-    for p in sorted(points, key=lambda p: p.n):
-        if (p.measure, p.system) == (mean.measure, mean.system):
-            by_method.setdefault(p.method, []).append(p)
-    if not by_method:
-        return []
+    own = [p for p in points if (p.measure, p.system) == (mean.measure, mean.system)]
+    own.sort(key=lambda p: p.n)
+    methods = dict.fromkeys(p.method for p in own)
+    by_method = {method: [p for p in own if p.method == method] for method in methods}
     colours: tuple[pic.Colour, ...] = ("baseline", "even", "other", "ink", "muted")
     name, now, aim = _name(mean), mean.interval.n_labeled, report.config.confidence_level
     error = 1.96 * math.sqrt(aim * (1 - aim) / max(report.config.coverage_runs, 1))
@@ -774,30 +777,30 @@ def _judge(report: JudgedReport) -> b.Section:
 
 
 def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Block]:
-    note = (
-        "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The human "
-        "labels correct the estimates on this page for it."
+    harm = (
+        " A bias that is alike in all groups does a comparison no harm; one that differs "
+        "turns a comparison by the judge alone."
     )
-    if any(_other_scale(report, mean) for mean in report.means if mean.measure == name):
-        note = (
-            "The judge seems to answer on another scale than people, so judge − people is no error "
-            "of the judge. How far the two go together is what counts."
-        )
-    elif audit.groups:
-        note += (
-            " A bias that is alike in all groups does a comparison no harm; one that differs "
-            "turns a comparison by the judge alone."
-        )
+    own = any(_other_scale(report, mean) for mean in report.means if mean.measure == name)
     yield b.Heading(text=b.Name(name))
-    yield b.Paragraph(text=note)
+    yield b.Paragraph(
+        text="The judge seems to answer on another scale than people, so judge − people is no "
+        "error of the judge. How far the two go together is what counts."
+        if own
+        else "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The "
+        f"human labels correct the estimates on this page for it.{harm * bool(audit.groups)}"
+    )
     if figures := tuple(_audit_pictures(name, audit)):
         yield b.Figures(items=figures, small=True)
-    groups = [(g.group, g.n, g.human_mean, g.judge_mean, g.bias) for g in audit.groups]
-    groups.append(("all", audit.n, audit.human_mean, audit.judge_mean, audit.bias))
+    every: list[tuple[str, GroupBias | JudgeAudit]] = [
+        *((g.group, g) for g in audit.groups),
+        ("all", audit),
+    ]
     bias = tuple(
-        (group, count(n), *(number(m, digits=3) for m in means), _signed(found))
-        for group, n, *means, found in groups
-    )
+        (group, count(g.n), number(g.human_mean, digits=3), number(g.judge_mean, digits=3),
+         _signed(g.bias))
+        for group, g in every
+    )  # fmt: skip
     differences = tuple(
         (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value), p_value(d.p_adjusted))
         for d in audit.differences
@@ -813,7 +816,7 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
         )
         for g in (audit.calibration.grades if audit.calibration else ())
     )
-    for rows, caption, columns in (
+    tables = (
         (bias, "Bias of the judge", ("group", "n", "people", "judge", "judge − people")),
         (
             differences,
@@ -825,9 +828,12 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
             "Grades given by people and by the judge; ECE is the expected calibration error",
             ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"),
         ),
-    ):
-        if rows:
-            yield b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption)
+    )
+    yield from (
+        b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption)
+        for rows, caption, columns in tables
+        if rows
+    )
     yield b.Facts(tables=(("", _audit_table(audit)),))
 
 
@@ -913,40 +919,34 @@ def _calibration_pictures(name: str, fit: LabelCalibration) -> Iterator[tuple[st
 
 def _audit_table(audit: JudgeAudit) -> b.Table:
     """Return how the judge and people agree; what is not known is left out."""
-    agreement, fit = audit.agreement, audit.calibration
+    agreement, fit, missing = audit.agreement, audit.calibration, audit.n_judge_missing
     # The threshold counts items as independent.
     useful = f"above {number(audit.useful_from, digits=2)}"
-    missing = audit.n_judge_missing
+    rounded = " (judge rounded)" if agreement and agreement.rounded else ""
     rows: list[tuple[str, str | float | Interval | None, int]] = [
         ("items with both values", count(audit.n), 0),
         ("independent units among them", count(audit.n_clusters), 0),
-        ("labelled, but not judged", f"{missing:,}" if missing else None, 0),
+        ("labelled, but not judged", count(missing) if missing else None, 0),
         ("Pearson's r", audit.pearson, 2),
         ("Spearman's ρ", audit.spearman, 2),
         ("Kendall's τ-b", audit.kendall, 2),
         ("r from which a judge is of use", useful if audit.n_clusters == audit.n else None, 0),
         ("mean of judge − people", audit.bias, 3),
         ("AUC", audit.auc, 2),
-    ]
-    if agreement is not None:
-        rounded = " (judge rounded)" if agreement.rounded else ""
-        rows += [
+        *([
             (f"share with the same of {agreement.n_grades} grades{rounded}", agreement.exact, 2),
             ("Cohen's κ", agreement.kappa, 2),
             ("κ, quadratic weights", agreement.kappa_quadratic, 2),
             ("Krippendorff's α, ordinal", agreement.alpha_ordinal, 2),
-        ][: 4 if agreement.n_grades > 2 else 2]
-    if fit is not None:
-        rows += [
+        ][: 4 if agreement.n_grades > 2 else 2] if agreement else ()),
+        *([
             ("gain, judge − people", fit.gain_error, 2),
             ("slope of people's gain on the judge's (1 is calibrated)", fit.gain_slope, 2),
-            (
-                "skill of the probabilities (1 is perfect, 0 no better than the shares)",
-                fit.rps_skill,
-                2,
-            ),
+            ("skill of the probabilities (1 is perfect, 0 no better than the shares)",
+             fit.rps_skill, 2),
             ("expected calibration error, mean of the grades", fit.ece, 3),
-        ]
+        ] if fit else ()),
+    ]  # fmt: skip
     known = tuple((name, _told(value, digits)) for name, value, digits in rows if value is not None)
     return b.Table(columns=("audit", ""), rows=known)
 
@@ -959,7 +959,19 @@ def _told(value: str | float | Interval, digits: int) -> str:
 
 def _reading(report: JudgedReport) -> b.Section:
     units, target = _units(report), report.config.target
-    rows = [
+    relative = (
+        "What is Relative Δ?",
+        "The difference of two mean scores in percent of their average, from −200 to "
+        "+200. Positive: the first, the baseline, is higher. Each source is corrected by "
+        "its own human labels, since judges treat sources differently.",
+    )
+    single = (
+        "What does the interval of one query promise?",
+        "That of all queries, the stated share has its human value inside. It is no "
+        "promise for a particular kind of query, and it is wide, because a judge that is "
+        "right on average is often wrong about one query.",
+    )
+    rows = (
         (
             "What does an interval promise?",
             f"In {level(report.config.confidence_level)} of evaluations like this one the interval "
@@ -987,51 +999,39 @@ def _reading(report: JudgedReport) -> b.Section:
             f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
             "more precise and no more right.",
         ),
-    ]
-    if any(c.kind == "relative_delta" for c in report.comparisons):
-        rows.append(
-            (
-                "What is Relative Δ?",
-                "The difference of two mean scores in percent of their average, from −200 to "
-                "+200. Positive: the first, the baseline, is higher. Each source is corrected by "
-                "its own human labels, since judges treat sources differently.",
-            )
-        )
-    if report.per_query:
-        rows.append(
-            (
-                "What does the interval of one query promise?",
-                "That of all queries, the stated share has its human value inside. It is no "
-                "promise for a particular kind of query, and it is wide, because a judge that is "
-                "right on average is often wrong about one query.",
-            )
-        )
+        *([relative] if any(c.kind == "relative_delta" for c in report.comparisons) else ()),
+        *([single] if report.per_query else ()),
+    )
     return b.reading(rows)
 
 
 def _doubts(report: JudgedReport) -> b.Section:
     """Return what the intervals assume, and for which numbers; and what to know of each."""
     made = [
-        ("means", i) for m in report.means for i in (m.interval, m.labels_alone) if i is not None
+        *(("means", i) for m in report.means for i in (m.interval, m.labels_alone) if i),
+        *(
+            ("Relative Δ" if c.kind == "relative_delta" else "differences", c.interval)
+            for c in report.comparisons
+        ),
     ]
-    made += [
-        ("Relative Δ" if c.kind == "relative_delta" else "differences", c.interval)
-        for c in report.comparisons
-    ]
-    where = [(f"{what}, {i.method}", i.assumptions) for what, i in made]
-    where += [(f"single queries, rule “{q.rule}”", q.assumptions) for q in report.per_query]
-    noted = [(_name(mean), note) for mean in report.means for note in mean.interval.notes]
-    noted += [
-        (f"{c.measure}, {c.first} against {c.second}", note)
-        for c in report.comparisons
-        for note in c.interval.notes
-    ]
-    noted += [
-        (f"audit of {name}", note)
-        for name, audit in report.audits.items()
-        for note in audit.notes[audit.useless :]  # the first stands among the warnings
-        if note not in report.warnings
-    ]
+    where = (
+        *((f"{what}, {i.method}", i.assumptions) for what, i in made),
+        *((f"single queries, rule “{q.rule}”", q.assumptions) for q in report.per_query),
+    )
+    noted = (
+        *((_name(mean), note) for mean in report.means for note in mean.interval.notes),
+        *(
+            (f"{c.measure}, {c.first} against {c.second}", note)
+            for c in report.comparisons
+            for note in c.interval.notes
+        ),
+        *(
+            (f"audit of {name}", note)
+            for name, audit in report.audits.items()
+            for note in audit.notes[audit.useless :]  # the first stands among the warnings
+            if note not in report.warnings
+        ),
+    )
     warned = bool(_warnings(report))
     return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=warned)
 
