@@ -223,44 +223,41 @@ def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
 def _scores(report: SkewReport) -> b.Grid:
     """Return scores and Relative Δ as in Table 4 of Dai et al. (KDD 2024), for a terminal."""
     measures = tuple(dict.fromkeys(c.measure for s in report.systems for c in s.cells))
-    rows: list[tuple[tuple[str, str], ...]] = []
+    base = report.config.baseline_source
+    rows: list[tuple[str, str, list[tuple[str, str]]]] = []
     for system in report.systems:
         for place, other in enumerate(dict.fromkeys(c.other for c in system.cells)):
-            of = {c.measure: c for c in system.cells if c.other == other}
-            cells, who = [of.get(measure) for measure in measures], (label(report, system), "")
-            # The blank keeps the decimals in line with a Δ that carries a star.
-            both = [
-                (
-                    report.config.baseline_source,
-                    [c and f"{score(c.mean_baseline)} " for c in cells],
-                ),
-                (other, [c and f"{score(c.mean_other)} " for c in cells]),
-            ]
+            of = {c.measure: _three(report, c) for c in system.cells if c.other == other}
+            columns = [of.get(measure, [("", "")] * 3) for measure in measures]
+            names = (source_name(base), source_name(other), "Relative Δ")
             rows += [
-                (who, (source_name(source), ""), *((text or "", "") for text in texts))
-                for source, texts in both[place > 0 :]
+                (label(report, system), name, [column[i] for column in columns])
+                for i, name in enumerate(names)
+                if i or not place  # the baseline once
             ]
-            rows.append((who, ("Relative Δ", ""), *(_delta(report, c) for c in cells)))
     return b.Grid(
         table=b.Table(
             columns=("system", "", *(f"{measure} " for measure in measures)),
-            rows=tuple(tuple(text for text, _ in row) for row in rows),
+            rows=tuple((who, name, *(text for text, _ in cells)) for who, name, cells in rows),
             n_heads=2,
         ),
         caption="Scores ×100 and Relative Δ",
         width=_COLUMN,
         together=len(report.config.cutoffs),
-        sides=tuple(tuple(side for _, side in row) for row in rows),
+        sides=tuple(("", "", *(side for _, side in cells)) for _, _, cells in rows),
         to=b.TERMINAL,
     )
 
 
-def _delta(report: SkewReport, cell: SkewCell | None) -> tuple[str, str]:
-    """Return Relative Δ as published with its star, and its colour."""
-    if cell is None or cell.relative_delta is None:
-        return "undef. " if cell else "", ""
-    strong, side = significant(report, cell), "baseline" if cell.relative_delta >= 0 else "other"
-    return delta(cell.relative_delta) + ("*" if strong else " "), "strong " * strong + side
+def _three(report: SkewReport, cell: SkewCell) -> list[tuple[str, str]]:
+    """Return both scores and Relative Δ as published, each with its colour."""
+    text, side = "undef. ", ""
+    if (value := cell.relative_delta) is not None:
+        strong = significant(report, cell)
+        # The blank keeps the decimals in line with a Δ that carries a star.
+        text = delta(value) + ("*" if strong else " ")
+        side = "strong " * strong + ("baseline" if value >= 0 else "other")
+    return [(f"{score(cell.mean_baseline)} ", ""), (f"{score(cell.mean_other)} ", ""), (text, side)]
 
 
 # Pictures of the primary measure

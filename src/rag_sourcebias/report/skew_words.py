@@ -227,28 +227,18 @@ def headline(report: SkewReport) -> str:
 
     Only systems as deployed are counted; variants explain them.
     """
-    every = verdicts(report)
-    found = [v for v in every if v.system.variant == "mixed"] or list(every)
-    if not found:
-        return "No two sources were compared."
     groups: dict[str, list[Verdict]] = {}
-    for verdict in found:
-        groups.setdefault(verdict.short, []).append(verdict)
-    tests, scope = _n_tests(report, found[0].system.variant), ""
-    if tests > 1 and report.config.correction != "none":
-        scope = f" (corrected over {counted(tests, 'test')})"
+    for verdict in verdicts(report):
+        if verdict.system.variant == "mixed":
+            groups.setdefault(verdict.short, []).append(verdict)
+    if not groups:
+        return "No two sources were compared."
+    corrected = report.n_tests > 1 and report.config.correction != "none"
+    scope = f" (corrected over {report.n_tests:,} tests)" if corrected else ""
     return (
         f"At {report.config.primary_measure} over {count(report.data.n_queries)} queries{scope}: "
         f"{'; '.join(_clause(report, group) for group in groups.values())}."
     )
-
-
-def _n_tests(report: SkewReport, variant: str) -> int:
-    """Return how many tests were corrected together: variants are corrected on their own."""
-    if variant == "mixed":
-        return report.n_tests
-    cells = (c for s in report.systems if s.variant == variant for c in s.cells)
-    return sum(c.p_adjusted is not None for c in cells)
 
 
 def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
