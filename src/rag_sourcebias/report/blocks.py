@@ -1,9 +1,9 @@
 """A report as data: sections of blocks in the order in which they are read.
 
 A capability says what there is to say as a :class:`Document`; the renderers
-(:mod:`rag_sourcebias.report.rendering`) know blocks and no capability. All texts are plain:
-renderers escape them. :class:`Name` marks a text that comes from users' data where it stands alone,
-so that a page keeps its direction of writing apart.
+(:mod:`rag_sourcebias.report.html`, :mod:`rag_sourcebias.report.text`) know blocks and no
+capability. All texts are plain: renderers escape them. :class:`Name` marks a text that comes from
+users' data where it stands alone, so that a page keeps its direction of writing apart.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ import numpy as np
 
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report import sections
-from rag_sourcebias.report.bars import Bar
 from rag_sourcebias.report.debias_words import (
     WIDE,
     DebiasVerdict,
@@ -39,7 +37,6 @@ from rag_sourcebias.report.debias_words import (
     verdicts,
     weight_text,
 )
-from rag_sourcebias.report.facts import environment_table, summary_table
 from rag_sourcebias.report.format import (
     MISSING,
     count,
@@ -56,7 +53,6 @@ from rag_sourcebias.report.format import (
     shorten,
     source_name,
 )
-from rag_sourcebias.report.tables import Table
 from rag_sourcebias.types.debias import DebiasSearch
 from rag_sourcebias.types.debias_report import (
     DebiasDataset,
@@ -249,7 +245,7 @@ def _card_row(verdict: DebiasVerdict, reach: float) -> b.CardRow:
         return round(100 * min(1.0, max(0.0, part)), 2)
 
     if now is not None:
-        bar = Bar(
+        bar = b.Bar(
             left=place(now.lower),
             width=round(place(now.upper) - place(now.lower), 2),
             dot=place(now.estimate),
@@ -288,7 +284,7 @@ def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
         rows.append((shorten(outcome.name, _NAME), *(text for text, _ in cells)))
         sides.append(("", *(side for _, side in cells)))
     columns = ("", *(f"{shorten(head, _COLUMN - 2)} " for head in heads))
-    table = Table(columns=columns, rows=tuple(rows))
+    table = b.Table(columns=columns, rows=tuple(rows))
     return b.Grid(table=table, caption="", width=_COLUMN, sides=tuple(sides), to=b.TERMINAL)
 
 
@@ -296,7 +292,7 @@ def _narrow_names(report: DebiasReport) -> dict[str, str]:
     return {q: name.removesuffix("-only") for q, name in quality_names(report).items()}
 
 
-def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> Table:
+def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b.Table:
     """Return every system on every data set with its verdict."""
     names, rows = quality_names(report), []
     for v in every:
@@ -306,7 +302,7 @@ def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> T
         costs = (changes.get(quality, MISSING) for quality in names)
         rows.append((*head, before, delta_ends(v.skew.after), *costs))
     columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
-    return Table(columns=columns, rows=tuple(rows), n_heads=4)
+    return b.Table(columns=columns, rows=tuple(rows), n_heads=4)
 
 
 # Skew and quality
@@ -346,7 +342,7 @@ def _skew(report: DebiasReport) -> b.Section | None:
         "intervals are wide: lines that end at the edge of the picture go on.",
         blocks=(
             b.Figures(items=_skew_pictures(report), small=True),
-            b.Grid(table=Table(columns=columns, rows=rows, n_heads=2), caption=caption),
+            b.Grid(table=b.Table(columns=columns, rows=rows, n_heads=2), caption=caption),
             b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
         ),
     )
@@ -441,13 +437,13 @@ def _quality(report: DebiasReport) -> b.Section | None:
     )
     blocks: list[b.Block] = [
         b.Figures(items=_quality_pictures(report), small=True),
-        b.Grid(table=Table(columns=columns, rows=shown, n_heads=2), caption=caption),
+        b.Grid(table=b.Table(columns=columns, rows=shown, n_heads=2), caption=caption),
         b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
     ]
     if len({q.cutoff for *_, q in found}) > 1:
         every = tuple((where, name, f"@{q.cutoff}", *_quality_cells(q)) for where, name, q in found)
         columns = ("system and data", "quality", "NDCG", *heads)
-        table = Table(columns=columns, rows=every, n_heads=3)
+        table = b.Table(columns=columns, rows=every, n_heads=3)
         caption = f"NDCG ×100 at every cutoff, change in percent with {ends} interval"
         blocks.append(
             b.Fold(
@@ -552,7 +548,7 @@ def _search(report: DebiasReport) -> b.Section | None:
         if not p.admitted
     )
     columns = (what, "Relative Δ", *names.values(), "p", "adjusted p", "")
-    why = Table(columns=(what, "refused because"), rows=refused)
+    why = b.Table(columns=(what, "refused because"), rows=refused)
     found = search_sentence(report, search)
     return b.Section(
         id="search",
@@ -575,7 +571,7 @@ def _search(report: DebiasReport) -> b.Section | None:
                 small=True,
             ),
             b.Grid(
-                table=Table(columns=columns, rows=rows),
+                table=b.Table(columns=columns, rows=rows),
                 caption="Relative Δ and qualities ×100 with intervals; p is the largest of the "
                 "three loss tests",
             ),
@@ -692,7 +688,7 @@ def _training(report: DebiasReport) -> b.Section | None:
         for picture in _training_pictures(report, sorted(runs, key=lambda run: run.seed))
     )
     columns = ("system", "weight", "triples", "steps", "time", "Relative Δ", "hinge > 0", "end")
-    runs = Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
+    runs = b.Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
     blocks: list[b.Block] = [
         *((b.Figures(items=drawn, small=True),) if drawn else ()),
         b.Grid(table=runs, caption="Training runs, from the first to the last evaluation"),
@@ -756,7 +752,7 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
     )
 
 
-def _steps_table(report: DebiasReport) -> Table:
+def _steps_table(report: DebiasReport) -> b.Table:
     """Return every evaluation of every training run."""
     rows = tuple(
         (
@@ -774,7 +770,7 @@ def _steps_table(report: DebiasReport) -> Table:
         "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
         report.config.baseline_source, "other",
     )  # fmt: skip
-    return Table(columns=columns, rows=rows, n_heads=2)
+    return b.Table(columns=columns, rows=rows, n_heads=2)
 
 
 def _methods(report: DebiasReport) -> b.Section | None:
@@ -791,7 +787,7 @@ def _methods(report: DebiasReport) -> b.Section | None:
     )
 
 
-def _method(report: DebiasReport, method: DebiasMethod) -> Table:
+def _method(report: DebiasReport, method: DebiasMethod) -> b.Table:
     seen = [
         f"{count(o.n_seen)} of {count(d.n_pairs)} on {d.data.name}"
         for d in report.datasets
@@ -809,7 +805,7 @@ def _method(report: DebiasReport, method: DebiasMethod) -> Table:
         ("judged pairs seen in fitting", "; ".join(seen) or "not judged"),
         *((str(key), str(value)) for key, value in method.settings.items()),
     )
-    return Table(columns=(method.name, ""), rows=rows)
+    return b.Table(columns=(method.name, ""), rows=rows)
 
 
 # How to read it, what to doubt, what it was made with
@@ -873,7 +869,7 @@ def _reading(report: DebiasReport) -> b.Section:
         "In the JSON of this report: NDCG of every system, cutoff and query, on the mixed "
         "corpus by source, on each source alone and on the mixed corpus as a whole.",
     )
-    return sections.reading([*rows, single])
+    return b.reading([*rows, single])
 
 
 def _caveats(report: DebiasReport) -> b.Section:
@@ -889,9 +885,7 @@ def _caveats(report: DebiasReport) -> b.Section:
         for run in report.training
         if run.stopped
     ]
-    return sections.caveats(
-        sections.assumed(assumptions), dict.fromkeys(noted), warned=bool(_warnings(report))
-    )
+    return b.caveats(b.assumed(assumptions), dict.fromkeys(noted), warned=bool(_warnings(report)))
 
 
 def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
@@ -937,14 +931,14 @@ def _refusals(report: DebiasReport) -> Iterator[tuple[str, str]]:
 
 def _data(report: DebiasReport) -> b.Section:
     c, base = report.config, source_name(report.config.baseline_source)
-    tables: list[tuple[str, Table]] = []
+    tables: list[tuple[str, b.Table]] = []
     systems: dict[str, str] = {}
     for dataset in report.datasets:
         more = (
             ("compared", f"{base} with {source_name(dataset.other)}"),
             ("pairs with a relevant version", count(dataset.n_pairs)),
         )
-        facts = summary_table(dataset.data)
+        facts = b.summary_table(dataset.data)
         facts = replace(facts, rows=(*facts.rows, *more))
         tables.append((b.Name(data_name(report, dataset)), facts))
         for outcome in dataset.outcomes:
@@ -967,11 +961,11 @@ def _data(report: DebiasReport) -> b.Section:
         ("seed", str(c.seed)),
     )
     tables += [
-        ("Comparison", Table(columns=("setting", ""), rows=comparison)),
-        ("Systems", Table(columns=("system", "settings"), rows=tuple(systems.items()))),
-        ("Environment", environment_table(report)),
+        ("Comparison", b.Table(columns=("setting", ""), rows=comparison)),
+        ("Systems", b.Table(columns=("system", "settings"), rows=tuple(systems.items()))),
+        ("Environment", b.environment_table(report)),
     ]
-    return sections.data(tables)
+    return b.data(tables)
 
 
 def _settings(found: Mapping[str, object]) -> str:

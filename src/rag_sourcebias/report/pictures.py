@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Literal, TypeAlias
 
 from rag_sourcebias.types.intervals import Interval
@@ -22,10 +21,8 @@ __all__ = [
     "Guide",
     "HeatMap",
     "Histogram",
-    "HistogramPicture",
     "Intervals",
     "Key",
-    "Line",
     "Lines",
     "Mark",
     "Picture",
@@ -93,10 +90,15 @@ class _Picture:
     ----------
     title, description : str
         For readers who do not see it; the description is made from the data where it is empty.
+    guides : tuple of Guide
+        Values to mark, such as a mean.
     """
 
     title: str
     description: str = ""
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    guides: tuple[Guide, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +156,6 @@ class Intervals(_Picture):
     """
 
     rows: tuple[Row, ...]
-    x: Axis = field(default_factory=Axis)
-    guides: tuple[Guide, ...] = ()
     keys: tuple[Key, ...] = ()
     filled: str = ""
     ticked: str = ""
@@ -210,9 +210,6 @@ class Points(_Picture):
     """
 
     curves: tuple[Curve, ...]
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    guides: tuple[Guide, ...] = ()
     names: tuple[str, ...] = ()
     joined: bool = False
     square: bool = False
@@ -223,9 +220,6 @@ class Lines(_Picture):
     """Curves with bands or with intervals; a curve without ``line`` is marks only."""
 
     curves: tuple[Curve, ...]
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    guides: tuple[Guide, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,16 +239,11 @@ class Histogram(_Picture):
     ----------
     edges : tuple of float
         One more than the bins; none where there are ``categories``.
-    guides : tuple of Guide
-        Values to mark, such as a mean.
     """
 
     bars: tuple[Bars, ...]
     edges: tuple[float, ...] = ()
     categories: tuple[str, ...] = ()
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    guides: tuple[Guide, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,8 +263,6 @@ class HeatMap(_Picture):
     values: tuple[tuple[float, ...], ...]
     middle: float
     reach: float
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
     strong: tuple[tuple[int, int], ...] = ()
     framed: tuple[tuple[int, int], ...] = ()
 
@@ -315,48 +302,19 @@ def mark(
 
 def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
     """Put pictures on one scale, so that they can be compared; a span that is given stays."""
-    values = [v for picture in pictures for v in values_of(picture)]
-    if not values:
-        return tuple(pictures)
+    rows = [row for picture in pictures for row in picture.rows]
+    guides = [guide for picture in pictures for guide in picture.guides]
+    values = [v for g in guides for v in (g.at, g.to) if v is not None]
+    values += [v for row in rows for v in (*row.ticks, *row.box)]
+    values += [v for row in rows for m in row.marks for v in (m.at, *(m.ends or ()))] or [0.0]
     margin = 0.04 * (max(values) - min(values)) or 0.5
-    low, high = min(values) - margin, max(values) + margin
+    ends = (min(values) - margin, max(values) + margin)
 
     def spanned(axis: Axis) -> Axis:
-        first, last = axis.span
-        return replace(axis, span=(low if first is None else first, high if last is None else last))
+        first, last = (e if e is not None else a for e, a in zip(axis.span, ends, strict=True))
+        return replace(axis, span=(first, last))
 
     return tuple(replace(picture, x=spanned(picture.x)) for picture in pictures)
 
 
-def values_of(picture: Intervals) -> list[float]:
-    """Return every value that a picture of intervals has to hold."""
-    rows = (
-        (*row.ticks, *row.box, *chain(*((m.at, *(m.ends or ())) for m in row.marks)))
-        for row in picture.rows
-    )
-    return [*chain(*rows), *(v for g in picture.guides for v in (g.at, g.to) if v is not None)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """An upright line at a value."""
-
-    at: float
-    look: Literal["solid", "dotted", "dashed"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramPicture:
-    """How often values fall between edges; :class:`Histogram` takes its place."""
-
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    lines: tuple[Line, ...]
-    span: tuple[float, float]
-    x_label: str
-    y_label: str
-    title: str
-    description: str
-
-
-Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes | HistogramPicture
+Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes

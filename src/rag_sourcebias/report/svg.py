@@ -11,8 +11,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, pairwise, zip_longest
@@ -22,24 +21,12 @@ from xml.etree import ElementTree as ET
 from rag_sourcebias.errors import MissingExtraError
 from rag_sourcebias.report import pictures as p
 from rag_sourcebias.report.format import distinct, number, shorten
-from rag_sourcebias.types.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "WIDTH",
-    "canvas",
-    "draw",
-    "draw_interval",
-    "draw_legend",
-    "plain_axes",
-    "render",
-    "style",
-    "width",
-]
+__all__ = ["COLOURS", "describe", "draw", "width"]
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -97,162 +84,21 @@ _STYLE = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """Draw with the report's settings, whatever the user's own matplotlib settings are.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError(
-            package="matplotlib", extra="report", feature="plots in a report"
-        ) from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)
-        yield
-
-
-def canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """Return an empty figure and its only axes; inches."""
+def _canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
 
 
-def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
-    """Leave only what helps reading: no box, a light grid along ``grid`` ("x", "y" or "both")."""
+def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
+    """Leave only what helps reading: no box, a light grid along ``grid``."""
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(side == "bottom" and grid == "y")
     if grid:
         axes.grid(axis=grid)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
-
-
-def draw_interval(
-    axes: Axes, found: Interval, y: float, *, side: str, marker: str, solid: bool = True
-) -> None:
-    """Draw one interval as a line with a mark on it."""
-    axes.plot(
-        [found.lower, found.upper],
-        [y, y],
-        color=COLOURS[side],
-        linewidth=2.2,
-        solid_capstyle="butt",
-        zorder=2,
-    )
-    axes.plot(
-        [found.estimate],
-        [y],
-        marker,
-        color=COLOURS[side],
-        markersize=7,
-        markeredgewidth=1.6,
-        markerfacecolor=COLOURS[side if solid else "paper"],
-        zorder=3,
-    )
-
-
-def draw_legend(axes: Axes, entries: Sequence[tuple[str, dict[str, Any]]], *, columns: int) -> None:
-    """Put keys above the axes, where they cover no data."""
-    for text, look in entries:
-        (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=columns,
-        borderaxespad=0.2,
-        handletextpad=0.4,
-        columnspacing=1.2,
-    )
-
-
-def render(figure: Figure, *, uid: str, title: str, description: str) -> str:
-    """Return a figure as one ``<svg>`` element without size, ready to stand in HTML.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    uid : str
-        Prefix of every id inside; unique on the page.
-    title, description : str
-        For readers who do not see the picture.
-    """
-    import matplotlib as mpl
-
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": uid}), warnings.catch_warnings():
-        # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(
-            buffer,
-            format="svg",
-            transparent=True,
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        )
-    ET.register_namespace("", _SVG)
-    root = ET.fromstring(buffer.getvalue())
-    _drop(root, "metadata", "style")
-    _rewrite(root, uid)
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-    root.attrib.update(
-        {
-            "role": "img",
-            "width": "100%",
-            "class": "plot",
-            "stroke-linejoin": "round",
-            "aria-labelledby": f"{uid}-title {uid}-desc",
-        }
-    )
-    for place, (name, text) in enumerate((("title", title), ("desc", description))):
-        child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
-        child.text = text
-        root.insert(place, child)
-    return ET.tostring(root, encoding="unicode")
-
-
-def _drop(root: ET.Element, *names: str) -> None:
-    """Remove elements that would act on the whole page or say nothing to a reader."""
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag.rpartition("}")[2] in names:
-                parent.remove(child)
-
-
-def _rewrite(root: ET.Element, uid: str) -> None:
-    for element in root.iter():
-        if "id" in element.attrib:
-            element.set("id", f"{uid}-{element.attrib['id']}")
-        if _XLINK in element.attrib:
-            element.set("href", f"#{uid}-{element.attrib.pop(_XLINK).lstrip('#')}")
-        if "d" in element.attrib:
-            element.set("d", " ".join(_SHORT.sub(r"\1", element.attrib["d"]).split()))
-        if element.tag != f"{{{_SVG}}}text":
-            element.text = (element.text or "").strip()
-        element.tail = (element.tail or "").strip()
-        for name, value in element.attrib.items():
-            if name in ("style", "clip-path", "fill", "stroke"):
-                element.set(name, _value(value, uid))
-
-
-def _value(value: str, uid: str) -> str:
-    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
-    # The first size in points or pixels, then everything up to the next declaration: the family.
-    value = re.sub(r"(font:[^;]*?[\d.]+px) [^;]+", rf"\1 {_FONT}", value)
-    value = re.sub(r"font-family:[^;]+", f"font-family: {_FONT}", value)
-    for role, colour in COLOURS.items():
-        value = value.replace(colour, _CSS[role])
-    return value
 
 
 # The six pictures. A colour has its mark and its dashes.
@@ -264,6 +110,13 @@ _DASHES: dict[str, Any] = {
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
 }  # fmt: skip
 _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
+_OVER_ROWS: dict[str, Any] = {
+    "xycoords": ("figure fraction", "data"),
+    "va": "center",
+    "fontweight": "bold",
+    "annotation_clip": False,
+    "bbox": {"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
+}
 _HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 48  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
 _SAID = 40  # values of a curve in words
@@ -286,27 +139,66 @@ def draw(picture: p.Picture, *, uid: str) -> str:
     MissingExtraError
         If matplotlib is not installed.
     """
-    if isinstance(picture, p.HistogramPicture):
-        picture = _as_histogram(picture)
-    with style():
-        figure = _DRAWN[type(picture)](picture)
-        said = picture.description or describe(picture)
-        return render(figure, uid=uid, title=picture.title, description=said)
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise MissingExtraError(
+            package="matplotlib", extra="report", feature="plots in a report"
+        ) from error
+    said, buffer = picture.description or describe(picture), io.StringIO()
+    # Whatever the user's own settings are; the same ids every time.
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**_STYLE, "svg.hashsalt": uid})
+        # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        _DRAWN[type(picture)](picture).savefig(
+            buffer, format="svg", transparent=True, metadata=no_data
+        )
+    # Elements that would act on the whole page, or say nothing to a reader.
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
+    return _for_a_page(text, uid, {"title": picture.title, "desc": said})
 
 
-def _as_histogram(old: p.HistogramPicture) -> p.Histogram:
-    return p.Histogram(
-        bars=(p.Bars(heights=tuple(map(float, old.counts))),),
-        edges=old.edges,
-        x=p.Axis(label=old.x_label, span=old.span),
-        y=p.Axis(label=old.y_label),
-        guides=tuple(
-            p.Guide(at=line.at, look=line.look, colour="ink" if line.look == "solid" else "muted")
-            for line in old.lines
-        ),
-        title=old.title,
-        description=old.description,
-    )
+def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
+    """Return an ``<svg>`` element without size, ready to stand in HTML beside others."""
+    ET.register_namespace("", _SVG)
+    root = ET.fromstring(text)
+    for element in root.iter():
+        if element.tag != f"{{{_SVG}}}text":
+            element.text = (element.text or "").strip()
+        element.tail = (element.tail or "").strip()
+        if _XLINK in element.attrib:
+            element.set("href", f"#{uid}-{element.attrib.pop(_XLINK).lstrip('#')}")
+        for name, value in element.attrib.items():
+            element.set(name, _value(name, value, uid))
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib |= {"role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round"}
+    root.set("aria-labelledby", f"{uid}-title {uid}-desc")
+    for place, (name, words_) in enumerate(words.items()):
+        child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
+        child.text = words_
+        root.insert(place, child)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _value(name: str, value: str, uid: str) -> str:
+    """Return an attribute with ids of this picture, short numbers, and what the page decides."""
+    if name == "id":
+        return f"{uid}-{value}"
+    if name == "d":
+        return " ".join(_SHORT.sub(r"\1", value).split())
+    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
+    # The first size in points or pixels, then everything up to the next declaration: the family.
+    value = re.sub(r"(font:[^;]*?[\d.]+px) [^;]+", rf"\1 {_FONT}", value)
+    value = re.sub(r"font-family:[^;]+", f"font-family: {_FONT}", value)
+    for role, colour in COLOURS.items():
+        value = value.replace(colour, _CSS[role])
+    return value
 
 
 def width(picture: p.Picture) -> float:
@@ -431,9 +323,12 @@ def _guides(axes: Axes, guides: Iterable[p.Guide]) -> None:
 def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
     """Put keys above the axes, in two columns where the names ``beside`` leave room."""
     known = {text: look for text, look in entries if text}
+    for text, look in known.items():
+        axes.plot([], [], label=text, **look)
     if known:
         columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
-        draw_legend(axes, list(known.items()), columns=columns)
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
+        axes.legend(**place, borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2)
 
 
 def _guide_keys(guides: Iterable[p.Guide]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -458,11 +353,13 @@ def _intervals(picture: p.Intervals) -> Figure:
         places.append([y + step * i for i in range(len(row.marks))] or [y])
         y += 1.0 + more
     names = distinct([row.label for row in picture.rows], _LABEL)
-    figure, axes = canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
+    figure, axes = _canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
     axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
     axes.set_yticks([(ys[0] + ys[-1]) / 2 for ys in places], names)
     for at, text in headings:
-        draw_heading(axes, at, text)
+        # From the left edge of the picture.
+        heading = axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS)
+        heading.set_in_layout(False)
     for row, ys in zip(picture.rows, places, strict=True):
         _row(axes, picture, row, ys)
     _guides(axes, picture.guides)
@@ -470,7 +367,7 @@ def _intervals(picture: p.Intervals) -> Figure:
     line = {"linestyle": "-", "linewidth": 2.2} if step else {}
     entries = [(text, {**_look(colour, solid=s), **line}) for text, colour, s in picture.keys]
     _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
-    plain_axes(axes, grid="x")
+    _plain_axes(axes, grid="x")
     return figure
 
 
@@ -506,27 +403,13 @@ def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float
     axes.plot(ends, [y] * len(ends), solid_capstyle="butt", **look)
 
 
-def draw_heading(axes: Axes, y: float, text: str) -> None:
-    """Write a name over its rows, from the left edge of the picture."""
-    heading = axes.annotate(
-        shorten(text, _HEADING),
-        (0, y),
-        xycoords=("figure fraction", "data"),
-        va="center",
-        fontweight="bold",
-        annotation_clip=False,
-        bbox={"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
-    )
-    heading.set_in_layout(False)
-
-
 # Points and lines
 
 
 def _curves(picture: p.Points | p.Lines) -> Figure:
     points = isinstance(picture, p.Points)
     square = isinstance(picture, p.Points) and picture.square
-    figure, axes = canvas(5.2 if square else 3.9)
+    figure, axes = _canvas(5.2 if square else 3.9)
     curves = picture.curves
     _guides(axes, picture.guides)
     if isinstance(picture, p.Points) and picture.joined:
@@ -544,7 +427,7 @@ def _curves(picture: p.Points | p.Lines) -> Figure:
     if isinstance(picture, p.Points):
         _names(axes, picture)
     _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
-    plain_axes(axes, grid="both" if points else "y")
+    _plain_axes(axes, grid="both" if points else "y")
     return figure
 
 
@@ -620,7 +503,7 @@ def _names(axes: Axes, picture: p.Points) -> None:
 
 def _histogram(picture: p.Histogram) -> Figure:
     n, ticks = len(picture.bars), tuple(enumerate(picture.categories))
-    figure, axes = canvas(2.6 if n == 1 else 3.2)
+    figure, axes = _canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
         fill: dict[str, Any] = {"color": colour}
@@ -640,7 +523,7 @@ def _histogram(picture: p.Histogram) -> Figure:
     axes.locator_params(axis="y", nbins=4, prune="lower")
     named = [(b.name, {"color": COLOURS[b.colour], "linewidth": 5}) for b in picture.bars]
     _keys(axes, [*named, *_guide_keys(picture.guides)])
-    plain_axes(axes, grid="y")
+    _plain_axes(axes, grid="y")
     return figure
 
 
@@ -648,7 +531,7 @@ def _heat_map(picture: p.HeatMap) -> Figure:
     columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
     longest = max(map(len, columns))
     upright = longest > _HORIZONTAL
-    figure, axes = canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
+    figure, axes = _canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
     cells = [(x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)]
     for x, y, value in cells:
         strength = min(1.0, abs(value - picture.middle) / picture.reach)
@@ -667,12 +550,12 @@ def _heat_map(picture: p.HeatMap) -> Figure:
     axes.set_yticks(range(len(rows)), rows)
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
-    plain_axes(axes)
+    _plain_axes(axes)
     return figure
 
 
 def _slopes(picture: p.Slopes) -> Figure:
-    figure, axes = canvas(0.7 + 0.42 * len(picture.lines))
+    figure, axes = _canvas(0.7 + 0.42 * len(picture.lines))
     last = len(picture.orders) - 1
     for name, places in picture.lines:
         sides = ["baseline" if place == places[0] else "other" for place in places]
@@ -688,7 +571,7 @@ def _slopes(picture: p.Slopes) -> Figure:
     axes.set_xticks(range(last + 1), picture.orders)
     axes.xaxis.tick_top()
     axes.set_yticks(range(1, len(picture.lines) + 1))
-    plain_axes(axes)
+    _plain_axes(axes)
     return figure
 
 

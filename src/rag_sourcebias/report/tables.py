@@ -1,5 +1,0 @@
-"""Tables are blocks now."""
-
-from rag_sourcebias.report.blocks import Table
-
-__all__ = ["Table"]
