@@ -151,11 +151,8 @@ def _card_rows(
     report: StyleReport, system: StyleSystem, row: StyleRow, top: float
 ) -> Iterator[b.CardRow]:
     found, test, mean = row.unfairness, row.friedman, system.mean_unfairness
-    name, solid = (
-        f"unfairness, {style_name(row.query_style)} queries",
-        significant(report, test.p_value),
-    )
-    measured = [(name, found.score, row.unfairness_interval, _chance(row), solid)]
+    name, solid = f"{style_name(row.query_style)} queries", significant(report, test.p_value)
+    measured = [(f"unfairness, {name}", found.score, row.unfairness_interval, _chance(row), solid)]
     if mean is not None and len(system.rows) > 1:
         name = f"mean over {len(system.rows)} query styles"
         measured.append((name, mean.estimate, mean, _chance(*system.rows), True))

@@ -11,7 +11,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, pairwise, zip_longest
@@ -167,6 +167,7 @@ def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
     """Return an ``<svg>`` element without size, ready to stand in HTML beside others."""
     ET.register_namespace("", _SVG)
     root = ET.fromstring(text)
+    _drop(root, set(re.findall(r"#([\w.-]+)", text)))
     for element in root.iter():
         if element.tag != f"{{{_SVG}}}text":
             element.text = (element.text or "").strip()
@@ -186,11 +187,25 @@ def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
+def _drop(root: ET.Element, referred: Container[str]) -> None:
+    """Leave out what shows nothing: unused ids, turns by 0, paths without ink, empty groups."""
+    # From the inside out: a group of empty groups is empty in the end.
+    for element in reversed(list(root.iter())):
+        if element.get("id") not in referred:
+            element.attrib.pop("id", None)
+        if element.get("transform", "").startswith("rotate(-0 "):
+            element.attrib.pop("transform")
+        for child in list(element):
+            empty = child.tag in (f"{{{_SVG}}}g", f"{{{_SVG}}}defs") and not len(child)
+            if empty or child.get("style") == "fill: none":
+                element.remove(child)
+
+
 def _value(name: str, value: str, uid: str) -> str:
     """Return an attribute with ids of this picture, short numbers, and what the page decides."""
     if name == "id":
         return f"{uid}-{value}"
-    if name == "d":
+    if name in ("d", "x", "y", "transform"):
         return " ".join(_SHORT.sub(r"\1", value).split())
     value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
     # The first size in points or pixels, then everything up to the next declaration: the family.

@@ -69,14 +69,21 @@ def test_svg_follows_the_page(drawn, name):
 
 
 @pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
-def test_ids_are_prefixed_and_every_reference_resolves(drawn, name):
+def test_ids_are_prefixed_and_refer_to_each_other(drawn, name):
     svg = drawn[name]
     ids = re.findall(r'\bid="([^"]+)"', svg)
     assert len(ids) == len(set(ids))
     assert all(i.startswith(f"{name}-") for i in ids)
     references = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg)
     assert references
-    assert {a or b for a, b in references} <= set(ids)
+    words = {f"{name}-title", f"{name}-desc"}
+    assert {a or b for a, b in references} | words == set(ids)
+    assert words == set(re.search(r'aria-labelledby="([^"]+)"', svg)[1].split())
+
+
+@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+def test_nothing_is_drawn_that_nobody_sees(drawn, name):
+    assert not re.findall(r'<(?:g|defs)[^>]*/>|style="fill: none"|rotate\(-0', drawn[name])
 
 
 @pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
