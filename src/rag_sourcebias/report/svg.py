@@ -561,7 +561,9 @@ def _heat_map(picture: p.HeatMap) -> Figure:
         axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
     axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
     axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(len(columns)), columns, rotation=90 * upright)
+    axes.set_xticks(range(len(columns)), columns)
+    for label in axes.get_xticklabels():
+        label.set_rotation(90 * (len(label.get_text()) > _HORIZONTAL))
     axes.set_yticks(range(len(rows)), rows)
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
