@@ -58,6 +58,7 @@ _CSS = {
 }
 _STYLE = {
     "svg.fonttype": "none",
+    "figure.dpi": 72,  # of a saved SVG
     "font.family": ["DejaVu Sans"],
     "font.size": 12,
     "axes.titlesize": 12,
@@ -87,7 +88,7 @@ _STYLE = {
 def _canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height))
     return figure, figure.subplots()
 
 
@@ -141,6 +142,8 @@ def draw(picture: p.Picture, *, uid: str) -> str:
     """
     try:
         import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
@@ -155,9 +158,11 @@ def draw(picture: p.Picture, *, uid: str) -> str:
         # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        _DRAWN[type(picture)](picture).savefig(
-            buffer, format="svg", transparent=True, metadata=no_data
-        )
+        figure = _DRAWN[type(picture)](picture)
+        # Once, before it is saved: a figure with a layout of its own is drawn twice.
+        FigureCanvasSVG(figure)
+        ConstrainedLayoutEngine().execute(figure)
+        figure.savefig(buffer, format="svg", transparent=True, metadata=no_data)
     # Elements that would act on the whole page, or say nothing to a reader.
     text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
     return _for_a_page(text, uid, {"title": picture.title, "desc": said})
