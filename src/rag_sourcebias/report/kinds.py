@@ -9,6 +9,8 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.inference.version_0_1 import changed_verdicts
+from rag_sourcebias.report.format import changed
 from rag_sourcebias.report.html import html
 from rag_sourcebias.report.text import markdown, terminal
 from rag_sourcebias.types import (
@@ -61,11 +63,11 @@ def document_of(report: object, *, lines: bool = True) -> Document:
             f"a {type(report).__name__} is not a report; expected one of "
             f"{', '.join(kind.__name__ for kind in _MODULES)}"
         )
+    shown = visible_report(report, lines=lines)
     # Loaded now: most runs need one kind only.
-    found: Document = import_module(f"rag_sourcebias.report.{module}").document(
-        visible_report(report, lines=lines)
-    )
-    return found
+    found: Document = import_module(f"rag_sourcebias.report.{module}").document(shown)
+    older = changed(changed_verdicts(shown))
+    return replace(found, warnings=(*older, *found.warnings)) if older else found
 
 
 def to_html(report: object) -> str:
