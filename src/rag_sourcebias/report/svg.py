@@ -344,7 +344,7 @@ def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: 
     """Put keys above the axes, in two columns where the names ``beside`` leave room."""
     known = {text: look for text, look in entries if text}
     for text, look in known.items():
-        axes.plot([], [], label=text, **look)
+        (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
     if known:
         columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
@@ -522,15 +522,17 @@ def _names(axes: Axes, picture: p.Points) -> None:
 
 
 def _histogram(picture: p.Histogram) -> Figure:
-    n, ticks = len(picture.bars), tuple(enumerate(picture.categories))
+    n, ticks, keys = len(picture.bars), tuple(enumerate(picture.categories)), []
     figure, axes = _canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
         fill: dict[str, Any] = {"color": colour}
+        if ticks and i:
+            fill = {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+        keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
         if ticks:
             x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
-            fill = {"hatch": "////", "facecolor": COLOURS["paper"]} if i else fill
-            axes.bar(x, bars.heights, 0.72 / n, edgecolor=colour, linewidth=1.2, **fill)
+            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **fill)
             continue
         axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
@@ -541,8 +543,7 @@ def _histogram(picture: p.Histogram) -> Figure:
     _axis(axes, "y", replace(picture.y, span=(0, None)))
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
-    named = [(b.name, {"color": COLOURS[b.colour], "linewidth": 5}) for b in picture.bars]
-    _keys(axes, [*named, *_guide_keys(picture.guides)])
+    _keys(axes, [*keys, *_guide_keys(picture.guides)])
     _plain_axes(axes, grid="y")
     return figure
 
