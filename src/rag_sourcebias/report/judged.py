@@ -547,14 +547,12 @@ def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
     ]
     shown, rest = figures[:_SHOWN], figures[_SHOWN:]
     methods = tuple(dict.fromkeys(p.method for p in points))
+    digits = {p.measure: _digits(report, p.measure) for p in points}
     cells = {
-        (
-            _name(p),
-            count(p.n),
-            p.method,
-        ): f"{number(p.mean_width, digits=_digits(report, p.measure))}, {number(100 * p.coverage)}%"
+        (_name(p), count(p.n), p.method):
+        f"{number(p.mean_width, digits=digits[p.measure])}, {number(100 * p.coverage)}%"
         for p in points
-    }
+    }  # fmt: skip
     rows = tuple(
         (*head, *(cells.get((*head, method), MISSING) for method in methods))
         for head in dict.fromkeys((_name(p), count(p.n)) for p in points)
@@ -736,11 +734,10 @@ def _query_picture(query: QueryIntervals, *, labelled: bool) -> pic.Lines:
         )
 
     width = float((query.upper[order] - query.lower[order]).mean())
-    range_of = (
-        f", {number(100 * width / query.highest, digits=0)}% of the range up to "
-        f"{number(query.highest, digits=2)}"
-    )
-    spread = f"Mean width {number(width, digits=2)}{range_of * (query.highest > 0)}."
+    spread = f"Mean width {number(width, digits=2)}."
+    if query.highest > 0:
+        share = f"{number(100 * width / query.highest, digits=0)}% of the range up to"
+        spread = f"{spread[:-1]}, {share} {number(query.highest, digits=2)}."
     dots = curve(query.estimate, every, "ink", "prediction", "dot")
     curves: tuple[pic.Curve, ...] = (curve(query.estimate, every, "even", "interval", "none"), dots)
     if labelled:

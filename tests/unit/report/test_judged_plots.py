@@ -147,3 +147,10 @@ def test_pictures_without_content_are_left_out():
     assert picture(single(), "Bias by group") == ""
     assert picture(single(), "How often each grade is given") == ""
     assert picture(single(), "Expected and given gain") == ""
+
+
+def test_a_measure_that_can_only_be_0_has_no_share_of_a_range():
+    query = rankings().per_query[0]
+    zero = dataclasses.replace(query, highest=0.0)
+    report = dataclasses.replace(rankings(), per_query=(zero,))
+    assert "of the range" not in ET.fromstring(picture(report, "DCG@5, good: others"))[1].text
