@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle
 from typing import Literal, TypeAlias, TypeVar
@@ -48,6 +48,7 @@ from rag_sourcebias.report.format import (
     number,
     p_value,
     score,
+    settings,
     share,
     short_names,
     shorten,
@@ -210,15 +211,13 @@ def _findings(report: DebiasReport) -> b.Section:
 def _cards(report: DebiasReport, best: tuple[Standing, ...]) -> tuple[b.Card, ...]:
     """Return a card for every changed system, the best first, all bars on one scale."""
     c = report.config
-    ends = [c.target + c.tolerance]
-    for outcome in (o for d in report.datasets for o in d.outcomes):
-        now = outcome.skew_at(c.skew_cutoff).after
-        ends += [] if now is None else [now.lower, now.upper]
-    reach = 1.04 * max(abs(value - c.target) for value in ends)
-    return tuple(_card(standing, reach) for standing in best)
+    after = (o.skew_at(c.skew_cutoff).after for d in report.datasets for o in d.outcomes)
+    ends = [end for found in after if found is not None for end in (found.lower, found.upper)]
+    reach = 1.04 * max(abs(end - c.target) for end in (c.target + c.tolerance, *ends))
+    return tuple(_card(standing, (c.target - reach, c.target + reach)) for standing in best)
 
 
-def _card(standing: Standing, reach: float) -> b.Card:
+def _card(standing: Standing, span: tuple[float, float]) -> b.Card:
     n, met, sure = len(standing.verdicts), len(standing.met), standing.n_proven
     first = standing.verdicts[0]
     how = f"on {sure} beyond doubt" if sure else "by its estimates only"
@@ -231,37 +230,31 @@ def _card(standing: Standing, reach: float) -> b.Card:
         standing="all" if sure == n else "some" if met else "none",
         short=text,
         text=transfer_sentence(standing),
-        rows=tuple(_card_row(v, reach) for v in standing.verdicts),
+        rows=tuple(_card_row(v, span) for v in standing.verdicts),
         tags=() if first.method is None else (_KINDS.get(first.method.kind, first.method.kind),),
     )
 
 
-def _card_row(verdict: DebiasVerdict, reach: float) -> b.CardRow:
+def _card_row(verdict: DebiasVerdict, span: tuple[float, float]) -> b.CardRow:
     now, before, worst = verdict.skew.after, verdict.skew.before, verdict.worst
-    names, bar = quality_names(verdict.report), None
-
-    def place(value: float) -> float:
-        part = (value - verdict.report.config.target + reach) / (2 * reach)
-        return round(100 * min(1.0, max(0.0, part)), 2)
-
-    if now is not None:
-        bar = b.Bar(
-            left=place(now.lower),
-            width=round(place(now.upper) - place(now.lower), 2),
-            dot=place(now.estimate),
-            side="baseline",
-            solid=verdict.met,
-            was=None if before is None else place(before.estimate),
-        )
     return b.CardRow(
         name=b.Name(verdict.on),
-        value=MISSING if now is None else delta(now.estimate),
+        value=_shown(now, lambda found: delta(found.estimate)),
         ends="no interval" if now is None else interval(now),
-        bar=bar,
+        bar=None
+        if now is None
+        else b.Bar.over(
+            (now.lower, now.estimate, now.upper),
+            span,
+            side="baseline",
+            solid=verdict.met,
+            was=None if before is None else before.estimate,
+        ),
         tag="new data" if verdict.role == "transfer" else "",
         note=""
         if worst is None
-        else f"worst quality: {names[worst.quality]} {percent(worst.relative)}",
+        else f"worst quality: {quality_names(verdict.report)[worst.quality]} "
+        f"{percent(worst.relative)}",
     )
 
 
@@ -891,42 +884,46 @@ def _caveats(report: DebiasReport) -> b.Section:
 def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
     """Yield (where, of what, interval) of everything that has one."""
     found: list[tuple[str, str, Interval | None]] = []
-    for dataset in report.datasets:
-        for outcome in dataset.outcomes:
-            where = _where(report, dataset, outcome)
-            for s in outcome.skew:
-                found += [(where, "Relative Δ", s.before), (where, "Relative Δ", s.after)]
-                found.append((where, "change of Relative Δ", s.change))
-            found += [(where, "change of quality", q.difference) for q in outcome.quality]
+    for dataset, outcome in ((d, o) for d in report.datasets for o in d.outcomes):
+        where, skew = _where(report, dataset, outcome), "Relative Δ"
+        for s in outcome.skew:
+            found += [(where, skew, s.before), (where, skew, s.after)]
+            found.append((where, f"change of {skew}", s.change))
+        found += [(where, "change of quality", q.difference) for q in outcome.quality]
     if (search := report.search) is not None:
-        for p in search.points:
-            found.append(("search", "Relative Δ of the search", p.relative_delta))
-            found += [
-                ("search", "quality in the search", q) for q in (p.human_only, p.llm_only, p.mixed)
-            ]
-        found.append(("search", "Relative Δ of the chosen weight", search.chosen_relative_delta))
-        found.append(("search", "crossing of the target", search.zero_crossing))
+        found += [
+            ("search", what, i)
+            for p in search.points
+            for what, i in (
+                ("Relative Δ of the search", p.relative_delta),
+                *(("quality in the search", q) for q in (p.human_only, p.llm_only, p.mixed)),
+            )
+        ]
+        found += [
+            ("search", "Relative Δ of the chosen weight", search.chosen_relative_delta),
+            ("search", "crossing of the target", search.zero_crossing),
+        ]
     yield from ((where, what, i) for where, what, i in found if i is not None)
 
 
 def _refusals(report: DebiasReport) -> Iterator[tuple[str, str]]:
     """Yield (where, why) of intervals and tests that are missing, and of tests made otherwise."""
-    names, otherwise = quality_names(report), []
-    for dataset in report.datasets:
-        for outcome in dataset.outcomes:
-            where, reasons = _where(report, dataset, outcome), dict[tuple[str, str], list[int]]()
-            for s in outcome.skew:
-                if s.refusal:
-                    yield f"{where}, Relative Δ@{s.cutoff}", s.refusal
-            for q in outcome.quality:
-                if q.refusal:
-                    name = names.get(q.quality, q.quality)
-                    reasons.setdefault((name, q.refusal), []).append(q.cutoff)
-                if q.test is not None and q.test.note:
-                    otherwise.append((where, f"test of {q.quality} quality: {q.test.note}"))
-            for (name, why), cutoffs in reasons.items():
-                yield f"{where}, {name} NDCG@{', @'.join(map(str, cutoffs))}", why
-    yield from otherwise
+    names = quality_names(report)
+    every = [(_where(report, d, o), o) for d in report.datasets for o in d.outcomes]
+    for where, outcome in every:
+        yield from (
+            (f"{where}, Relative Δ@{s.cutoff}", s.refusal) for s in outcome.skew if s.refusal
+        )
+        reasons: dict[tuple[str, str], list[int]] = {}
+        for q in outcome.quality:
+            if q.refusal:
+                reasons.setdefault((names[q.quality], q.refusal), []).append(q.cutoff)
+        for (name, why), cutoffs in reasons.items():
+            yield f"{where}, {name} NDCG@{', @'.join(map(str, cutoffs))}", why
+    for where, outcome in every:
+        for q in outcome.quality:
+            if q.test is not None and q.test.note:
+                yield where, f"test of {q.quality} quality: {q.test.note}"
 
 
 def _data(report: DebiasReport) -> b.Section:
@@ -942,8 +939,8 @@ def _data(report: DebiasReport) -> b.Section:
         facts = replace(facts, rows=(*facts.rows, *more))
         tables.append((b.Name(data_name(report, dataset)), facts))
         for outcome in dataset.outcomes:
-            systems.setdefault(outcome.name, _settings(outcome.scores.settings))
-    systems |= {f"training of {run.name}": _settings(run.settings) for run in report.training}
+            systems.setdefault(outcome.name, settings(outcome.scores.settings))
+    systems |= {f"training of {run.name}": settings(run.settings) for run in report.training}
     comparison = (
         ("baseline source", base),
         ("cutoffs of NDCG", ", ".join(map(str, c.cutoffs))),
@@ -966,7 +963,3 @@ def _data(report: DebiasReport) -> b.Section:
         ("Environment", b.environment_table(report)),
     ]
     return b.data(tables)
-
-
-def _settings(found: Mapping[str, object]) -> str:
-    return "; ".join(f"{key} = {value}" for key, value in found.items()) or MISSING

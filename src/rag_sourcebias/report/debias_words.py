@@ -404,9 +404,9 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
         went = f"is {delta_ends(skew.after)}; what it was before is not known"
     if skew.change is not None:
         p, of = (skew.p_value, "p") if skew.p_adjusted is None else (skew.p_adjusted, "adjusted p")
-        tested = "" if p is None else f", {p_clause(p, name=of)}"
-        sure = "" if p is None or significant(verdict.report, skew) else ", not significant"
-        change = f" (change {delta_ends(skew.change)}{tested}{sure})"
+        sure = "" if significant(verdict.report, skew) else ", not significant"
+        tested = "" if p is None else f", {p_clause(p, name=of)}{sure}"
+        change = f" (change {delta_ends(skew.change)}{tested})"
     return f"{name} {went}{change}: {_reach(verdict, skew.after)}."
 
 
