@@ -61,7 +61,7 @@ def friedman_test(ranks: RankArray) -> FriedmanTest:
     one order and the others in the reverse, it rejects .08 to .20 of the time at .05. Here the
     sum of squared deviations is set against the variances and covariances of the ranks as they
     are: Box's F with degrees of freedom after Huynh & Feldt (1976). One query without a preference
-    is counted in, with three styles two. The size at .05 of exchangeable styles is .030 to .050
+    is counted in, with three styles two. The size at .05 of exchangeable styles is .03 to .05
     from 10 queries on. With two styles it is the exact sign test.
 
     Parameters

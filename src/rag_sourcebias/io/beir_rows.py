@@ -54,28 +54,41 @@ def check_rows(
     colon = ":" if unit == "line" else ": row "
     line_of: dict[str, int] = {}
     for number, row in rows:
-        where = f"{file}{colon}{number}"
-        row_id = _row_id(row, where)
-        if row_id in line_of:
-            raise DataError(
-                f"{where}: _id {row_id!r} was used already in {unit} {line_of[row_id]}; "
-                "each row needs its own _id"
-            )
+        row_id, title = row.get("_id"), row.get("title")
+        if isinstance(row_id, int) and not isinstance(row_id, bool):
+            row_id = str(row_id)
+        # What is wrong is named below: here nothing but questions, as most rows have no fault.
+        if (
+            not isinstance(row_id, str)
+            or not row_id
+            or row_id in line_of
+            or not isinstance(row.get("text"), str)
+            or not (title is None or isinstance(title, str))
+        ):
+            raise DataError(f"{file}{colon}{number}: {_fault(row, row_id, line_of, unit)}")
         line_of[row_id] = number
-        if not isinstance(row.get("text"), str):
-            raise DataError(
-                f"{where}: text of _id {row_id!r} must be a string; keys are {list(row)}"
-            )
-        if not isinstance(row.get("title"), str | None):
-            raise DataError(f"{where}: title of _id {row_id!r} must be a string")
-        _check_names(row, where)
+        if "metadata" in row:
+            _check_names(row, f"{file}{colon}{number}")
         yield row_id, row
     if not line_of:
         raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
 
 
+def _fault(row: Mapping[str, Any], row_id: object, line_of: Mapping[str, int], unit: str) -> str:
+    if not isinstance(row_id, str) or not row_id:
+        return f"_id {row_id!r} must be a non-empty string; keys are {list(row)}"
+    if row_id in line_of:
+        return (
+            f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
+            "each row needs its own _id"
+        )
+    if not isinstance(row.get("text"), str):
+        return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
+    return f"title of _id {row_id!r} must be a string"
+
+
 def _check_names(row: Mapping[str, Any], where: str) -> None:
-    metadata = row.get("metadata")
+    metadata = row["metadata"]
     if not isinstance(metadata, dict):
         return
     style, source = metadata.get("style"), metadata.get("source")
@@ -84,15 +97,6 @@ def _check_names(row: Mapping[str, Any], where: str) -> None:
     # elsewhere the key often holds what is no tag, and is not read as one
     if isinstance(source, str) and not source.isprintable() and source.startswith("llm:"):
         require_name(source, "source", where)
-
-
-def _row_id(row: Mapping[str, Any], where: str) -> str:
-    value = row.get("_id")
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{where}: _id {value!r} must be a non-empty string; keys are {list(row)}")
-    return value
 
 
 def document_text(row: Mapping[str, Any], *, titles: bool) -> str:

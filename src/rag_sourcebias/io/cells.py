@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rag_sourcebias.types.names import require_name
 __all__ = ["ids_of", "names_of", "numbers_of"]
 
 _LARGEST = sys.float_info.max
+_NUMBERS = {float, int, type(None)}
 _MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none"})
 _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
@@ -40,6 +42,9 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.N
         stand among numbers other than 0 and 1.
     """
     cells = table.columns[column]
+    numbers = _numbers(cells)
+    if numbers is not None:
+        return numbers
     values = np.empty(len(cells))
     known: dict[str, float] = {}
     first_word = -1
@@ -67,6 +72,17 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.N
                 f"({table.where(int(other[0]))}); use words or numbers, not both"
             )
     return values
+
+
+def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Return cells that are all numbers or missing, as of Parquet; None if one is anything else."""
+    if not set(map(type, cells)) <= _NUMBERS:
+        return None
+    try:
+        values = np.array(cells, dtype=np.float64)  # None becomes NaN
+    except OverflowError:
+        return None
+    return None if np.isinf(values).any() else values
 
 
 def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever the file holds
@@ -119,7 +135,11 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
             raise DataError(
                 f"{table.where(i)}: {role} {cell!r} (column {column!r}) must be a non-empty name"
             )
-        names.append(require_name(name, role, table.where(i)) if shown else name)
+        names.append(name)
+    if shown:
+        for i, name in enumerate(names):
+            if not name.isprintable():
+                require_name(name, role, table.where(i))
     return names
 
 

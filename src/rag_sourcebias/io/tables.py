@@ -6,6 +6,7 @@ import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rag_sourcebias.io.parquet import open_parquet, parquet_columns
 __all__ = ["Table", "read_table"]
 
 _LARGEST_CELL = 2**31 - 1
+_RECORDS = 256
 _PARQUET = (".parquet", ".pq")
 Chooser = Callable[[tuple[str, ...]], Sequence[str]]
 
@@ -121,36 +123,31 @@ def _tsv(path: PathLike) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
-    started = 0  # line on which the current record starts
-    last = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal started, last
-        # A blank line may stand within a quoted cell; between records csv skips it.
-        for number, line in read_lines(path, blank=True):
-            started = started or number
-            last = number
-            yield line + "\n"
-
+    # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
+    lines = (line + "\n" for _, line in read_lines(path, blank=True))
     delimiter = ";" if ";" in header and "," not in header else ","
-    records = csv.reader(lines(), strict=True, delimiter=delimiter)
-    while True:
+    records = csv.reader(lines, strict=True, delimiter=delimiter)
+    last, more = 0, True  # line on which the record before ends
+    while more:
+        found: list[tuple[int, list[str]]] = []
         # Retrieved contexts in one cell pass the usual limit; it is the whole process's, so it is
-        # changed for one record at a time.
+        # changed for some records at a time.
         limit = csv.field_size_limit(_LARGEST_CELL)
         try:
-            record = next(records, None)
+            for record in islice(records, _RECORDS):
+                found.append((last + 1, record))
+                last = records.line_num
+            more = len(found) == _RECORDS
         except csv.Error as error:
             raise DataError(
-                f"{path}:{started}: not a CSV record ({error}; read through line {last})"
+                f"{path}:{last + 1}: not a CSV record ({error}; read through line "
+                f"{records.line_num})"
             ) from error
         finally:
             csv.field_size_limit(limit)
-        if record is None:
-            return
-        if len(record) > 1 or (record and record[0].strip()):
-            yield started, record
-        started = 0
+        for started, record in found:
+            if len(record) > 1 or (record and record[0].strip()):
+                yield started, record
 
 
 def _read_json(path: PathLike, choose: Chooser) -> Table:

@@ -130,12 +130,16 @@ def clean_tag(value: object, name: str, where: str) -> str | None:
 
 
 def _tags(row: Mapping[str, Any], where: str) -> DocTags:
-    source, style, pair_id = (
-        clean_tag(row.get(n), n, where) for n in ("source", "style", "pair_id")
+    get = row.get
+    source, style = (
+        clean_tag(get("source"), "source", where),
+        clean_tag(get("style"), "style", where),
     )
-    for name, value in (("source", source), ("style", style)):
-        if value is not None:
-            require_name(value, name, where)
+    pair_id = clean_tag(get("pair_id"), "pair_id", where)
+    if source is not None:
+        require_name(source, "source", where)
+    if style is not None:
+        require_name(style, "style", where)
     origin = clean_tag(row.get("origin"), "origin", where)
     if "origin" not in row and source is not None:
         origin = "declared"

@@ -54,27 +54,18 @@ def encoded(
     doc_ids: list[Any] = []  # all bytes, or all lists
     offset = now - monotonic
     max_documents, key = settings.max_documents, settings.key or b""
-    tag_code, ids_of = tags.__getitem__, _IDS_OF[settings.documents]
-    # Most tags are the same few objects: found by identity, they take a third of the time. What is
-    # held cannot be freed, so that nothing else gets its identity.
-    known_tags: dict[int, int] = {}
-    known_code, held = known_tags.__getitem__, list[Any]()
+    ids_of, known_tags = _IDS_OF[settings.documents], _KnownTags(tags)
+    known_code = known_tags.__getitem__
     broken: list[int] = []
     beside = _Beside(labels, settings)
     for number, (event, at) in enumerate(events):
         try:
             kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
-            n_bad = event.bad_tags
             try:
-                row = bytes(map(known_code, map(id, kept)))
+                row, n_bad = bytes(map(known_code, map(id, kept))), event.bad_tags
             except KeyError:
-                try:
-                    row = bytes(map(tag_code, map(_GROUP, kept)))
-                    known_tags.update(zip(map(id, kept), row, strict=True))
-                    held.append(kept)
-                except Exception:  # noqa: BLE001 - one is no tag, whatever it is instead
-                    row, n_more = _salvaged(kept, tag_code)
-                    n_bad += n_more
+                row, n_bad = known_tags.learn(kept)
+                n_bad += event.bad_tags
             told, query_id = event.labels, event.query_hash
             known = labels.get(tuple(told.items()))
             code, alone, replaced = beside.split(told) if known is None else (known, None, ())
@@ -173,13 +164,29 @@ class _Beside:
         return self._noted
 
 
-def _salvaged(
-    tags: Sequence[object], code_of: Callable[[tuple[Any, ...]], int]
-) -> tuple[bytes, int]:
-    """Return the codes of tags of which some cannot be read, and how many these are."""
-    codes = [_code_of_one(tag, code_of) for tag in tags]
-    unknown = code_of((None, None))
-    return bytes(unknown if code is None else code for code in codes), codes.count(None)
+class _KnownTags(dict[int, int]):
+    """Codes of tags by identity: most are the same few objects, found in a third of the time.
+
+    What is held cannot be freed, so that nothing else gets its identity.
+    """
+
+    def __init__(self, codes: TagCodes) -> None:
+        super().__init__()
+        self._code_of = codes.__getitem__
+        self._held: list[Sequence[object]] = []
+
+    def learn(self, tags: Sequence[object]) -> tuple[bytes, int]:
+        """Return the codes of tags of which some may not be readable, and how many these are."""
+        try:
+            row = bytes(map(self._code_of, map(_GROUP, tags)))
+        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+            codes = [_code_of_one(tag, self._code_of) for tag in tags]
+            unknown = self._code_of((None, None))
+            good = bytes(unknown if code is None else code for code in codes)
+            return good, codes.count(None)
+        self.update(zip(map(id, tags), row, strict=True))
+        self._held.append(tags)
+        return row, 0
 
 
 def _code_of_one(tag: object, code_of: Callable[[tuple[Any, ...]], int]) -> int | None:
