@@ -8,13 +8,16 @@ users' data where it stands alone, so that a page keeps its direction of writing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_sourcebias.report.format import count, number, source_name
 from rag_sourcebias.report.pictures import Picture
 from rag_sourcebias.types.reports import DataSummary
+
+if TYPE_CHECKING:
+    from rag_sourcebias.io.reports import Report
 
 __all__ = [
     "ESTABLISHED",
@@ -294,11 +297,10 @@ class Facts(Block):
 class Figures(Block):
     """Captions with pictures; ``small`` where their tops are to be compared side by side.
 
-    A picture that is no data yet is a function from the prefix of its ids to SVG. ``wide`` is the
-    width in rem of pictures that need more than a column of the page, 0 of others.
+    ``wide`` is the width in rem of pictures that need more than a column of the page, 0 of others.
     """
 
-    items: tuple[tuple[str, Picture | Callable[[str], str]], ...]
+    items: tuple[tuple[str, Picture], ...]
     small: bool = False
     wide: int = 0
     to: tuple[Output, ...] = PAGE
@@ -419,8 +421,6 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
         return {"is": type(value).__name__, **found}
     if isinstance(value, tuple):
         return [plain(item) for item in value]
-    if callable(value):  # a picture that is no data yet
-        return None
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
@@ -512,21 +512,7 @@ def summary_table(data: DataSummary) -> Table:
     return Table(columns=("data", ""), rows=tuple(rows))
 
 
-class Measured(Protocol):
-    """A report of any kind: it says what it was made with and when."""
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Versions and machine."""
-        ...
-
-    @property
-    def created(self) -> str:
-        """ISO 8601 time."""
-        ...
-
-
-def environment_table(report: Measured) -> Table:
+def environment_table(report: Report) -> Table:
     """Return versions, machine and time."""
     rows = (*report.environment.items(), ("created", report.created))
     return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

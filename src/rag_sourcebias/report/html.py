@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import count, groupby
 from typing import TYPE_CHECKING
@@ -54,10 +54,9 @@ def html(found: b.Document) -> str:
     failures: list[str] = []
     numbers = count(1)
 
-    def svg(picture: Picture | Callable[[str], str]) -> Markup:
-        uid = f"plot{next(numbers)}"
+    def svg(picture: Picture) -> Markup:
         try:
-            return Markup(picture(uid) if callable(picture) else draw(picture, uid=uid))
+            return Markup(draw(picture, uid=f"plot{next(numbers)}"))
         except MissingExtraError:
             raise
         except Exception as error:  # noqa: BLE001 - matplotlib's code; a picture costs no page

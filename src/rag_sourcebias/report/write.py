@@ -20,7 +20,8 @@ from rag_sourcebias.report.kinds import document_of, to_html, to_markdown
 __all__ = ["write_figures", "write_pages", "write_report"]
 
 _logger = logging.getLogger("rag_sourcebias.report")
-_PAGES = ("md", "html")
+_DRAW = {"md": to_markdown, "html": to_html}
+_PAGES = tuple(_DRAW)
 _FORMATS = ("json", *_PAGES)
 
 
@@ -116,7 +117,7 @@ def write_pages(
     for kind in pages:
         file = target / f"report.{kind}"
         try:
-            write_atomic(file, _render(report, kind))
+            write_atomic(file, _DRAW[kind](report))
             written[kind] = file
         except Exception as error:  # noqa: BLE001 - drawing costs no result, whatever happens
             failures.append(error)
@@ -155,7 +156,3 @@ def _made(folder: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
     return target
-
-
-def _render(report: Report, kind: str) -> str:
-    return to_html(report) if kind == "html" else to_markdown(report)
