@@ -336,16 +336,14 @@ def _lexical_finding(s: _Source, found: LexicalShift) -> _Finding:
 
 def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
     parts = [(found.head, "first tenth", "at the head")]
-    rest, shape = "", ""
+    rest = shape = (
+        f" The last half is not judged: {count(found.n)} pairs are too few for "
+        f"{count(len(found.human))} values, as resamples repeat pairs (at least "
+        f"{number(1 / PAIRS_HELD)} pairs per value are needed)."
+    )
     if found.tail is not None:
         parts.append((found.tail, "last half", "in the tail"))
-        shape = f" {_shape(found.head, found.tail)}"
-    else:
-        rest = (
-            f" The last half is not judged: {count(found.n)} pairs are too few for "
-            f"{count(len(found.human))} values, as resamples repeat pairs (at least "
-            f"{number(1 / PAIRS_HELD)} pairs per value are needed)."
-        )
+        rest, shape = "", f" {_shape(found.head, found.tail)}"
     ends = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, _ in parts)
     clear = " and ".join(
         f"{number(abs(part.estimate))}% {'larger' if part.estimate > 0 else 'smaller'} {where}"
@@ -355,8 +353,7 @@ def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
     return _Finding(
         "spectrum",
         bool(clear),
-        f"Singular values of {s.other} vectors are {clear} ({ends}; {_prepared(found)})."
-        f"{rest}{shape}",
+        f"Singular values of {s.other} vectors are {clear} ({ends}; {_prepared(found)}).{shape}",
         f"That the singular values of {s.other} and {s.base} vectors differ is not established "
         f"({ends}; {_prepared(found)}).{rest}",
         f"have singular values {clear}",
@@ -535,9 +532,12 @@ def _of_source(s: _Source) -> Iterator[b.Block]:
     pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
     yield b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE)
     scores, others = _findings(s)
-    found = ((f.topic, f.shown, f.text) for f in (*scores, *others))
-    missing = ((names, None, f"{why}.") for names, why in _unmeasured(s))
-    yield b.Findings(rows=(*found, *missing))
+    yield b.Findings(
+        rows=(
+            *((f.topic, f.shown, f.text) for f in (*scores, *others)),
+            *((names, None, f"{why}.") for names, why in _unmeasured(s)),
+        )
+    )
     if words := s.found.lexical:
         lists = ((s.report.config.baseline_source, words.more_human),
                  (s.found.source, words.more_other))  # fmt: skip
@@ -632,8 +632,7 @@ def _texts(s: _Source) -> Iterator[b.Block]:
     yield b.Figures(items=items, small=True)
     label, length = "words of a version against the original", _in_percent(found.log_length_ratio)
     row = _row(s, label, length, digits=1, signed=True, unit="%")
-    table = b.Table(columns=("", *_columns(s)), rows=(row,))
-    yield b.Grid(table=table, caption=f"{s.of}Length")
+    yield b.Grid(table=b.Table(columns=("", *_columns(s)), rows=(row,)), caption=f"{s.of}Length")
     rows = (
         (f"words per text, {base}", number(found.mean_words_human)),
         (f"words per text, {other}", number(found.mean_words_other)),
@@ -699,20 +698,20 @@ def _vectors(s: _Source) -> Iterator[b.Block]:
         yield b.Figures(items=pictures, small=True)
     yield from _absent(s, "spectrum", "geometry", "map", "cosine")
     if found:
-        m = len(found.human)
-        last = f"last half ({m // 2 + 1} to {m}){': too few pairs' * (found.tail is None)}"
-        row = partial(_row, s, digits=1, signed=True, unit="%")
-        rows = (row(f"first tenth (1 to {max(1, m // 10)})", found.head), row(last, found.tail))
+        m, row = len(found.human), partial(_row, s, digits=1, signed=True, unit="%")
+        few = ": too few pairs" * (found.tail is None)
+        rows = (
+            row(f"first tenth (1 to {max(1, m // 10)})", found.head),
+            row(f"last half ({m // 2 + 1} to {m}){few}", found.tail),
+        )
         yield b.Grid(
             table=b.Table(columns=("singular values", *_columns(s)), rows=rows),
             caption=f"{s.of}Mean difference of singular values",
         )
         yield b.Paragraph(text=f"Spectra: {_prepared(found)}.", to=b.MARKDOWN)
     if lies:
-        percent, cosine = (
-            partial(_row, s, digits=1, unit="%", scale=100),
-            partial(_row, s, digits=3),
-        )
+        percent = partial(_row, s, digits=1, unit="%", scale=100)
+        cosine = partial(_row, s, digits=3)
         lie = (
             percent("linear probe, unseen documents right (chance 50%)", lies.probe_accuracy),
             percent("linear probe, pairs ordered right (chance 50%)", lies.probe_pair_accuracy),
@@ -1071,9 +1070,11 @@ def _range(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
 
     An interval that leaves out ``null`` must not look as if it held it; two more are the most.
     """
-    outside, at = not low <= null <= high, digits
-    while at < digits + 2 and outside == (round(low, at) <= null <= round(high, at)):
-        at += 1
+    held, finest = low <= null <= high, digits + 2
+    enough = (
+        at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))
+    )
+    at = next(enough, finest)
     return f"[{number(low, digits=at)}, {number(high, digits=at)}]"
 
 

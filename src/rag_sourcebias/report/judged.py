@@ -80,19 +80,19 @@ def document(report: JudgedReport) -> b.Document:
     """Return everything there is to say about a judged evaluation."""
     simulated = [replace(p, method=_METHODS.get(p.method, p.method))
                  for p in report.curves if p.mean_width > 0 or p.coverage > 0]  # fmt: skip
-    facts = [
-        f"{count(report.n_labeled)} {_units(report)} labelled by people",
-        f"{count(report.n_unlabeled)} only judged",
-    ]
-    if report.n_judge_missing:
-        facts.append(f"{count(report.n_judge_missing)} without an answer of the judge")
+    missing = report.n_judge_missing
+    facts = (
+        (f"{count(report.n_labeled)} {_units(report)} labelled by people",),
+        (f"{count(report.n_unlabeled)} only judged",),
+        *([(f"{count(missing)} without an answer of the judge",)] if missing else ()),
+    )
     return b.Document(
         kind="Judged evaluation",
         title=f"Judged evaluation: {report.name}",
         name=report.name,
         headline=headline(report),
         headline_to=b.FILES,
-        facts=tuple((fact,) for fact in facts),
+        facts=facts,
         created=report.created,
         cautions="Before you trust a number",
         warnings=_warnings(report),
@@ -217,9 +217,8 @@ def _needed(found: Interval) -> float:
 def sentence(report: JudgedReport, mean: JudgedMean) -> str:
     """Return everything about one mean: estimate, interval, labels, the judge alone, its worth."""
     i, units = mean.interval, _units(report)
-    labels = _labels(report, i.n_labeled, human=True)
-    if i.n_unlabeled:
-        labels += f" and {count(i.n_unlabeled)} {units} that only the judge saw"
+    judged = f" and {count(i.n_unlabeled)} {units} that only the judge saw"
+    labels = _labels(report, i.n_labeled, human=True) + judged * (i.n_unlabeled > 0)
     where = {
         "population": "",
         "pool": f" over exactly these {count(i.n_labeled + i.n_unlabeled)} {units}",
