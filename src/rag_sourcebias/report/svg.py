@@ -385,7 +385,11 @@ def _intervals(picture: p.Intervals) -> Figure:
     _guides(axes, picture.guides)
     _axis(axes, "x", picture.x)
     line = {"linestyle": "-", "linewidth": 2.2} if step else {}
-    entries = [(text, {**_look(colour, solid=s), **line}) for text, colour, s in picture.keys]
+    spanned = {mark.colour for row in picture.rows for mark in row.marks if mark.ends}
+    entries = [
+        (text, {**_look(colour, solid=s), **(line if colour in spanned else {})})
+        for text, colour, s in picture.keys
+    ]
     _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
     _plain_axes(axes, grid="x")
     return figure
