@@ -89,7 +89,8 @@ def html(found: b.Document) -> str:
 
 def notebook(found: b.Document) -> str:
     """Return the page as an element of a notebook, whose own style it neither sees nor changes."""
-    return f'<iframe srcdoc="{escape(html(found))}" width="100%" height="800"></iframe>'
+    title, page = escape(found.title), escape(html(found))
+    return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="800"></iframe>'
 
 
 def failure_text(error: Exception) -> str:

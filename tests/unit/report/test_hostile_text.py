@@ -18,10 +18,9 @@ import test_pair_pages
 from rich.console import Console
 from test_report_pages import Page
 
-from rag_sourcebias.io import read_report_json
+from rag_sourcebias.io import read_document_json, read_report_json
 from rag_sourcebias.report import write_report
-from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.kinds import visible_report
+from rag_sourcebias.report.kinds import print_report, visible_report
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
 BAD = "\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$"
@@ -82,6 +81,7 @@ def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_pa
     assert caplog.records == []  # no picture was lost
     texts = {kind: path.read_text(encoding="utf-8") for kind, path in files.items()}
     texts["terminal"] = terminal(report)
+    texts["document"] = json.dumps(read_document_json(files["json"]), ensure_ascii=False)
     for name, text in texts.items():
         assert not RAW.search(text), name
         assert SHOWN.search(text), name

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -56,6 +57,13 @@ def test_what_is_said_is_in_the_json_and_reports_without_it_open(report, tmp_pat
     with pytest.raises(DataError, match="the document is damaged"):
         read_document_json(file)
     assert same(read_report_json(file), report)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report):
+    shown = ET.fromstring(document_of(report)._repr_html_())
+    assert shown.tag == "iframe"
+    assert shown.get("srcdoc") == " ".join(to_html(report).split("\n"))
+    assert shown.get("title") == document_of(report).title
 
 
 def test_sentences_that_cannot_be_made_cost_no_figure(report, tmp_path, monkeypatch, caplog):
