@@ -57,7 +57,6 @@ from rag_sourcebias.types.reports import SkewCell, SkewReport, TwinSkew
 __all__ = ["document"]
 
 FloatArray = npt.NDArray[np.float64]
-_COLUMN = 8  # characters of a score in a terminal
 _LAST_RANK = 10
 _RATIOS = (
     (0.25, 0.5, 1, 2, 4),
@@ -116,9 +115,8 @@ def _section(
     name: str, title: str, lead: str, first: b.Grid, *more: b.Block, nav: str = ""
 ) -> b.Section | None:
     """Return a section that starts with a table; none for a table without rows."""
-    if not first.table.rows:
-        return None
-    return b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
+    made = b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
+    return made if first.table.rows else None
 
 
 def _grid(
@@ -140,7 +138,7 @@ def _grid(
 def _sides(report: SkewReport) -> tuple[str, str]:
     """Return the baseline's name and the other's, where there is one other."""
     names, others = names_of(report), others_of(report)
-    rival = names[others[0]] if len(others) == 1 else "other"
+    rival = names[others[0]] if len(others) == 1 else "the other"
     return names[report.config.baseline_source], rival
 
 
@@ -242,7 +240,7 @@ def _scores(report: SkewReport) -> b.Grid:
             n_heads=2,
         ),
         caption="Scores ×100 and Relative Δ",
-        width=_COLUMN,
+        width=8,
         together=len(report.config.cutoffs),
         sides=tuple(("", "", *(side for _, side in cells)) for _, _, cells in rows),
         to=b.TERMINAL,
@@ -492,24 +490,22 @@ def _sign(report: SkewReport) -> b.Section | None:
 
 def _beside(report: SkewReport, variant: str, caption: str) -> b.Grid:
     """Return Relative Δ of a variant beside that of the same system as deployed."""
+
+    def valued(cell: SkewCell) -> str:
+        return _valued(*shown(cell), "*" * significant(report, cell))
+
     deployed = {
-        (s.name, c.other, c.measure): c
+        (s.name, c.other, c.measure): valued(c)
         for s in report.systems
         if s.variant == "mixed"
         for c in s.cells
     }
-
-    def valued(cell: SkewCell | None) -> str:
-        if cell is None:
-            return MISSING
-        return _valued(*shown(cell), "*" * significant(report, cell))
-
     rows = (
         (
             s.name,
             names_of(report)[c.other],
             c.measure,
-            valued(deployed.get((s.name, c.other, c.measure))),
+            deployed.get((s.name, c.other, c.measure), MISSING),
             valued(c),
         )
         for s in report.systems
@@ -597,12 +593,10 @@ def _pairs(report: SkewReport) -> list[tuple[str, TwinSkew]]:
 
 
 def _twins(report: SkewReport) -> b.Section | None:
-    others, names = others_of(report), names_of(report)
-    rival = names[others[0]] if len(others) == 1 else "the other"
     rows = (
         (
             label(report, s),
-            names[t.other],
+            names_of(report)[t.other],
             count(t.n_pairs),
             count(t.n_unseen),
             *(
@@ -614,7 +608,7 @@ def _twins(report: SkewReport) -> b.Section | None:
         for t in s.twins
     )
     columns = (
-        "system", "against", "pairs", "neither found", f"win rate of {rival}",
+        "system", "against", "pairs", "neither found", f"win rate of {_sides(report)[1]}",
         "score margin (sd)", "win rate at equal length",
     )  # fmt: skip
     drawn = tuple((caption, _ranks(report, caption, twin)) for caption, twin in _pairs(report))

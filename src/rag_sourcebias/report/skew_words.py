@@ -86,9 +86,8 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
 
 def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
     """Return the figure that bars and plots show: centred Relative Δ, in old reports the plain."""
-    if cell.centred is None:
-        return cell.relative_delta, cell.interval
-    return cell.centred.value, cell.centred.interval
+    centred = cell.centred
+    return (centred.value, centred.interval) if centred else (cell.relative_delta, cell.interval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +242,8 @@ def headline(report: SkewReport) -> str:
 
 def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
     first, one = group[0], len(group) == 1
-    who = f"{len(group)} systems"
-    if len(group) <= _MAX_NAMED:
-        who = join([shorten(v.subject, _MAX_NAME) for v in group])
+    names = [shorten(v.subject, _MAX_NAME) for v in group]
+    who = join(names) if len(names) <= _MAX_NAMED else f"{len(names)} systems"
     match first.code:
         case SkewCode.CANNOT_TELL:
             needed = [v.found.n_needed for v in group if v.found and v.found.n_needed is not None]
@@ -329,13 +327,12 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
 def _adjusted(report: SkewReport) -> str:
     threshold = f"{1 - report.config.confidence_level:.3g}"
     correction = report.config.correction
-    if correction == "none":
-        rule = (
-            "No correction for the number of tests was asked for, so some of them fall below "
-            f"{threshold} by chance alone. The test says whether there is a difference, not how "
-            "large it is."
-        )
-    else:
+    rule = (
+        "No correction for the number of tests was asked for, so some of them fall below "
+        f"{threshold} by chance alone. The test says whether there is a difference, not how "
+        "large it is."
+    )
+    if correction != "none":
         rule = (
             f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
             f"only an adjusted value below {threshold} is called significant. “Not significant” "
