@@ -1,0 +1,189 @@
+"""What the commands print on small inputs, without what differs from machine to machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from command_line import inside, read_csv, write_csv
+from paired_texts import paired_dataset
+from rendering import FOLDER as REPORTS
+
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.io.beir_write import write_beir
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.types import DocTags, RankedList
+
+FOLDER = Path(__file__).parent / "verbs"
+_POOL = ("--run", "a.run", "--labels", "judge.tsv")
+#: The commands of each file, in the order in which a user runs them.
+VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "audit-source": (
+        ("audit", "source", "--run", "demo.run", "--qrels", "demo.qrels", "--tags", "demo.tsv"),
+        ("audit", "source", "nowhere"),
+    ),
+    "audit-answers": (
+        (
+            *("audit", "answers", "answers.csv", "--scores", "sim", "--scores", "noise"),
+            *("--resamples", "200", "--no-text-statistics"),
+        ),
+    ),
+    "interval": (("interval", "items.csv", "--measure", "correctness"),),
+    "check-pairs": (("check-pairs", "pairs"),),
+    "explain": (("explain", "pairs", "--encoder", "none"),),
+    "labels": (
+        ("labels", "plan", *_POOL, "--half-width", "1"),
+        (
+            *("labels", "sheet", *_POOL, "-n", "150", "-o", "sheet.csv"),
+            *("--queries", "queries.jsonl", "--documents", "docs.jsonl"),
+        ),
+        ("labels", "interval", "sheet.csv", "--manifest", "sheet.csv.manifest.json", *_POOL),
+    ),
+    "annotate": (
+        ("annotate", "sheet", "--sample", "--annotators", "ann,bob", "-o", "sheets"),
+        ("annotate", "read", "sheets"),
+    ),
+    "judge": (
+        ("judge", "audit", "audited.csv", "--anchors", "anchors.json"),
+        ("judge", "drift", "anchors.json", "audited.csv"),
+        ("judge", "drift", "anchors.json", "moved.csv"),
+    ),
+    "monitor": (
+        ("monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5"),
+        ("monitor", "summary", "log.db"),
+        ("monitor", "rules", "rules"),
+    ),
+    "report": tuple(
+        ("report", "show", f"{kind}.json.gz") for kind in ("judged-mean", "pairs-clean")
+    ),
+}
+
+
+def _lines(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _source(folder: Path) -> None:
+    runs, qrels, tags = [], [], ["doc_id\tsource\tpair_id"]
+    for i in range(40):
+        order = ("h", "l") if i < 30 else ("l", "h")
+        for rank, kind in enumerate(order, start=1):
+            runs.append(f"q{i} Q0 {kind}{i} {rank} {10 - rank} demo")
+        for kind, source in (("h", "human"), ("l", "llm:x")):
+            qrels.append(f"q{i} 0 {kind}{i} 1")
+            tags.append(f"{kind}{i}\t{source}\tp{i}")
+    for name, found in (("demo.run", runs), ("demo.qrels", qrels), ("demo.tsv", tags)):
+        _lines(folder / name, found)
+
+
+def _tables(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = []
+    for i in range(60):
+        for system, words in (("short", 2), ("middle", 12), ("long", 40)):
+            correct = rng.random() < 0.8
+            answer = " ".join(["Rome"] + ["word"] * (words - 1 + int(rng.integers(3))))
+            score = 0.9 - 0.12 * np.log(words) + 0.1 * correct + 0.05 * rng.normal()
+            cells = [f"q{i}", system, answer, "Rome", "yes" if correct else "no"]
+            rows.append([*cells, f"{score:.4f}", f"{rng.normal():.4f}"])
+    head = ("question_id", "system", "answer", "reference", "correct", "sim", "noise")
+    write_csv(folder / "answers.csv", head, rows)
+    truth = (rng.random(300) < 0.6).astype(int)
+    items = [
+        (f"i{k}", y if k < 60 else "", f"{0.6 * y + 0.3 * rng.random() - 0.05:.4f}")
+        for k, y in enumerate(truth)
+    ]
+    write_csv(folder / "items.csv", ("id", "human", "judge"), items)
+    judged = [(f"i{k}", int(k % 3 > 0), (k % 3 > 0) * 0.8 + k % 7 * 0.02) for k in range(60)]
+    write_csv(folder / "audited.csv", ("id", "human", "judge"), judged)
+    moved = [(name, y, value + (0.1 if y else 0.3)) for name, y, value in judged]
+    write_csv(folder / "moved.csv", ("id", "human", "judge"), moved)
+
+
+def _pool(folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    run, labels, docs = [], ["query_id\tdoc_id\tp0\tp1\tp2"], []
+    for q in range(60):
+        for d in range(10):
+            probs = np.full(3, 0.1)
+            probs[int(rng.binomial(2, 0.2 + 0.01 * q))] = 0.8
+            run.append(f"q{q} Q0 q{q}d{d} {d + 1} {100 - d} a")
+            labels.append(f"q{q}\tq{q}d{d}\t" + "\t".join(f"{p:.1f}" for p in probs))
+            docs.append(json.dumps({"_id": f"q{q}d{d}", "text": f"text {d} of {q}"}))
+    queries = [json.dumps({"_id": f"q{q}", "text": f"query {q}"}) for q in range(60)]
+    for name, found in (
+        ("a.run", run),
+        ("judge.tsv", labels),
+        ("docs.jsonl", docs),
+        ("queries.jsonl", queries),
+    ):
+        _lines(folder / name, found)
+
+
+def _log(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    ranked = RankedList(query_id="", doc_ids=tuple(f"d{i}" for i in range(10)))
+    human, llm = DocTags(source="human"), DocTags(source="llm:x")
+    with EventLog(folder / "log.db") as log:
+        for i in range(600):
+            share = 0.5 if i < 400 else 0.8
+            tags = tuple(llm if rng.random() < share else human for _ in range(10))
+            event = RetrievalEvent(ranked=ranked, tags=tags, labels={"collection": "docs"})
+            log.record(event, at=1_800_000_000.0 + i)
+
+
+def _fill(folder: Path) -> None:
+    """Answer the sheets that the commands before wrote."""
+    for file in (folder / "sheet.csv", *sorted((folder / "sheets").glob("*.csv"))):
+        if not file.exists():
+            continue
+        rows = read_csv(file)
+        for number, row in enumerate(rows):
+            for column in row:
+                name = column.partition(":")[0]
+                if name == "grade":
+                    row[column] = str(number % 3)
+                elif name in ("relevance", "quality"):
+                    row[column] = ("A", "B", "equal", "B")[number % 4]
+        write_csv(file, list(rows[0]), [list(row.values()) for row in rows])
+
+
+def prepared(folder: Path) -> Path:
+    """Write the inputs of all commands."""
+    for write in (_source, _tables, _pool, _log):
+        write(folder)
+    write_beir(paired_dataset(n=30), folder / "pairs")
+    for report in ("judged-mean", "pairs-clean"):
+        shutil.copy(REPORTS / f"{report}.json.gz", folder)
+    return folder
+
+
+def printed(name: str, folder: Path) -> str:
+    """Return what the commands of a file print: output, then messages, then the exit code."""
+    parts = []
+    for args in VERBS[name]:
+        code, output, messages = inside(*args, cwd=folder)
+        _fill(folder)
+        text = f"$ rag-sourcebias {' '.join(args)}\n{output}"
+        text += f"--- messages\n{messages}" if messages.strip() else ""
+        parts.append(f"{text.rstrip()}\n--- exit code {code}\n")
+    said = "\n".join(parts).replace(str(folder), "FOLDER")
+    return "\n".join(line.rstrip() for line in said.splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    for variable in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+        os.environ.pop(variable, None)
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        where = prepared(Path(made))
+        for verb in sys.argv[1:] or VERBS:
+            (FOLDER / f"{verb}.txt").write_text(printed(verb, where), encoding="utf-8")
