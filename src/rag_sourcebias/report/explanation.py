@@ -754,7 +754,8 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
     low, high = found.band_lower[:held], found.band_upper[:held]
     inside = [*found.difference, *(e for part, *_ in parts for e in (part.lower, part.upper))]
     inside += [-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)]
-    margin = 0.05 * (max(inside) - min(inside))
+    lowest, highest = float(min(inside)), float(max(inside))
+    margin = 0.05 * (highest - lowest)
     index, values = tuple(map(float, range(1, m + 1))), tuple(found.difference.tolist())
     band = partial(pic.Curve, mark="none", band=True)
     curves = (
@@ -784,9 +785,7 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
         description=f"{caption}. {told}.",
         curves=curves,
         x=pic.Axis(label="index of the singular value, largest first", span=(0, m + 1)),
-        y=pic.Axis(
-            label=f"{other} against {base}, %", span=(min(inside) - margin, max(inside) + margin)
-        ),
+        y=pic.Axis(label=f"{other} against {base}, %", span=(lowest - margin, highest + margin)),
         guides=(pic.Guide(at=0, level=True),),
     )
 
