@@ -19,7 +19,7 @@ from paired_texts import paired_dataset
 
 import rag_sourcebias.cli
 from rag_sourcebias.cli import main
-from rag_sourcebias.io import read_report_json
+from rag_sourcebias.io import read_document_json, read_report_json
 from rag_sourcebias.io.beir_write import write_beir
 
 N = 24
@@ -90,7 +90,9 @@ def folder(data: Path, tmp_path: Path) -> Path:
 
 
 def without_time(report: Path) -> str:
-    return re.sub(r'"created":"[^"]*"', "", report.read_text(encoding="utf-8"))
+    data = json.loads(report.read_text(encoding="utf-8"))
+    data["document"] = read_document_json(report)
+    return re.sub(r'"created": "[^"]*"|"created", "[^"]*"', "", json.dumps(data))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
