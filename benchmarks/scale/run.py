@@ -46,7 +46,11 @@ def audit(folder: Path, work: Path, report: Path, options: list[str]) -> dict[st
 def numbers(report: Path) -> dict[str, Any]:
     """Return what a report says, without when and by what it was made."""
     data: dict[str, Any] = json.loads((report / "report.json").read_text(encoding="utf-8"))
-    return {key: value for key, value in data.items() if key not in ("created", "document", "environment")}
+    return {
+        key: value
+        for key, value in data.items()
+        if key not in ("created", "document", "environment")
+    }
 
 
 def study(n_documents: int, folder: Path, engines: list[str]) -> dict[str, Any]:

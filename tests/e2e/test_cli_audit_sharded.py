@@ -28,7 +28,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def numbers(report: Path) -> dict[str, Any]:
     data = json.loads((report / "report.json").read_text(encoding="utf-8"))
-    return {key: value for key, value in data.items() if key not in ("created", "document", "environment")}
+    return {
+        key: value
+        for key, value in data.items()
+        if key not in ("created", "document", "environment")
+    }
 
 
 def audit(folder: Path, name: str, *options: str) -> dict[str, Any]:
