@@ -57,13 +57,11 @@ def table(content: b.Table) -> str:
     """Return a table, words to the left and numbers to the right; nothing for no rows."""
     if not content.rows:
         return ""
-    rule = [
-        "---" if i < content.n_heads or len(content.columns) == 2 else "--:"
-        for i in range(len(content.columns))
-    ]
-    lines = [[escape(c) or " " for c in content.columns], rule]
-    lines += [[escape(c) or MISSING for c in row] for row in content.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    n = len(content.columns)
+    rule = "".join("|-" if i < content.n_heads or n == 2 else "|-:" for i in range(n))
+    head = " | ".join(escape(c) or " " for c in content.columns)
+    rows = (" | ".join(escape(c) or MISSING for c in row) for row in content.rows)
+    return "\n".join((f"| {head} |", f"{rule}|", *(f"| {row} |" for row in rows)))
 
 
 def _marked(block: b.Block) -> Iterable[str]:
