@@ -97,7 +97,7 @@ def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
     judged = set(query_ids)
     if unknown := [q for q in clusters if q not in judged]:
         raise DataError(
-            f"the clusters name {len(unknown)} queries without judgments, such as "
+            f"clusters are given for queries without judgments ({len(unknown)}), such as "
             f"{unknown[0]!r}; name those of the qrels"
         )
     if missing := [q for q in query_ids if q not in clusters]:
