@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cache
 from html import escape
 from itertools import count, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.errors import MissingExtraError, SourceBiasError
 from rag_sourcebias.report import blocks as b
@@ -21,6 +22,20 @@ __all__ = ["failure_text", "html", "notebook"]
 
 _logger = logging.getLogger("rag_sourcebias.report")
 _LONGEST = 200
+
+
+@cache
+def _environment(jinja2: Any) -> Any:  # noqa: ANN401 - a module, of which types may be missing
+    """Return templates, compiled once: that takes longer than to fill them."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("rag_sourcebias.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["groups"] = _by_first
+    return environment
 
 
 def html(found: b.Document) -> str:
@@ -42,15 +57,7 @@ def html(found: b.Document) -> str:
         raise MissingExtraError(
             package="jinja2", extra="report", feature="an HTML report"
         ) from error
-    loader = jinja2.PackageLoader("rag_sourcebias.report", "templates")
-    environment = jinja2.Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["groups"] = _by_first
+    environment = _environment(jinja2)
     failures: list[str] = []
     numbers = count(1)
 
@@ -72,7 +79,7 @@ def html(found: b.Document) -> str:
         established=b.ESTABLISHED,
         kind_of=lambda block: type(block).__name__,
         is_name=lambda text: isinstance(text, b.Name),
-        style=Markup(loader.get_source(environment, "style.css")[0]),
+        style=Markup(environment.loader.get_source(environment, "style.css")[0]),
         svg=svg,
     )
     if failures:
