@@ -73,7 +73,7 @@ def html(found: b.Document) -> str:
 
     # Only our own style sheet and our own pictures, whose texts are escaped when they are
     # drawn, may pass without escaping.
-    text = environment.get_template("document.html.jinja").render(
+    text: str = environment.get_template("document.html.jinja").render(
         doc=found,
         met_words=b.MET,
         established=b.ESTABLISHED,
