@@ -10,8 +10,8 @@ from pathlib import Path
 from rag_sourcebias.cli.console import err, out
 from rag_sourcebias.errors import SourceBiasError
 from rag_sourcebias.io.reports import Report
-from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.report.html import failure_text
+from rag_sourcebias.report.kinds import print_report
 from rag_sourcebias.report.write import write_figures, write_pages
 
 __all__ = ["deliver", "say_written"]
