@@ -36,6 +36,27 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
             *("--resamples", "200", "--no-text-statistics"),
         ),
     ),
+    "audit-style": (("audit", "style", "--sample", "--resamples", "200"),),
+    "datasets": (("datasets",),),
+    "rewrite": (
+        (
+            *("rewrite", "pairs", "--model", "openai:gpt-4o-mini", "--output", "rewritten"),
+            *("--price-in", "0.15", "--price-out", "0.60", "--dry-run"),
+        ),
+    ),
+    "tag": (
+        (
+            "tag",
+            "apply",
+            "--store",
+            "corpus:pairs",
+            "--rules",
+            "rules.yaml",
+            "--sidecar",
+            "t.jsonl",
+        ),
+        ("tag", "report", "--store", "corpus:pairs"),
+    ),
     "interval": (("interval", "items.csv", "--measure", "correctness"),),
     "check-pairs": (("check-pairs", "pairs"),),
     "explain": (("explain", "pairs", "--encoder", "none"),),
@@ -161,6 +182,10 @@ def prepared(folder: Path) -> Path:
     for write in (_source, _tables, _pool, _log):
         write(folder)
     write_beir(paired_dataset(n=30), folder / "pairs")
+    _lines(
+        folder / "rules.yaml",
+        ["rules:", "  - when: {id: {regex: '@human$'}}", "    set: {source: human}"],
+    )
     for report in ("judged-mean", "pairs-clean"):
         shutil.copy(REPORTS / f"{report}.json.gz", folder)
     return folder
