@@ -231,7 +231,7 @@ class TestBadInput:
         [
             (
                 {**dict.fromkeys(ids, "a"), "q99": "a"},
-                r"name 1 queries without judgments, such as 'q99'; name those of the qrels",
+                r"queries without judgments \(1\), such as 'q99'; name those of the qrels",
             ),
             (
                 dict.fromkeys(ids[1:], "a"),

@@ -75,7 +75,7 @@ def test_bad_options_are_refused(trec, options, words):
     [
         (
             [*((f"q{i}", "a") for i in range(N)), ("q99", "a")],
-            ("1 queries without judgments", "'q99'", "name those of the qrels"),
+            ("queries without judgments (1)", "'q99'", "name those of the qrels"),
         ),
         (
             [(f"q{i}", "a") for i in range(1, N)],
