@@ -11,13 +11,14 @@ from typing import Literal
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["OPERATORS", "Condition"]
+__all__ = ["OPERATORS", "Condition", "brief", "regular_expression"]
 
 OPERATORS = ("equals", "in", "regex", "glob", "present")
 Target = Literal["metadata", "url_host", "id", "text"]
 _TARGETS = ("metadata", "url_host", "id", "text")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
 _MISSING = object()
+_SHOWN = 200  # characters of a value in a message
 
 #: A document's value to a match: True or the regex match, False or None where it does not hold.
 Test = Callable[[object], "re.Match[str] | bool | None"]
@@ -101,13 +102,33 @@ class Condition:
 def _pattern(operator: str, value: object) -> re.Pattern[str]:
     if not isinstance(value, str) or not value:
         raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
+    source = fnmatch.translate(value) if operator == "glob" else value
+    return regular_expression(source, named=f"{operator}: {brief(value)}")
+
+
+def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
+    """Compile a pattern somebody gave; a bad one is refused in one sentence that begins ``named``.
+
+    Raises
+    ------
+    DataError
+        Also for brackets nested too deep and for counts of repetition that are too large.
+    """
     try:
-        return re.compile(fnmatch.translate(value) if operator == "glob" else value)
-    except re.error as error:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        deep = isinstance(error, RecursionError)
+        reason = "its brackets are nested too deep" if deep else brief(error)
         raise DataError(
-            f"{operator}: {value!r} is not a regular expression: {error}; "
+            f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
         ) from error
+
+
+def brief(value: object) -> str:
+    """Show a value somebody gave, at most some 200 characters of it; an exception by its text."""
+    text = str(value) if isinstance(value, BaseException) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 2 :]}"
 
 
 def _same_kind(value: object, expected: object) -> bool:

@@ -77,6 +77,14 @@ RULE = "rules:\n  - when: {{metadata: {{a: {test}}}}}\n    set: {{source: human}
             RULE.format(test="{regex: '('}"),
             r":2: rules\[1\]\.when\.metadata\.a\.regex: '\(' is not a regular expression",
         ),
+        (
+            RULE.format(test="{regex: '" + "(" * 5_000 + "'}"),
+            r"^.{,400}is not a regular expression: its brackets are nested too deep.{,100}$",
+        ),
+        (
+            RULE.format(test="{" + "k" * 1_000 + ": 1}"),
+            r"^.{,1300}unknown key 'k{99}…k{99}'.{,200}$",
+        ),
         (RULE.format(test="{present: maybe}"), r"a\.present: 'maybe' is not true or false"),
         (RULE.format(test="{in: x}"), r"a\.in: 'x'; expected a list"),
         (RULE.format(test="{equals: x, glob: y}"), r"2 tests .*expected exactly one"),
