@@ -14,7 +14,7 @@ from rag_sourcebias.monitor.log.encoding import Waiting
 __all__ = ["LogBuffer", "Mark"]
 
 _LEAST_BYTES = 1_000_000
-_EVERY = 8  # events are measured, at less than the cost of calling a function for each
+_EVERY = 16  # events are measured, at less than the cost of calling a function for each
 _MANY = 64  # documents of an event that is measured in any case
 
 
@@ -36,7 +36,7 @@ class LogBuffer:
     ----------
     capacity, most_bytes : int
         Events waiting, or taken and not yet written, and the memory they hold, as estimated from
-        every eighth of them and from all with many documents.
+        every sixteenth of them and from all with many documents.
     batch : int
         So many events are taken without waiting for more.
     gather_seconds : float

@@ -67,8 +67,9 @@ def encoded(
                 row, n_bad = known_tags.learn(kept)
                 n_bad += event.bad_tags
             told, query_id = event.labels, event.query_hash
-            known = labels.get(tuple(told.items()))
-            code, alone, replaced = beside.split(told) if known is None else (known, None, ())
+            given = tuple(told.items())
+            known = labels.get(given)
+            code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
             query_id = "" if query_id is None else _short(query_id)
             # An event puts its ranking together when asked for it, at the cost of all the rest.
             ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
@@ -109,6 +110,7 @@ def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
 
 
 _NONE: tuple[str, ...] = ()
+_Items = tuple[tuple[str, str], ...]
 _Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
 
 
@@ -119,26 +121,30 @@ class _Beside:
         self._codes, self._apart = codes, settings.event_labels
         self._hashed, self._key = settings.hashed_labels, settings.key or b""
         self.event_labels: dict[str, dict[int, str]] = {}
+        self._split: dict[_Items, _Split] = {}  # of this batch: sessions ask more than once
         self._noted: Counter[tuple[str, str]] = Counter()
 
-    def split(self, given: Mapping[str, str]) -> _Split:
+    def split(self, given: _Items) -> _Split:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
-        labels, apart, codes = given, self._apart, self._codes
+        known = self._split.get(given)
+        if known is not None:
+            return known
+        labels, apart, codes = dict(given), self._apart, self._codes
         if self._hashed:
             labels = {
                 name: hash_query(value, key=self._key) if name in self._hashed else value
                 for name, value in labels.items()
             }
         alone = {name: value for name, value in labels.items() if name in apart}
-        if alone:
-            labels = {name: value for name, value in labels.items() if name not in apart}
-        items = tuple(labels.items())
+        items = tuple([item for item in labels.items() if item[0] not in apart])
         code, replaced = codes.get(items), _NONE
         if code is None:
             code, replaced = codes.fitted(items)
             alone |= {name: labels[name] for name in replaced if name in labels}
         if not alone and not replaced:
-            codes.remember(tuple(given.items()), code)
+            codes.remember(given, code)
+        elif not replaced:
+            self._split[given] = code, alone, replaced
         return code, alone, replaced
 
     def note(

@@ -56,7 +56,7 @@ class EventLog:
     capacity : int
         Events that may wait, at least ``batch``.
     buffer_bytes : int
-        Memory that they may hold, as estimated from ids and labels of every eighth, and of each
+        Memory that they may hold, as estimated from ids and labels of every 16th, and of each
         with more than 64 documents; at least 1 MB.
     sample : float
         Probability in (0, 1] with which a retrieval is kept; it then counts 1/sample.
