@@ -248,6 +248,16 @@ def test_what_waits_is_bounded_in_bytes(tmp_path: Path) -> None:
     assert log_summary(path).dropped == {reason: lost}
 
 
+def test_an_event_larger_than_the_buffer_costs_none_that_follow(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log.db", buffer_bytes=1_000_000, flush_seconds=60)
+    log.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("z" * 3_000_000,))))
+    for _ in range(40):
+        log.observe(plain())
+    assert log.dropped.total == 1
+    assert log.close()
+    assert log_summary(tmp_path / "log.db").n_written == 40
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
 def test_files_are_private_unless_told_otherwise(tmp_path: Path) -> None:
     before = os.umask(0o022)

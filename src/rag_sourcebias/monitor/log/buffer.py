@@ -74,12 +74,12 @@ class LogBuffer:
         n = len(waiting)
         if n + self.n_taken >= self._capacity:
             return "log is not written fast enough"
-        if not n % _EVERY:
-            self._n_bytes += memory_of(event) * _EVERY
-        elif len(event.tags) > _MANY:
-            self._n_bytes += memory_of(event)
-        if self._n_bytes + self._bytes_taken > self._most_bytes:
-            return "log is not written fast enough, its buffer holds too many bytes"
+        measured = not n % _EVERY  # also after a refusal, as n is what it was
+        if measured or len(event.tags) > _MANY:
+            n_bytes = self._n_bytes + memory_of(event) * (_EVERY if measured else 1)
+            if n_bytes + self._bytes_taken > self._most_bytes:
+                return "log is not written fast enough, its buffer holds too many bytes"
+            self._n_bytes = n_bytes
         waiting.append((event, at))
         if self._asleep or (n >= self._batch and not self._hurry):
             self._call()
