@@ -462,7 +462,7 @@ def caveats(
     blocks: list[Block] = []
     if assumptions:
         blocks += [
-            Heading(text="What the intervals assume"),
+            Heading(text="What the intervals assume", to=PAGE),
             Items(
                 rows=tuple(("", text) for text in assumptions),
                 asides=tuple("; ".join(where) for where in assumptions.values()),
@@ -473,7 +473,7 @@ def caveats(
         blocks.append(Items(rows=noted))
     else:
         besides = " besides the warnings at the top" if warned else ""
-        blocks.append(Paragraph(text=f"None were recorded{besides}."))
+        blocks.append(Paragraph(text=f"None recorded{besides}."))
     return Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
 
 

@@ -521,7 +521,8 @@ def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
     blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
     if sources:
         blocks = (
-            b.Paragraph(text=text, look="note"),
+            b.Paragraph(text=text, look="note", to=b.PAGE),
+            b.Paragraph(text=f"{_ASSOCIATION}.", to=b.MARKDOWN),
             *(block for s in sources for block in _of_source(s)),
             b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
         )

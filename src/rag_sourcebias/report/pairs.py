@@ -519,7 +519,7 @@ def _worst(report: PairReport) -> b.Section | None:
         id="worst",
         nav="Worst pairs",
         title="The worst pairs",
-        lead="Broken pairs first, then those that lost or gained most facts. Marked in the "
+        pictures="Broken pairs first, then those that lost or gained most facts. Marked in the "
         "original is what the rewrite lacks, marked in the rewrite what the original does not say. "
         "Flags are found by rules, not by a reader: some marks are false alarms.",
         blocks=tuple(blocks),

@@ -138,7 +138,7 @@ def _grid(
 def _sides(report: SkewReport) -> tuple[str, str]:
     """Return the baseline's name and the other's, where there is one other."""
     names, others = names_of(report), others_of(report)
-    rival = names[others[0]] if len(others) == 1 else "the other"
+    rival = names[others[0]] if len(others) == 1 else "other"
     return names[report.config.baseline_source], rival
 
 

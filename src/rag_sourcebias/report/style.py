@@ -305,9 +305,8 @@ def _ranks(report: StyleReport) -> b.Section | None:
         id="ranks",
         nav="Document styles",
         title="Which document styles rank higher",
-        lead="The versions of one document are ranked by their similarity to the query, nothing "
-        "else competes.",
-        pictures=f" Lines are {level(config.confidence_level)} intervals under "
+        pictures="The versions of one document are ranked by their similarity to the query, "
+        f"nothing else competes. Lines are {level(config.confidence_level)} intervals under "
         f"{style_name(config.original_query)} queries. The dashed line is {base}; blue circles "
         "rank above it, orange triangles below, hollow ones not significantly so.",
         blocks=(
@@ -394,9 +393,8 @@ def _matrix(report: StyleReport) -> b.Section | None:
         id="matrix",
         nav="Query × document styles",
         title="Query style × document style",
-        lead="Average rank of each document style (columns) when the query is written in each "
-        "style (rows).",
-        pictures=" Blue cells rank above the middle, orange below. Bold numbers differ "
+        pictures="Average rank of each document style (columns) when the query is written in each "
+        "style (rows). Blue cells rank above the middle, orange below. Bold numbers differ "
         f"significantly from {original_text(report)} in the same row; frames mark a query and a "
         "document in the same style.",
         blocks=(
