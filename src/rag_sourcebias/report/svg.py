@@ -56,6 +56,7 @@ _CSS = {
     "other": "var(--plot-other, #b34700)",
     "even": "var(--plot-even, #6b7078)",
 }
+_PAD = 0.04  # inches around a picture
 _STYLE = {
     "svg.fonttype": "none",
     "figure.dpi": 72,  # of a saved SVG
@@ -118,7 +119,7 @@ _OVER_ROWS: dict[str, Any] = {
     "annotation_clip": False,
     "bbox": {"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
 }
-_HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 48  # characters
+_HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 46  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
 _SAID = 40  # values of a curve in words
 _STEPS = (1, 2, 5)  # ticks of a logarithmic axis
@@ -143,7 +144,6 @@ def draw(picture: p.Picture, *, uid: str) -> str:
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
@@ -159,13 +159,32 @@ def draw(picture: p.Picture, *, uid: str) -> str:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure = _DRAWN[type(picture)](picture)
-        # Once, before it is saved: a figure with a layout of its own is drawn twice.
         FigureCanvasSVG(figure)
-        ConstrainedLayoutEngine().execute(figure)
+        _fit(figure)
         figure.savefig(buffer, format="svg", transparent=True, metadata=no_data)
     # Elements that would act on the whole page, or say nothing to a reader.
     text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
     return _for_a_page(text, uid, {"title": picture.title, "desc": said})
+
+
+def _fit(figure: Figure) -> None:
+    """Give the axes all that its labels and keys leave of the figure.
+
+    Measured once: matplotlib's own layouts do it twice and draw the figure once more, for labels
+    whose number depends on the size of the axes, which ours does not.
+    """
+    (axes,) = figure.axes
+    outer = axes.get_tightbbox(for_layout_only=True)
+    assert outer is not None  # the axes is visible
+    (x0, y0), (x1, y1) = outer.transformed(figure.transFigure.inverted()).get_points()
+    inner = axes.get_position()
+    pad_x, pad_y = _PAD / figure.get_size_inches()
+    figure.subplots_adjust(
+        left=inner.x0 - x0 + pad_x,
+        right=1 - (x1 - inner.x1) - pad_x,
+        bottom=inner.y0 - y0 + pad_y,
+        top=1 - (y1 - inner.y1) - pad_y,
+    )
 
 
 def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
