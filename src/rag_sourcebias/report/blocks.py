@@ -473,7 +473,7 @@ def caveats(
         blocks.append(Items(rows=noted))
     else:
         besides = " besides the warnings at the top" if warned else ""
-        blocks.append(Paragraph(text=f"None recorded{besides}."))
+        blocks.append(Paragraph(text=f"There are none{besides}."))
     return Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
 
 

@@ -197,14 +197,14 @@ def test_odd_names_and_few_words_render():
     html = to_html(made.explain_report(dataclasses.replace(explained, lexical=lexical)))
     Page(html)
     assert "No word distinguishes the sources." in html
-    assert "None were recorded" not in html  # notes of the decomposition are caveats
+    assert "There are none" not in html  # notes of the decomposition are caveats
 
 
 def test_notes_may_be_empty():
     found = made.explained(models=(), queries=False, encoder=False)
     report = made.explain_report(found, encoder="", n_queries=0)
-    assert "None were recorded." in to_html(report)
-    assert "None were recorded." in to_markdown(report)
+    assert "There are none." in to_html(report)
+    assert "There are none." in to_markdown(report)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -54,7 +54,7 @@ def test_the_page_is_sound(html):
     assert levels.count(1) == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
     words = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
-    assert not re.search(r"\b(nan|None(?! were)|inf)\b", words)
+    assert not re.search(r"\b(nan|None|inf)\b", words)
 
 
 def test_the_page_loads_nothing(html):

@@ -88,7 +88,7 @@ def test_the_page_is_sound(page):
     assert levels.count(1) == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
     words = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
-    assert not re.search(r"\b(nan|None(?! were)|inf)\b", words)
+    assert not re.search(r"\b(nan|None|inf)\b", words)
     assert not re.search(r"\s[.,;:]\s", re.sub(r"<[^>]+>", "", words))
 
 
