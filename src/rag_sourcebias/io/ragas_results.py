@@ -150,7 +150,7 @@ def _is_scores(table: Table, column: str) -> bool:
             return False
         try:
             value = float(cell)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
         some = some or not math.isnan(value)
     return some

@@ -164,6 +164,6 @@ def _confidence(value: object, where: str) -> float | None:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             return float(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
-    raise DataError(f"{where}: confidence {value!r} is not a number in [0, 1]")
+    raise DataError(f"{where}: confidence {value!r:.200} is not a number in [0, 1]")

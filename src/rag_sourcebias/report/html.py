@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from functools import cache
 from html import escape
 from itertools import count, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.errors import MissingExtraError, SourceBiasError
@@ -34,7 +34,10 @@ def _environment(jinja2: Any) -> Any:  # noqa: ANN401 - a module, of which types
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["groups"] = _by_first
+    # Adjacent rows with the same first cell; jinja's own ``groupby`` would sort them.
+    environment.filters["groups"] = lambda rows: [
+        (name, list(group)) for name, group in groupby(rows, key=itemgetter(0))
+    ]
     return environment
 
 
@@ -106,8 +109,3 @@ def failure_text(error: Exception) -> str:
     if not isinstance(error, SourceBiasError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text
-
-
-def _by_first(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Group adjacent rows by their first cell (jinja's own ``groupby`` would sort them)."""
-    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]

@@ -405,7 +405,9 @@ def _means(report: JudgedReport) -> b.Section:
             estimate(m.labels_alone, digits=_digits(report, m.measure)),
             _value(report, m, m.judge_alone),
             number(m.interval.correlation, digits=2),
-            _saved(None if _intervals(report, m)[0] is None else m.labels_saved),
+            number(
+                None if _intervals(report, m)[0] is None else m.labels_saved, digits=0, signed=True
+            ),
             count(m.interval.n_labeled),
             count(m.interval.n_unlabeled),
         )
@@ -426,10 +428,6 @@ def _means(report: JudgedReport) -> b.Section:
             ),
         ),
     )
-
-
-def _saved(labels: int | None) -> str:
-    return f"{labels:+,}".replace("-", "−") if labels else count(labels)
 
 
 def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:

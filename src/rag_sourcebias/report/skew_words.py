@@ -289,9 +289,9 @@ def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
             "those of the other, each at the rank it really has. Relative Δ is the difference of "
             "the two mean scores in percent of their average. 0 means equal treatment, +200 means "
             f"that only {base} documents were found, −200 that none of them were. Where one source "
-            "has more relevant documents than the other, chance does not give 0: the centred figure "
-            "subtracts what each source would score if source labels were permuted among the "
-            "relevant documents of a query. With one copy of each document they are equal.",
+            "has more relevant documents than the other, chance does not give 0: the centred "
+            "figure subtracts what each source would score if source labels were permuted among "
+            "the relevant documents of a query. With one copy of each document they are equal.",
         ),
         (
             "How is the verdict reached?",

@@ -174,17 +174,11 @@ def _fit(figure: Figure) -> None:
     whose number depends on the size of the axes, which ours does not.
     """
     (axes,) = figure.axes
-    outer = axes.get_tightbbox(for_layout_only=True)
-    assert outer is not None  # the axes is visible
-    (x0, y0), (x1, y1) = outer.transformed(figure.transFigure.inverted()).get_points()
-    inner = axes.get_position()
-    pad_x, pad_y = _PAD / figure.get_size_inches()
-    figure.subplots_adjust(
-        left=inner.x0 - x0 + pad_x,
-        right=1 - (x1 - inner.x1) - pad_x,
-        bottom=inner.y0 - y0 + pad_y,
-        top=1 - (y1 - inner.y1) - pad_y,
-    )
+    outer = axes.get_tightbbox(for_layout_only=True) or figure.bbox
+    low, high = outer.transformed(figure.transFigure.inverted()).get_points()
+    (first, last), pad = axes.get_position().get_points(), _PAD / figure.get_size_inches()
+    (left, bottom), (right, top) = first - low + pad, 1 + last - high - pad
+    figure.subplots_adjust(left=left, bottom=bottom, right=right, top=top)
 
 
 def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:

@@ -11,14 +11,13 @@ from typing import Literal
 
 from rag_sourcebias.errors import DataError
 
-__all__ = ["OPERATORS", "Condition", "brief", "regular_expression"]
+__all__ = ["OPERATORS", "Condition", "regular_expression"]
 
 OPERATORS = ("equals", "in", "regex", "glob", "present")
 Target = Literal["metadata", "url_host", "id", "text"]
 _TARGETS = ("metadata", "url_host", "id", "text")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
 _MISSING = object()
-_SHOWN = 200  # characters of a value in a message
 
 #: A document's value to a match: True or the regex match, False or None where it does not hold.
 Test = Callable[[object], "re.Match[str] | bool | None"]
@@ -103,7 +102,7 @@ def _pattern(operator: str, value: object) -> re.Pattern[str]:
     if not isinstance(value, str) or not value:
         raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
     source = fnmatch.translate(value) if operator == "glob" else value
-    return regular_expression(source, named=f"{operator}: {brief(value)}")
+    return regular_expression(source, named=f"{operator}: {value!r:.200}")
 
 
 def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
@@ -118,17 +117,11 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         deep = isinstance(error, RecursionError)
-        reason = "its brackets are nested too deep" if deep else brief(error)
+        reason = "its brackets are nested too deep" if deep else str(error)[:200]
         raise DataError(
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
         ) from error
-
-
-def brief(value: object) -> str:
-    """Show a value somebody gave, at most some 200 characters of it; an exception by its text."""
-    text = str(value) if isinstance(value, BaseException) else repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 2 :]}"
 
 
 def _same_kind(value: object, expected: object) -> bool:

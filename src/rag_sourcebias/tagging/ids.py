@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.conditions import brief, regular_expression
+from rag_sourcebias.tagging.conditions import regular_expression
 from rag_sourcebias.tagging.fingerprint import digest
 from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.documents import DocTags
@@ -47,7 +47,7 @@ class IdTagger:
     def __init__(
         self, pattern: str = ID_PATTERN, *, sources: Mapping[str, str] | None = None
     ) -> None:
-        self._pattern = regular_expression(pattern, named=f"id pattern {brief(pattern)}")
+        self._pattern = regular_expression(pattern, named=f"id pattern {pattern!r:.200}")
         named = set(self._pattern.groupindex)
         if not named or not named <= set(_GROUPS) or {"source", "model"} <= named:
             raise DataError(

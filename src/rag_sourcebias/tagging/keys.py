@@ -119,6 +119,7 @@ def _text(value: object, prefix: str, name: str) -> str | None:
 def _confidence(value: object, prefix: str) -> float | None:
     if value == "":
         return None
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-        raise DataError(f"{prefix}confidence {value!r} is not a number in [0, 1]")
+    # Before it is a float, which a whole number of 400 digits cannot be.
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast("float", value) <= 1:
+        raise DataError(f"{prefix}confidence {value!r:.200} is not a number in [0, 1]")
     return float(value)

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from rag_sourcebias.tagging.conditions import brief
 from rag_sourcebias.tagging.yaml_file import Place
 
 if TYPE_CHECKING:
@@ -43,10 +42,10 @@ def entries(
         if allowed is not None and key not in allowed:
             close = difflib.get_close_matches(str(key), allowed, n=1)
             hint = f" did you mean {close[0]!r}?" if close else ""
-            raise here.error(name, f"unknown key {brief(key)};{hint} accepted: {list(allowed)}")
+            raise here.error(name, f"unknown key {key!r:.200};{hint} accepted: {list(allowed)}")
         if key in found:
             first = found[str(key)][1].start_mark.line + 1
-            raise here.error(name, f"the key {brief(key)} stands twice, first in line {first}")
+            raise here.error(name, f"the key {key!r:.200} stands twice, first in line {first}")
         found[str(key)] = here, value
     for key in required:
         if key not in found:
@@ -94,7 +93,7 @@ def scalar(
 
 def _said(node: Node) -> str:
     if kind(node) == "scalar":
-        return brief(node.value) if node.value else "empty"
+        return repr(node.value)[:200] if node.value else "empty"
     return _KINDS[kind(node)] if node.value else f"{_KINDS[kind(node)]} without content"
 
 

@@ -89,6 +89,10 @@ def test_origin_and_confidence(tmp_path):
         ('{"doc_id": 3, "source": "human"}\n', r"tags:1: doc_id 3 must be a non-empty string"),
         ('{"doc_id": "a", "source": 1}\n', r"tags:1: source 1 must be a string"),
         ('{"doc_id": "a", "source": "x", "confidence": true}\n', r"tags:1: confidence True is not"),
+        (
+            f'{{"doc_id": "a", "source": "x", "confidence": 1{"0" * 400}}}\n',
+            r"tags:1: confidence 10{199} is not a number",
+        ),
         ('{"doc_id": "a", "source": "x"}\nnot json\n', r"tags:2: malformed JSON"),
     ],
 )

@@ -321,6 +321,10 @@ def test_a_killed_writer_leaves_a_store_that_opens(path: Path) -> None:
         ('{"removed": true}', "expected a JSON object with a doc_id"),
         ('{"doc_id": "b", "source": 5}', "source 5 is not a tag"),
         ('{"doc_id": "b", "confidence": 2}', "confidence 2 is not a number in"),
+        (
+            f'{{"doc_id": "b", "confidence": 1{"0" * 400}}}',
+            r"confidence 10{199} is not a number in",
+        ),
         ('{"doc_id": "b", "origin": "guess"}', "origin 'guess' is not one of"),
         ('{"doc_id": "b", "text_hash": "zz"}', "text_hash 'zz'"),
         ('{"doc_id": "b", "text_hash": 1}', "text_hash 1"),
