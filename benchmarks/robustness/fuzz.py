@@ -1,15 +1,15 @@
 """Damage valid files of every reader, and count what is neither read nor refused in a sentence.
 
-    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0] [--only NAME …] [--work FOLDER]
+    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0 …] [--only NAME …] [--work FOLDER]
 
 With ``--work`` an interrupted run goes on from the reader it was at.
 
-Each reader gets ``n`` damaged copies of its own valid file, in a process of its own: a crash of a
-native library is then seen, and memory can be measured. An input fails unless the reader returns,
-or raises an error of this library that names the file in one line. Line coverage of the modules
-that read, under the first 100 inputs of each reader, is measured with ``pip install coverage``, and
-left out without it. ``CONTROLS`` are
-readers as one would write them without this library: each has to fail, or the run does.
+Each reader gets, for each seed, ``n`` damaged copies of its own valid file, in a process of its
+own: a crash of a native library is then seen, and memory can be measured. An input fails unless the
+reader returns, or raises an error of this library that names the file in one line. Line coverage of
+the modules that read, under the first 100 inputs of each reader, is measured with
+``pip install coverage``, and left out without it. ``CONTROLS`` are readers as one would write them
+without this library: each has to fail, or the run does.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def main() -> int:
     """Run; the exit code is 1 when an input failed or a control passed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=500, help="damaged inputs for each reader")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="*", help="names of readers")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--work", type=Path, help="keep what was measured of each reader here")
@@ -243,7 +243,7 @@ def main() -> int:
     parser.add_argument("--coverage", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
-        _child(asked.child, asked.n, asked.seed, asked.coverage)
+        _child(asked.child, asked.n, asked.seed[0], asked.coverage)
         return 0
     measured = importlib.util.find_spec("coverage") is not None
     scratch = asked.work or Path(tempfile.mkdtemp(prefix="fuzz-"))
@@ -254,18 +254,19 @@ def main() -> int:
     try:
         for i, reader in enumerate(chosen):
             files.append(scratch / f"{i}.coverage")
-            kept = scratch / f"{i}-{asked.n}-{asked.seed}.json"
-            if kept.exists():
-                results[reader.name] = json.loads(kept.read_text(encoding="utf-8"))
-                continue
-            found = _run(reader, asked.n, asked.seed, None)
-            if measured:
-                _run(reader, min(asked.n, TRACED), asked.seed, files[-1])
-            kept.write_text(json.dumps(found), encoding="utf-8")
-            results[reader.name] = found
-            print(f"{reader.name}: {_line(found)}", flush=True)
+            parts = []
+            for seed in asked.seed:
+                kept = scratch / f"{i}-{asked.n}-{seed}.json"
+                if not kept.exists():
+                    found = _run(reader, asked.n, seed, None)
+                    if measured and seed == asked.seed[0]:
+                        _run(reader, min(asked.n, TRACED), seed, files[-1])
+                    kept.write_text(json.dumps(found), encoding="utf-8")
+                    print(f"{reader.name}, seed {seed}: {_line(found)}", flush=True)
+                parts.append(json.loads(kept.read_text(encoding="utf-8")))
+            results[reader.name] = _joined(parts)
         controls = {
-            control.name: _run(control, min(asked.n, 200), asked.seed, None)
+            control.name: _run(control, min(asked.n, 200), asked.seed[0], None)
             for control in (CONTROLS if not asked.only else ())
         }
         covered = _covered(files) if measured else None
@@ -290,6 +291,16 @@ def main() -> int:
         asked.out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({k: v for k, v in summary.items() if k != "by_reader"}, indent=1)[:2_000])
     return 1 if failed or not all(caught.values()) else 0
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what was found with all seeds."""
+    return {
+        **{name: sum(part[name] for part in parts) for name in ("inputs", "read", "refused")},
+        "failed": dict(sum((Counter(part["failed"]) for part in parts), Counter())),
+        "examples": [example for part in parts for example in part["examples"]],
+        "memory_grown_mb": max(part.get("memory_grown_mb", 0.0) for part in parts),
+    }
 
 
 def _line(found: dict[str, Any]) -> str:
