@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import UnsupportedVersionError
+from rag_sourcebias.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument import RetrievalEvent
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
@@ -439,6 +439,26 @@ def test_a_newer_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedVersionError, match="has version 9, this release reads up to 1"):
         EventLog(path)
     with pytest.raises(UnsupportedVersionError, match="has version 9"):
+        read_events(path)
+
+
+def test_a_version_below_every_other_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    EventLog(path).close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = -2000000000")
+    with pytest.raises(UnsupportedVersionError, match="has version -2000000000, which"):
+        EventLog(path)
+
+
+@pytest.mark.parametrize("weight", ["", "heavy", b"\x01"])
+def test_a_weight_that_is_no_number_is_damage(tmp_path: Path, weight: object) -> None:
+    path = tmp_path / "log.db"
+    with EventLog(path) as log:
+        log.observe(plain())
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE segments SET weight = ?", (weight,))
+    with pytest.raises(DataError, match="cannot be read: retrievals from 1 on"):
         read_events(path)
 
 

@@ -44,10 +44,11 @@ def upgrade(
         if version >= target:
             database.execute("ROLLBACK")
             return None
-        missing = [v for v in range(version, target) if v not in steps]
-        if missing:
+        # The first alone: the number may be a damaged one.
+        missing = next((v for v in range(version, target) if v not in steps), None)
+        if missing is not None:
             raise UnsupportedVersionError(
-                f"event log {path} has version {missing[0]}, which this release cannot migrate; "
+                f"event log {path} has version {missing}, which this release cannot migrate; "
                 "log to another file"
             )
         copy = _copy(path, version)

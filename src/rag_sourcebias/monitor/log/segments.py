@@ -149,7 +149,7 @@ def _decoded(
     return EventColumns(
         numbers=np.arange(first, first + n),
         times=(since + np.frombuffer(times, "<u4").astype(np.int64)) / 1e6,
-        weights=np.full(n, weight),
+        weights=np.full(n, float(weight)),
         label_codes=np.frombuffer(label_codes, "<u2"),
         labels=labels,
         offsets=offsets,
