@@ -308,12 +308,13 @@ def _parquet_table(content: bytes, rng: Random) -> bytes:
 
     try:
         table = pq.read_table(io.BytesIO(content))
+        names, n = table.column_names, table.num_rows
     except Exception:  # noqa: BLE001 - damaged already
         return _flip(content, rng)
-    if not table.num_columns or not table.num_rows:
+    if not names or not n:
         return _flip(content, rng)
-    at = rng.randrange(table.num_columns)
-    name, n = table.column_names[at], table.num_rows
+    at = rng.randrange(len(names))
+    name = names[at]
     what = rng.randrange(5)
     if what == 0:
         table = table.remove_column(at)
@@ -322,7 +323,7 @@ def _parquet_table(content: bytes, rng: Random) -> bytes:
     elif what == 2:
         table = table.rename_columns(
             [rng.choice(("", "x", "\x00", "text", "_id")) if i == at else c
-             for i, c in enumerate(table.column_names)]
+             for i, c in enumerate(names)]
         )  # fmt: skip
     else:
         kinds = (
