@@ -17,6 +17,7 @@ from rag_sourcebias.mitigate.projection import SourceProjection, write_projectio
 from rag_sourcebias.neural.encoder import SentenceEncoder
 from rag_sourcebias.neural.loading import find_model, require_torch
 from rag_sourcebias.neural.packaged import ENCODERS
+from rag_sourcebias.types.names import visible
 
 __all__ = ["PROJECTION_FILE", "write_projected_model"]
 
@@ -108,7 +109,7 @@ def _modules(source: Path) -> list[dict[str, Any]]:
     expected = "a list of modules with type and path"
     modules: list[dict[str, Any]] = read_json(file, expected)
     with sound(file, expected):
-        kinds = [_kind(module["type"]) for module in modules]
+        kinds = [visible(_kind(module["type"])) for module in modules]
         paths = [str(module["path"]) for module in modules]
     if "Transformer" in kinds and "Pooling" not in kinds:
         raise DataError(

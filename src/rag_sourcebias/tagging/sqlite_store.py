@@ -94,14 +94,14 @@ class SqliteTagStore:
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
         found = self._select("source, count(*)", "GROUP BY source")
-        number = {"" if source is None else str(from_cell(source)): n for source, n in found}
+        number = {"" if source is None else self._text(source): n for source, n in found}
         untagged = number.pop("", 0)
         return dict(sorted(number.items())) | ({"": untagged} if untagged else {})
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
         rows = self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
-        return TagTable.from_tags((str(from_cell(key)), self._tags(key, row)) for key, *row in rows)
+        return TagTable.from_tags((self._text(key), self._tags(key, row)) for key, *row in rows)
 
     def _find(self, column: str, keys: list[Cell] | list[bytes]) -> list[DocTags]:
         found: dict[Cell, DocTags] = {}
@@ -121,6 +121,13 @@ class SqliteTagStore:
             return []
         with self._file.connection() as database:
             return database.execute(f"SELECT {columns} FROM {TABLE} {rest}").fetchall()
+
+    def _text(self, cell: Cell) -> str:
+        try:
+            return str(from_cell(cell))
+        except UnicodeDecodeError as error:
+            reason = f"{cell!r:.40} is no text: {error.reason}"
+            raise self._file.damaged(reason, DamagedRowError) from error
 
     def _tags(self, key: object, row: Sequence[Cell]) -> DocTags:
         try:

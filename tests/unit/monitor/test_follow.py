@@ -238,6 +238,21 @@ def test_a_count_that_makes_no_sense_leads_forward(tmp_path: Path, n: int) -> No
     assert live.n_read + live.dropped.total == 150
 
 
+@pytest.mark.parametrize("column", ["n", "first"])
+def test_a_damaged_definition_of_the_table_lets_nothing_odd_in(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "log.db"
+    written(path, 150)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("ALTER TABLE segments RENAME TO sound")
+        database.execute("CREATE TABLE segments AS SELECT * FROM sound")  # without its constraints
+        database.execute(f"UPDATE segments SET {column} = NULL WHERE first = 51")
+    live = follower(path)
+    live.step()
+    assert live.behind == 0
+    assert live.step() == 0
+    assert 0 < live.n_read < 150
+
+
 @pytest.mark.parametrize("running", [True, False])
 def test_another_log_under_the_same_path(
     tmp_path: Path, running: bool, caplog: pytest.LogCaptureFixture

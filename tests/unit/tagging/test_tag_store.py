@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -541,3 +542,14 @@ def test_other_endings_are_refused(spec: object) -> None:
 
 def test_no_name_means_memory() -> None:
     assert type(open_tag_store(None)) is MemoryTagStore
+
+
+def test_an_id_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    store = SqliteTagStore(path)
+    store.put([("a", HUMAN)])
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE rag_sourcebias_tags SET doc_id = x'cd60', source = x'cd60'")
+    for read in (store.table, store.counts):
+        with pytest.raises(DataError, match=r"t\.sqlite is damaged .*b'\\xcd`' is no text"):
+            read()

@@ -23,6 +23,8 @@ __all__ = ["Tail", "iter_newest", "read_tail"]
 # A longer read would keep the write-ahead file from being emptied.
 _AT_ONCE = 20_000  # retrievals
 _MOST_SEGMENTS = 2_000
+# A damaged definition of the table lets other values in.
+_NUMBERED = "typeof(first) = 'integer'"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +79,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _AT_ONCE) -> T
         rows: list[Row] = []
         for row in database.execute(
             f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
-            "ORDER BY first LIMIT ?",
+            f"AND {_NUMBERED} ORDER BY first LIMIT ?",
             (after or 0, _MOST_SEGMENTS + 1),
         ):
             if len(rows) == _MOST_SEGMENTS or (rows and row[0] - rows[0][0] >= most):
@@ -90,7 +92,8 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _AT_ONCE) -> T
     ends = [*(int(row[0]) for row in rows[1:]), following]
     for row, end in zip(rows, ends, strict=False):
         first = int(row[0])
-        n = max(min(int(row[1]), end - first), 1)  # of a damaged file, too, it leads forward
+        count = row[1] if isinstance(row[1], int) else 0
+        n = max(min(count, end - first), 1)  # of a damaged file, too, it leads forward
         removed += 0 if number is None else max(first - number - 1, 0)
         number = first + n - 1
         part = _readable(row, known, tags)
@@ -146,12 +149,14 @@ def iter_newest(
         known, tags = labels_of(database), tags_of(database)
         if until is not None:  # times never fall: all that begins later has a higher number
             found = database.execute(
-                "SELECT first FROM segments WHERE until >= ? ORDER BY until, first LIMIT 1",
+                f"SELECT first FROM segments WHERE until >= ? AND {_NUMBERED} "
+                "ORDER BY until, first LIMIT 1",
                 (microseconds(until, 0),),
             ).fetchone()
             limit = limit if found is None else min(limit, int(found[0]) + 1)
         for row in database.execute(
-            f"SELECT {segment_columns(database)} FROM segments WHERE first < ? ORDER BY first DESC",
+            f"SELECT {segment_columns(database)} FROM segments WHERE first < ? "
+            f"AND {_NUMBERED} ORDER BY first DESC",
             (limit,),
         ):
             part = _readable(row, known, tags)
