@@ -180,6 +180,7 @@ def edited(folder: Path, place: Path, change) -> Path:
         (lambda rows: [*rows, rows[-1]], "unknown layout .*Normalize → Normalize"),
         (lambda rows: rows[1:], "unknown layout .Pooling → Normalize"),
         (lambda rows: [*rows, {**rows[2], "type": "mine.Own"}], "unknown layout .*mine.Own"),
+        (lambda rows: [*rows, {**rows[2], "type": "a\nb.Own"}], r"layout .*a\\u000ab.Own\); known"),
         (lambda rows: [], "unknown layout .no modules"),
         (lambda rows: {"a": 1}, "not a list of modules"),
         (lambda rows: [{**rows[0], "path": "../up"}, *rows[1:]], "outside the folder"),
