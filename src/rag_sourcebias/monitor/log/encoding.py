@@ -66,8 +66,7 @@ def encoded(
             except KeyError:
                 row, n_bad = known_tags.learn(kept)
                 n_bad += event.bad_tags
-            told, query_id = event.labels, event.query_hash
-            given = tuple(told.items())
+            given, query_id = tuple(event.labels.items()), event.query_hash
             known = labels.get(given)
             code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
             query_id = "" if query_id is None else _short(query_id)
