@@ -18,13 +18,13 @@ from rag_sourcebias.types.explain_report import (
     BoundedPerplexity,
     ExplainConfig,
     ExplainReport,
-    Histogram,
     LexicalShift,
     ModelPerplexity,
     SourceExplanation,
     TermShift,
     TextComparison,
 )
+from rag_sourcebias.types.histograms import Histogram
 
 LLM = "llm:llama-2"
 ENCODER = "all-MiniLM-L6-v2"

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from ragas.dataset_schema import EvaluationResult
 
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias_integrations._require import require
 
 __all__ = ["EvaluationResultWithIntervals"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(repr=False)

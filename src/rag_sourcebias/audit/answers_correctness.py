@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.answers_bias import attempt
 from rag_sourcebias.intervals import mean_interval
@@ -14,8 +13,6 @@ from rag_sourcebias.types.answers import AnswerScores
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["system_correctness"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def system_correctness(

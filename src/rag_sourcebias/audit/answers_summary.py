@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.measures import TEXT_STATISTICS, installed_statistics
 from rag_sourcebias.types.answer_report import AnswerConfig, AnsweringSystem
 from rag_sourcebias.types.answer_texts import AnswerTexts
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = ["answer_warnings", "check_answers", "describe_systems", "describe_texts"]
 
-IntArray = npt.NDArray[np.int64]
 _FEW = 100  # questions all systems answered correctly, below which differences are coarse
 _FACTOR = 1.5  # of mean lengths worth a warning
 

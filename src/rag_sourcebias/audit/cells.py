@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.dependence import Dependence
 from rag_sourcebias.errors import InsufficientDataError
@@ -26,6 +25,7 @@ from rag_sourcebias.inference.multiway import MIN_CLUSTERS, design_effect
 from rag_sourcebias.inference.quantiles import t_quantile
 from rag_sourcebias.inference.ratio import IntervalMethod
 from rag_sourcebias.measures import ChanceScores, chance_scores, relative_delta
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
@@ -51,9 +51,6 @@ __all__ = [
     "skew_cells",
     "sole_corpus_checks",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def others(scores: SourceScores, baseline: str) -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from rag_sourcebias.audit.cells import sole_corpus_checks
+from rag_sourcebias.audit.data_summary import data_warnings, summarise_dataset
 from rag_sourcebias.audit.dependence import Dependence, merge_llms
-from rag_sourcebias.audit.source import assemble, data_warnings, summarise_dataset
+from rag_sourcebias.audit.source import assemble
 from rag_sourcebias.audit.source_texts import source_text_statistics
 from rag_sourcebias.audit.system import Variant, measure_system, require_sources, settings_row
 from rag_sourcebias.errors import DataError

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from rag_sourcebias.audit.data_summary import summarise_dataset
 from rag_sourcebias.audit.debias_changes import (
     quality_changes,
     skew_changes,
@@ -15,7 +16,6 @@ from rag_sourcebias.audit.debias_data import debias_warnings, judged_pairs, seen
 from rag_sourcebias.audit.debias_methods import described_methods, unchecked_fit
 from rag_sourcebias.audit.debias_scores import other_sources, score_debias, two_sources
 from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.audit.source import summarise_dataset
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.protocols import RetrieverSpec

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import (
@@ -18,14 +17,14 @@ from rag_sourcebias.inference import (
 from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
 from rag_sourcebias.mitigate.rescored import RescoredSpec
 from rag_sourcebias.protocols import RetrieverSpec
-from rag_sourcebias.types.debias import QUALITIES, NoninferiorityTest
+from rag_sourcebias.types.debias import QUALITIES
 from rag_sourcebias.types.debias_report import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.types.debias_scores import DebiasScores
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.tests import NoninferiorityTest
 
 __all__ = ["quality_changes", "skew_changes", "unchanged_qualities"]
 
-FloatArray = npt.NDArray[np.float64]
 _SAME = 1e-9
 _BY_CONSTRUCTION = "unchanged by construction"
 

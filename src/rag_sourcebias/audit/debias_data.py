@@ -7,14 +7,13 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.audit.source import data_warnings, summarise_dataset
+from rag_sourcebias.audit.data_summary import data_warnings, summarise_dataset
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.debias_report import DebiasConfig, DebiasOutcome, QualityChange
 from rag_sourcebias.types.reports import AuditConfig
 
 __all__ = ["debias_warnings", "judged_pairs", "seen_pairs"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:

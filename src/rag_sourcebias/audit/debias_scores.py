@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, MissingTagsError
 from rag_sourcebias.measures import score_run, source_codes_for, source_scores
 from rag_sourcebias.protocols import RetrieverSpec
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.debias_report import DebiasConfig
 from rag_sourcebias.types.debias_scores import DebiasScores
@@ -19,8 +19,6 @@ from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["other_sources", "score_debias", "two_sources"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def score_debias(

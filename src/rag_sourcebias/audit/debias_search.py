@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.debias_changes import unchanged_qualities
 from rag_sourcebias.audit.debias_groups import DebiasVariant, Seeds, group_variants
@@ -15,6 +14,7 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.search import search_debias_weight, split_queries
 from rag_sourcebias.protocols import RetrieverSpec
 from rag_sourcebias.retrieval import DenseSpec
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.debias import QUALITIES, DebiasCandidate, DebiasSearch
 from rag_sourcebias.types.debias_report import DebiasConfig
@@ -22,7 +22,6 @@ from rag_sourcebias.types.debias_scores import DebiasScores
 
 __all__ = ["MIN_SPLIT_QUERIES", "DebiasVariant", "search_debias"]
 
-FloatArray = npt.NDArray[np.float64]
 _SAME = 1e-9
 MIN_SPLIT_QUERIES = 2000
 """Queries from which half of them choose and the other half report. On ``nfcorpus`` half of 324

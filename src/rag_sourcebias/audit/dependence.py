@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["MERGED", "Dependence", "merge_llms"]
 
-IntArray = npt.NDArray[np.int64]
 
 MERGED = "llm"
 """Source of all documents by language models once they are merged."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from rag_sourcebias.audit.data_summary import summarise_dataset
 from rag_sourcebias.audit.environment import environment
 from rag_sourcebias.audit.explain_pairs import draw_pairs, judged_pairs_of
 from rag_sourcebias.audit.explain_perplexity import KnownPerplexities
 from rag_sourcebias.audit.explain_source import Explanation
 from rag_sourcebias.audit.explain_vectors import encode_pairs
-from rag_sourcebias.audit.source import summarise_dataset
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.maps import require_map
 from rag_sourcebias.mitigate.twin_rows import paired_sources, source_of

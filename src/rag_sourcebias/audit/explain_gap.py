@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.explain.decomposition import decompose_gap
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.explain import GapDecomposition
 from rag_sourcebias.types.explain_report import ExplainConfig
 
 __all__ = ["MAX_PERPLEXITIES", "explain_gap"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 #: Perplexities entered together: of two models they say nearly the same.
 MAX_PERPLEXITIES = 2

@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.mitigate.twin_rows import complete_pairs, relevant_pairs
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.explain_report import ExplainConfig
 
 __all__ = ["DrawnPairs", "JudgedPairs", "draw_pairs", "judged_pairs_of"]
 
-IntArray = npt.NDArray[np.int64]
 _WORD = re.compile(r"\w")
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import ConditionalPerplexity, TextPerplexity
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.perplexity import LogPerplexities
 
 __all__ = ["KnownPerplexities"]
 
-FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 

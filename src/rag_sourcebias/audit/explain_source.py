@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.explain_gap import explain_gap
 from rag_sourcebias.audit.explain_pairs import DrawnPairs, JudgedPairs
@@ -23,6 +22,7 @@ from rag_sourcebias.explain.model_perplexity import compare_perplexities
 from rag_sourcebias.explain.spectrum import spectrum
 from rag_sourcebias.explain.text_comparison import compare_texts, log_length_ratios
 from rag_sourcebias.explain.word_sets import Vocabulary, WordSets, word_sets
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.explain import GapDecomposition
 from rag_sourcebias.types.explain_report import (
@@ -34,8 +34,6 @@ from rag_sourcebias.types.explain_report import (
 
 __all__ = ["Explanation"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 

@@ -12,14 +12,13 @@ import numpy.typing as npt
 from rag_sourcebias.audit.explain_pairs import DrawnPairs
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias.retrieval.vectors import encode_corpus, query_vectors
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus
 
 __all__ = ["EncodedPairs", "encode_pairs", "unit"]
 
 Vectors = npt.NDArray[np.float32]
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Similarity = Literal["cosine", "dot"]
 _ROWS = 8192  # rows whose vectors are gathered at once
 

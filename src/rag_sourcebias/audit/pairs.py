@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rag_sourcebias.audit.data_summary import summarise, summarise_dataset
 from rag_sourcebias.audit.environment import environment
 from rag_sourcebias.audit.pairs_criteria import PairRows, criteria_of, pair_rows
 from rag_sourcebias.audit.pairs_sole import adjusted_tests, sole_corpus_tests
 from rag_sourcebias.audit.pairs_values import source_pairs
 from rag_sourcebias.audit.pairs_warnings import pair_warnings
-from rag_sourcebias.audit.source import summarise, summarise_dataset
 from rag_sourcebias.audit.system import require_sources
 from rag_sourcebias.corpora.check_thresholds import threshold_reasons
 from rag_sourcebias.corpora.checks import check_pairs

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import Corpus, TagTable
 from rag_sourcebias.types.pair_report import NamedIds, PairCriteria
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["PairRows", "criteria_of", "pair_rows", "writable"]
 
-IntArray = npt.NDArray[np.int64]
 _FIRST = 5
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.cells import sole_corpus_checks
 from rag_sourcebias.audit.pairs_criteria import PairRows
@@ -15,14 +14,13 @@ from rag_sourcebias.inference import adjust_p_values
 from rag_sourcebias.inference.equivalence import equivalence_test
 from rag_sourcebias.measures import score_run
 from rag_sourcebias.protocols import RetrieverSpec
+from rag_sourcebias.types.arrays import BoolArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.pair_report import PairCheckConfig
 from rag_sourcebias.types.pair_tests import SoleCorpusTest
 from rag_sourcebias.types.reports import AuditConfig, SoleCorpusCheck, SourceScores
 
 __all__ = ["adjusted_tests", "shared_queries", "sole_corpus_tests"]
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def shared_queries(dataset: Dataset, rows: PairRows) -> BoolArray:

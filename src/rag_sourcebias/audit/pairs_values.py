@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.pairs_criteria import writable
-from rag_sourcebias.types.explain_report import Histogram
+from rag_sourcebias.types.arrays import FloatArray
+from rag_sourcebias.types.histograms import Histogram
 from rag_sourcebias.types.pair_checks import PAIR_FLAGS, PairChecks
 from rag_sourcebias.types.pair_report import CheckedPair, PairCheckConfig, PairCriteria, SourcePairs
 
 __all__ = ["source_pairs"]
 
-FloatArray = npt.NDArray[np.float64]
 _VALUES = (
     "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
     "numbers_kept", "names_kept",

@@ -21,6 +21,7 @@ from rag_sourcebias.audit.style_system import style_system
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.measures import word_counts
 from rag_sourcebias.measures.style_checks import complete_queries
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.style_data import StyledTexts
 from rag_sourcebias.types.style_report import (
     STYLE_SCHEMA_VERSION,
@@ -32,7 +33,6 @@ from rag_sourcebias.types.style_report import (
 
 __all__ = ["assemble_styles", "measure_style_bias", "measure_systems"]
 
-FloatArray = npt.NDArray[np.float64]
 Settings = Mapping[str, Mapping[str, str]]
 
 

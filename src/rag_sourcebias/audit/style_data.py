@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.measures.style_checks import unique_names
 from rag_sourcebias.measures.text import word_counts
+from rag_sourcebias.types.arrays import BoolArray
 from rag_sourcebias.types.style_data import StyledTexts
 from rag_sourcebias.types.style_report import StyleConfig
 
@@ -21,8 +21,6 @@ _FEW = 100
 _VERY_FEW = 20
 _SHOWN = 5
 _LENGTH_DIFFERS = 0.1
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.cells import published_delta
 from rag_sourcebias.audit.style_corpora import StyleCorpora
@@ -19,13 +18,13 @@ from rag_sourcebias.inference import (
 )
 from rag_sourcebias.measures import group_scores, score_run
 from rag_sourcebias.protocols import Retriever
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.style_report import StyleConfig, StyleIndexScore, StyleQuality
 
 __all__ = ["index_depth", "index_scores", "style_quality"]
 
-FloatArray = npt.NDArray[np.float64]
 _NO_CHANGE = 1e-12
 
 

@@ -26,6 +26,7 @@ from rag_sourcebias.measures.style_length import (
 from rag_sourcebias.measures.style_matching import MatchingEffect, matching_effect
 from rag_sourcebias.measures.style_matrix import StyleMatrix
 from rag_sourcebias.measures.style_ranks import rank_versions
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
     "style_matrix_intervals",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 _MIN_QUERIES = 2
 _MIN_UNFAIR = 10  # simulated from here on
 

@@ -14,12 +14,12 @@ from rag_sourcebias.protocols import Encoder, Retriever
 from rag_sourcebias.retrieval import BM25Spec, version_scores
 from rag_sourcebias.retrieval.dense import DenseRetriever
 from rag_sourcebias.retrieval.vectors import DocumentVectors, encode_corpus, query_vectors
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import Query
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["BM25Search", "EncoderSearch", "StyleSearch"]
 
-FloatArray = npt.NDArray[np.float64]
 Stage = Callable[[str], None]
 _QUERIES = 1_000  # whose vectors are copied together
 

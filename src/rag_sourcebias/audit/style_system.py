@@ -17,13 +17,13 @@ from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference import compare_ranks, friedman_test
 from rag_sourcebias.inference.style_finding import style_finding
 from rag_sourcebias.measures import StyleMatrix, matching_effect, rank_versions, unfairness
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.style_parts import RankPair, StyleFinding
+from rag_sourcebias.types.style_parts import StyleFinding
 from rag_sourcebias.types.style_report import StyleConfig, StyleGain, StyleRow, StyleSystem
+from rag_sourcebias.types.tests import RankPair
 
 __all__ = ["style_system"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def style_system(

@@ -13,12 +13,12 @@ from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.intervals import t_interval
 from rag_sourcebias.measures import TEXT_STATISTICS, meteor_mode, text_scores
 from rag_sourcebias.measures.text_values import References, usable_references
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.text_stats import QUANTILES, TextStatistic
 
 __all__ = ["text_statistics"]
 
-FloatArray = npt.NDArray[np.float64]
 Texts = Sequence[str | None]
 
 

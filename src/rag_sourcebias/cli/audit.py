@@ -11,10 +11,8 @@ import typer
 from rag_sourcebias.audit import audit_source, measure_source_bias
 from rag_sourcebias.audit.combined import combine_reports
 from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.audit_answers import answers
 from rag_sourcebias.cli.audit_settings import Retrieval, Statistics
 from rag_sourcebias.cli.audit_sharded import audit_shards
-from rag_sourcebias.cli.audit_style import style
 from rag_sourcebias.cli.checks import require_writable
 from rag_sourcebias.cli.console import err, out, stages
 from rag_sourcebias.cli.delivery import deliver
@@ -219,6 +217,3 @@ def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str)
         return read_beir(folder, split=split)
     return load_sample() if sample else load_dataset(dataset or "")
 
-
-app.command()(style)
-app.command()(answers)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.intervals import JudgedRanking, RankedLabels
@@ -14,10 +13,9 @@ from rag_sourcebias.intervals.documents import LabeledDocuments
 from rag_sourcebias.intervals.ranking import GainScale, parse_measure
 from rag_sourcebias.io import read_qrels, read_run
 from rag_sourcebias.io.label_files import read_label_distributions
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = ["Pilot", "Pool", "read_pool"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Pilot(NamedTuple):

@@ -7,17 +7,15 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.inference.bootstrap_intervals import bootstrap_intervals
 from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.inference.resampling import bootstrap_means
 from rag_sourcebias.types.annotations import Annotations, RaterAgreement
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["annotator_agreement"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Formula = Callable[[FloatArray], FloatArray]
 _UNDEFINED = 0.01  # share of resamples that may be undefined
 _SKEWED = 0.9

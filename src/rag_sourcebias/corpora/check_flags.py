@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.corpora.check_reasons import Found
 from rag_sourcebias.corpora.check_writing import is_refusal, stops_open
+from rag_sourcebias.types.arrays import BoolArray, FloatArray
 from rag_sourcebias.types.pair_checks import PAIR_FLAGS, PairThresholds
 
 __all__ = ["flags_of"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Texts = tuple[tuple[str, ...], ...]
 # The end of a rewrite that is as long as the original was reworded, not cut off.
 _CUT_LENGTH = 0.9

@@ -17,11 +17,11 @@ from rag_sourcebias.corpora.check_writing import kept_to_the_end, leftover
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.text import jaccard, overlap
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.pair_checks import PairChecks, PairThresholds
 
 __all__ = ["check_pairs"]
 
-FloatArray = npt.NDArray[np.float64]
 Texts = tuple[tuple[str, ...], ...]
 Pairs = Sequence[tuple[str, str]]
 Words = Sequence[tuple[list[str], list[str]]]

@@ -14,12 +14,12 @@ from rag_sourcebias.explain.regression import Fit, fit
 from rag_sourcebias.explain.variance_shares import variance_shares
 from rag_sourcebias.inference import clustered_mean
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain import GapDecomposition, GapFactor
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["decompose_gap"]
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 
 _MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it

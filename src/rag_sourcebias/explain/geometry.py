@@ -9,12 +9,12 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.probe import probe_accuracy
 from rag_sourcebias.explain.vectors import checked_pairs, unit_rows
 from rag_sourcebias.inference import clustered_mean
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain import SourceGeometry, VectorMap
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["map_vectors", "positions_along_source", "source_direction", "source_geometry"]
 
-FloatArray = npt.NDArray[np.float64]
 _MIN_PAIRS = 20
 
 

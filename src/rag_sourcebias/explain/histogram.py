@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.types.explain_report import Histogram
+from rag_sourcebias.types.arrays import FloatArray
+from rag_sourcebias.types.histograms import Histogram
 
 __all__ = ["histogram", "shared_edges", "unit_edges"]
 
-FloatArray = npt.NDArray[np.float64]
 _TAIL = 0.005  # of the values on either side, which share the outer bins
 _NARROWEST = 1e-6
 

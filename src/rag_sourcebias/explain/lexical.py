@@ -11,13 +11,11 @@ from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.explain.term_shift import shifted_terms
 from rag_sourcebias.explain.word_sets import Vocabulary, WordSets
 from rag_sourcebias.inference import clustered_difference, clustered_mean
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.explain_report import LexicalShift
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["JudgedWords", "QueryWords", "judged_words", "lexical_shift"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.explain.geometry import map_vectors
 from rag_sourcebias.explain.vectors import checked_pairs, unit_rows
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain import VectorMap
 
 __all__ = ["MapMethod", "map_sources", "require_map"]
 
-FloatArray = npt.NDArray[np.float64]
 MapMethod = Literal["pca", "tsne", "umap"]
 
 _MIN_PAIRS = 10

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.histogram import histogram, shared_edges
 from rag_sourcebias.explain.perplexity_gap import perplexity_gap
 from rag_sourcebias.inference import clustered_mean
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain_report import BoundedPerplexity, ModelPerplexity
 
 __all__ = ["bounded_perplexity", "compare_perplexities"]
 
-FloatArray = npt.NDArray[np.float64]
 _UPPER = 0.95
 
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.regression import fit
 from rag_sourcebias.inference import clustered_mean
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain import PerplexityGap
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["perplexity_gap"]
 
-FloatArray = npt.NDArray[np.float64]
 _MIN_ADJUSTED = 20  # as for win rates at equal length: ten per coefficient
 
 

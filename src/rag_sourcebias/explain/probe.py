@@ -11,11 +11,11 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.explain.vectors import checked_pairs
 from rag_sourcebias.inference import clustered_mean
 from rag_sourcebias.inference.quantiles import as_generator
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["probe_accuracy"]
 
-FloatArray = npt.NDArray[np.float64]
 _MIN_PAIRS = 20
 _PENALTIES = 10.0 ** np.arange(-6, 3)  # relative to the mean square of the singular values
 _ASSUMPTIONS = ("pairs are a random sample; for probes trained on as many pairs as these",)

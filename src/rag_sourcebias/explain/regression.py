@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["Fit", "fit"]
 
-FloatArray = npt.NDArray[np.float64]
 _CONSTANT = 1e-12
 _COLLINEAR = 1e10
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.vectors import checked_pairs, unit_rows
 from rag_sourcebias.inference.quantiles import as_generator, check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain import PAIRS_HELD, SpectrumComparison
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["singular_values", "spectrum"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _EXACT_UP_TO = 200_000_000_000  # rows · columns · shorter side: some 10 s on one core
 _SURPLUS = 16  # at least so many directions beyond those asked for: the last are inaccurate

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.explain.histogram import histogram
 from rag_sourcebias.explain.word_sets import WordSets, count_shared
 from rag_sourcebias.inference import clustered_mean
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.explain_report import TextComparison
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["compare_texts", "log_length_ratios"]
 
-FloatArray = npt.NDArray[np.float64]
 _EDGES = np.linspace(0.0, 1.0, 41)
 
 

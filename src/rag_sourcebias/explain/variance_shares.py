@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.inference.quantiles import as_generator, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["variance_shares"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def variance_shares(

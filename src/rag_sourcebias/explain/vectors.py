@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["checked_pairs", "unit_rows"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def checked_pairs(

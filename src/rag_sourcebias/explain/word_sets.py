@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.text import words
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = ["Vocabulary", "WordSets", "count_shared", "word_sets"]
 
-IntArray = npt.NDArray[np.int64]
 Vocabulary = dict[str, int]
 _PAIRS_AT_ONCE = 4096
 

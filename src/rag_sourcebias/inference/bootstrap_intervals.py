@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["bootstrap_intervals"]
 
-FloatArray = npt.NDArray[np.float64]
 _NO_SPREAD = 1e-12
 
 

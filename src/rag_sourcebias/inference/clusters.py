@@ -12,6 +12,7 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.multiway import design_effect
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.inference.weighted import BoundedRatio
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "difference_test",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 _ASSUMPTIONS = (
     "clusters (queries) are a random sample; observations within one may depend on each other",
 )

@@ -9,18 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.noninferiority import MIN_QUERIES
 from rag_sourcebias.inference.pairs import SAMPLED, ScorePair
 from rag_sourcebias.inference.quantiles import as_generator, check_level
 from rag_sourcebias.inference.weighted import BoundedRatio
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["delta_change_interval", "delta_change_test"]
 
-FloatArray = npt.NDArray[np.float64]
 _SAME = 1e-9
 _BLOCK = 250_000  # random numbers held at once
 _EXACT_LIMIT = 14  # 2^14 swap patterns are enumerated rather than drawn

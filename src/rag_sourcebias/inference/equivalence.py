@@ -12,17 +12,16 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.noninferiority import MIN_CHANGED, MIN_QUERIES, CrossedMean
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["EquivalenceTest", "equivalence_test"]
 
-FloatArray = npt.NDArray[np.float64]
 _SAME = 1e-12
 _POWER = 0.8
 _STEPS = 40

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.finite import require_finite
-from rag_sourcebias.types.style_parts import FriedmanTest
+from rag_sourcebias.types.tests import FriedmanTest
 
 __all__ = ["box_degrees", "friedman_test", "kendalls_w"]
 

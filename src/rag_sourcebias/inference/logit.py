@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["win_rate_at"]
 
-FloatArray = npt.NDArray[np.float64]
 _MAX_STEPS = 50
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
 _CONSTANT = 1e-12

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = [
     "MIN_CLUSTERS",
@@ -24,8 +24,6 @@ __all__ = [
     "require_clusters",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
 MIN_CLUSTERS = 6

@@ -17,17 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile, t_quantile
-from rag_sourcebias.types.debias import NoninferiorityTest
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
+from rag_sourcebias.types.tests import NoninferiorityTest
 
 __all__ = ["MIN_CHANGED", "MIN_QUERIES", "CrossedMean", "noninferiority_test"]
 
-FloatArray = npt.NDArray[np.float64]
 MIN_QUERIES = 20
 # As for Relative Δ: with fewer queries that changed, losses too rare to be seen carry the risk.
 MIN_CHANGED = 15

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["SAMPLED", "ScorePair"]
 
-FloatArray = npt.NDArray[np.float64]
 SAMPLED = "queries are a random sample of the queries of interest"
 _SAME = 1e-9  # ratios closer than this are one ratio
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from rag_sourcebias.inference.friedman import box_degrees
 from rag_sourcebias.inference.resampling import dirichlet_sums
 from rag_sourcebias.inference.spread import crossing
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["queries_to_tell"]
 
-FloatArray = npt.NDArray[np.float64]
 _DRAWS = 1_000
 _PLANNED = 200  # draws for each candidate number of queries
 # Quantiles of the distances that the data leave plausible.

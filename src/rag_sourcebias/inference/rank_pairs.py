@@ -13,13 +13,13 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.multiplicity import Correction, adjust_p_values
 from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.style_parts import RankPair
+from rag_sourcebias.types.tests import RankPair
 
 __all__ = ["compare_ranks"]
 
-FloatArray = npt.NDArray[np.float64]
 _BLOCK = 250_000  # random signs held at once
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
 _TIE = 1e-9

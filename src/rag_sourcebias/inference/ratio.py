@@ -10,7 +10,6 @@ import math
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.pairs import SAMPLED, ScorePair
@@ -22,12 +21,12 @@ from rag_sourcebias.inference.quantiles import (
 )
 from rag_sourcebias.inference.resampling import bootstrap_relative_delta
 from rag_sourcebias.inference.weighted import BoundedRatio
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["IntervalMethod", "relative_delta_interval"]
 
 IntervalMethod = Literal["auto", "delta", "bootstrap", "fieller", "exact"]
-FloatArray = npt.NDArray[np.float64]
 
 # When the normal approximations (delta, bootstrap, Fieller) may be used. Below 4 standard errors
 # the delta method covered .62–.93 where few queries carry most of a score.

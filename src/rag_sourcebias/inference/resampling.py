@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 
 __all__ = ["bootstrap_means", "bootstrap_relative_delta", "dirichlet_sums"]
 
-FloatArray = npt.NDArray[np.float64]
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.pairs import SAMPLED
@@ -19,12 +18,12 @@ from rag_sourcebias.inference.quantiles import (
     t_quantile,
 )
 from rag_sourcebias.inference.resampling import bootstrap_means
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["MIN_ROWS", "crossing", "mean_differences", "spread_interval"]
 
-FloatArray = npt.NDArray[np.float64]
 MIN_ROWS = 20
 _STEPS = 60
 _CLOSE = 1e-9

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from rag_sourcebias.inference.planning import queries_to_tell
 from rag_sourcebias.inference.quantiles import normal_quantile
 from rag_sourcebias.inference.resampling import dirichlet_sums
-from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, StyleCode, StyleFinding
+from rag_sourcebias.types.arrays import FloatArray
+from rag_sourcebias.types.style_parts import StyleCode, StyleFinding
+from rag_sourcebias.types.tests import FriedmanTest, RankPair
 
 __all__ = ["style_finding"]
 
-FloatArray = npt.NDArray[np.float64]
 _DRAWS = 1_000
 
 

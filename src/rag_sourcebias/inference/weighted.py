@@ -19,13 +19,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["BoundedRatio"]
 
-FloatArray = npt.NDArray[np.float64]
 _UNSEEN = 0.65  # weight of the unit that stands for what was not seen
 _NEGLIGIBLE = 1e-12
 _STEPS = 100

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level, normal_quantile
 from rag_sourcebias.intervals.classical import RANDOM, spread_values
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["BootstrapKind", "bootstrap_interval"]
 
-FloatArray = npt.NDArray[np.float64]
 BootstrapKind = Literal["bca", "studentized", "empirical"]
 _CHUNK = 4_000_000  # resampled values held at a time
 

@@ -12,17 +12,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.intervals.scale_checks import is_constant
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.judged_items import JudgedItems
 
 __all__ = ["check_items", "check_random_labels"]
 
-FloatArray = npt.NDArray[np.float64]
 _BINS = 1024
 _FEWEST = 8  # labels; fewer can hardly look other than random
 

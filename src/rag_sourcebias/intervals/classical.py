@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
@@ -15,6 +14,7 @@ from rag_sourcebias.inference.quantiles import (
     t_quantile,
 )
 from rag_sourcebias.intervals.values import as_values
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "wilson_interval",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 RANDOM = "the labelled items are a random sample"
 
 

@@ -29,8 +29,6 @@ __all__ = [
     "win_rate_interval",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def difference_interval(
     y: npt.ArrayLike,

@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.intervals.classical import has_spread
@@ -19,10 +18,10 @@ from rag_sourcebias.intervals.regression import RegressionFit
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.score_form import score_form
 from rag_sourcebias.intervals.values import Target
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["Form", "choose_form", "draw_interval"]
 
-FloatArray = npt.NDArray[np.float64]
 _MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on skewness is seen
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
 _MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for

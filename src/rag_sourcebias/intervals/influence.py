@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.intervals.sample import JudgedSample
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["CONSTANT", "cluster_influence", "item_influence"]
 
-FloatArray = npt.NDArray[np.float64]
 CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
 _ROUNDING = 1e-12  # relative to the largest value
 _ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value

@@ -23,7 +23,6 @@ from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["Method", "mean_interval"]
 
-FloatArray = npt.NDArray[np.float64]
 Method = Literal["regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap"]
 
 

@@ -19,13 +19,12 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.intervals.utility import RankedLabels, dcg_weights, precision_weights
 from rag_sourcebias.measures.judged import rank_of_labels
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["GainScale", "JudgedRanking", "measure_bounds", "parse_measure"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 GainScale = Literal["exponential", "linear"]
 _LINEAR = ("DCG", "P")
 _MEASURES = (*_LINEAR, "NDCG", "MAP", "MRR", "Recall")

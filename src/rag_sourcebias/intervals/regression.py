@@ -18,10 +18,9 @@ import numpy.typing as npt
 from rag_sourcebias.intervals.influence import CONSTANT, cluster_influence, item_influence
 from rag_sourcebias.intervals.sample import JudgedSample
 from rag_sourcebias.intervals.values import Target
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["RegressionFit", "fit_regression"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

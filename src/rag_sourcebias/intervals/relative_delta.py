@@ -13,11 +13,10 @@ from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.intervals.comparison import comparison, two_columns
 from rag_sourcebias.intervals.regression import RegressionFit, fit_regression
 from rag_sourcebias.intervals.values import Design, Target, check_target, judge_correlation
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["judged_relative_delta_interval"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def judged_relative_delta_interval(

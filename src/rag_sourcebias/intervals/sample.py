@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.values import Design, Labels, as_values
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["JudgedSample"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["check_scale", "is_constant"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def check_scale(

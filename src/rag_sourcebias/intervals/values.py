@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["Design", "Labels", "Target", "as_values", "check_target", "judge_correlation"]
 
-FloatArray = npt.NDArray[np.float64]
 Labels = Sequence[Any] | npt.NDArray[Any]
 Target = Literal["population", "pool", "unlabeled"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.answer_cells import answer_of, references_of
@@ -19,10 +18,9 @@ from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.json_array import read_any_table
 from rag_sourcebias.io.tables import Table
 from rag_sourcebias.types import AnswerTexts
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["read_answer_scores", "read_answer_texts"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def read_answer_texts(

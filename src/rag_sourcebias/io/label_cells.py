@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.tables import Table
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["cell_floats", "cell_grades", "cell_items", "stacked_rows", "vote_shares"]
 
 _MOST_GRADES = 1_000  # a damaged grade must not ask for a table of its size
-FloatArray = npt.NDArray[np.float64]
 
 
 def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.arrays import read_arrays
@@ -25,11 +24,11 @@ from rag_sourcebias.io.label_cells import (
     vote_shares,
 )
 from rag_sourcebias.io.tables import Table, read_table
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.labels import LabelDistributions
 
 __all__ = ["read_label_distributions"]
 
-FloatArray = npt.NDArray[np.float64]
 _TOLERANCE = 1e-6
 _FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.judges.association import resampled_weights
 from rag_sourcebias.judges.kappa import cohen_kappa, krippendorff_alpha
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import Agreement
 
 __all__ = ["agreement_of"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _MOST_GRADES = 25
 _UNDEFINED = 0.01  # share of resamples that may be undefined
 _LEVELS = ("kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal", "alpha_interval")

@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["ASSUMPTIONS", "correlation_intervals", "resampled_weights"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _BLOCK = 250_000  # weights held at once
 ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
 _ONE = 1 - 1e-12

@@ -10,12 +10,10 @@ import numpy.typing as npt
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.judges.association import ASSUMPTIONS
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["auc_interval"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def auc_interval(

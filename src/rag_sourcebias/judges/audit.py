@@ -21,6 +21,7 @@ from rag_sourcebias.judges.bias_contrasts import bias_differences
 from rag_sourcebias.judges.calibration import calibration_of
 from rag_sourcebias.judges.kendall import kendall_tau_b
 from rag_sourcebias.judges.verdicts import verdict_notes
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judge_bias import BiasDifference, GroupBias
@@ -29,8 +30,6 @@ from rag_sourcebias.types.judged_items import JudgedItems
 
 __all__ = ["audit_judge"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _FEWEST = 10
 
 

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.quantiles import t_quantile
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_bias import BiasDifference
 
 __all__ = ["bias_differences"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _ALL_PAIRS = 6  # groups; with more, each is held against the rest
 
 

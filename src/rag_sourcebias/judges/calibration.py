@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level
@@ -16,6 +15,7 @@ from rag_sourcebias.judges.grade_bins import (
     one_grade,
     ranked_score,
 )
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.judge_calibration import (
     LabelCalibration,
 )
@@ -23,8 +23,6 @@ from rag_sourcebias.types.labels import LabelDistributions
 
 __all__ = ["audit_labels", "calibration_of"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _SIMULATIONS = 200
 _MOST_DRAWS = 4_000_000
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.judges.parsing import is_refusal, read_distribution, read_grade
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores
 
 __all__ = ["Verdict", "from_scores", "from_text", "from_votes", "smoothed"]
@@ -19,7 +19,6 @@ __all__ = ["Verdict", "from_scores", "from_text", "from_votes", "smoothed"]
 Reply = Completion | LabelScores | CompletionError | None
 T = TypeVar("T")
 
-FloatArray = npt.NDArray[np.float64]
 
 _STATUS = {"timeout": "timeout", "rejected": "rejected", "not_asked": "not_asked"}
 

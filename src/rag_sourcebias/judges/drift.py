@@ -22,11 +22,11 @@ from rag_sourcebias.intervals.scale_checks import is_constant
 from rag_sourcebias.judges.anchors import FEWEST_ANCHORS
 from rag_sourcebias.judges.bias import mean_error
 from rag_sourcebias.types.anchors import AnchorSet, DriftCheck
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["check_drift", "require_stable"]
 
-FloatArray = npt.NDArray[np.float64]
 _MOST_MISSING = 0.1
 
 

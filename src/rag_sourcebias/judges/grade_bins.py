@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_calibration import (
     GradeCalibration,
@@ -14,9 +14,6 @@ from rag_sourcebias.types.judge_calibration import (
 )
 
 __all__ = ["bin_codes", "bin_means", "clustered_or_none", "one_grade", "ranked_score"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def ranked_score(probs: FloatArray, observed: FloatArray) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["cohen_kappa", "krippendorff_alpha"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatArray:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["kendall_tau_b"]
+from rag_sourcebias.types.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["kendall_tau_b"]
 
 
 def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["is_refusal", "read_distribution", "read_grade"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _REFUSAL = re.compile(
     r"^\W*(i\s*['’]?\s*a?m (really |very |so )?(sorry|unable|not able)|sorry\b"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.intervals.scale_checks import is_constant
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judge_bias import BiasDifference
 
 __all__ = ["verdict_notes"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def verdict_notes(

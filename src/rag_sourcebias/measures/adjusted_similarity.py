@@ -20,6 +20,7 @@ from rag_sourcebias.measures.text import word_counts
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias.types.answer_texts import AnswerTexts
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = [
     "AdjustedScores",
@@ -27,8 +28,6 @@ __all__ = [
     "cosine_similarities",
     "fit_similarity_adjustment",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class AdjustedScores(NamedTuple):

@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["StyleAdjustment", "cross_fit_adjustment", "fit_adjustment"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _PER_COEFFICIENT = 5  # answers beyond the first of each question, for every coefficient
 _CONSTANT = 1e-9  # a spread below this share of the values is rounding
 

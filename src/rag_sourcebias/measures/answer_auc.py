@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["QuestionAUC", "question_auc"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

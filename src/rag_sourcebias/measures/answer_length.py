@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["length_correlation"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def length_correlation(answers: AnswerScores) -> float | None:

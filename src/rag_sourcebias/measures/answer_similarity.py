@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io.references import split_references
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["reference_similarity", "split_references"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def reference_similarity(

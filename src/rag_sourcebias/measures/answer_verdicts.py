@@ -6,12 +6,12 @@ import math
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.measures.answers import paired_correct
 from rag_sourcebias.types.answer_parts import RankInversions, ThresholdVerdicts
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = [
     "answered_by_all",
@@ -21,7 +21,6 @@ __all__ = [
     "verdict_flips",
 ]
 
-IntArray = npt.NDArray[np.int64]
 _SAME = 1e-12  # means closer than this are tied: the order of summation decides between them
 
 

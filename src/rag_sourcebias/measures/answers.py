@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.types.answer_parts import AnswerSpread
 from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = [
     "PairedAnswers",
@@ -18,9 +18,6 @@ __all__ = [
     "paired_correct",
     "system_aucs",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

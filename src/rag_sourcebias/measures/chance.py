@@ -21,13 +21,11 @@ from rag_sourcebias.measures.ranking import (
     harmonic_sums,
     ranks_within,
 )
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["ChanceScores", "chance_scores"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

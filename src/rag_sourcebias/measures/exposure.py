@@ -12,12 +12,11 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.judged import rank_span
 from rag_sourcebias.measures.source import source_codes_for
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["Exposure", "attention_weights", "awrf", "delta_ndsr", "exposure"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["Hits", "Ties", "join", "rank_of_labels", "rank_span", "trec_order"]
 
 Ties = Literal["expected", "trec"]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

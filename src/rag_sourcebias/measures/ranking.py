@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.judged import Hits, Ties, join
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 from rag_sourcebias.types.reports import SourceScores
@@ -35,8 +35,6 @@ MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
 """Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
 
 Gain = Literal["linear", "exponential"]
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def score_run(

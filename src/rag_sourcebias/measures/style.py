@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 from rag_sourcebias.types.style_parts import Unfairness
 
@@ -24,8 +25,6 @@ __all__ = [
     "unfairness",
     "unfairness_score",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def unfairness_score(

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["Missing", "complete_queries", "query_names", "unique_names"]
 
-FloatArray = npt.NDArray[np.float64]
 Missing = Literal["refuse", "balanced"]
 
 

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.finite import require_finite
 
 __all__ = ["LengthAdjusted", "adjusted_from_means", "length_adjusted", "length_columns"]
 
-FloatArray = npt.NDArray[np.float64]
 _CONSTANT = 1e-12
 
 

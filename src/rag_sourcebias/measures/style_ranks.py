@@ -16,10 +16,10 @@ from rag_sourcebias.measures.style_checks import (
     query_names,
     unique_names,
 )
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["StyleRanks", "TieRank", "rank_versions", "style_ranks"]
 
-FloatArray = npt.NDArray[np.float64]
 TieRank = Literal["average", "min", "max"]
 
 

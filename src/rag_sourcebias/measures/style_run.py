@@ -11,12 +11,11 @@ from rag_sourcebias.errors import DataError, MissingTagsError
 from rag_sourcebias.measures.judged import rank_span
 from rag_sourcebias.measures.style_checks import Missing
 from rag_sourcebias.measures.style_ranks import StyleRanks, TieRank, style_ranks
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["run_style_ranks"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def run_style_ranks(

@@ -21,7 +21,6 @@ __all__ = [
     "words",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 _WORD = re.compile(r"\w+")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.text import word_counts, words
 from rag_sourcebias.measures.text_similarity import SIMILARITIES, similarity
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = [
     "TEXT_STATISTICS",
@@ -20,7 +20,6 @@ __all__ = [
     "usable_references",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 #: One entry per text: a reference, several of which the best counts, or None.
 References = Sequence[str | Sequence[str] | None]
 

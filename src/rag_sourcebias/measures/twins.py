@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.judged import Ties, rank_span, trec_order
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["TwinRanks", "count_pairs", "other_above", "twin_ranks"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

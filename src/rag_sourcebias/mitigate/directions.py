@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.mitigate.projection import ProjectionMethod, Sides, SourceProjection
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["fit_projection"]
 
-FloatArray = npt.NDArray[np.float64]
 Directions = Callable[[FloatArray], FloatArray]
 
 _MIN_RELIABILITY = 0.5

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.source import source_codes_for
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import DocTags, TagTable
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
@@ -23,7 +23,6 @@ from rag_sourcebias.types.rankings import Run
 __all__ = ["ParityCalibration", "ParityForm", "ScoreMap"]
 
 ParityForm = Literal["offset", "quantiles"]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

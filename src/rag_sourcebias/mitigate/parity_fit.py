@@ -27,6 +27,7 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.measures.twins import twin_ranks
 from rag_sourcebias.mitigate.parity import ParityCalibration, ParityForm, ScoreMap
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.rankings import Run
@@ -34,7 +35,6 @@ from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["ScoredTwins", "fit_parity", "scored_twins"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _MIN_QUERIES = 10
 # The mean gap must be known to an eighth of the gaps' standard deviation, which is 5 points of the

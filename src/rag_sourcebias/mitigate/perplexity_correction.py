@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, t_quantile
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import DocTags
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["PerplexityCorrection", "PerplexityRescorer", "fit_perplexity_correction"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _MIN_QUERIES = 10
 _MIN_F = 10.0  # Staiger & Stock (1997): below it the instrument is weak

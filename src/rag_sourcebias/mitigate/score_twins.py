@@ -14,6 +14,7 @@ from rag_sourcebias.mitigate.parity_fit import ScoredTwins
 from rag_sourcebias.mitigate.twin_rows import paired_sources
 from rag_sourcebias.mitigate.twin_texts import TrainingPairs, training_pairs
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus
 
@@ -21,8 +22,6 @@ __all__ = ["Similarity", "score_twins"]
 
 Similarity = Literal["cosine", "dot"]
 Vectors = npt.NDArray[np.float32]
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _ROWS = 8192  # (query, pair) rows whose vectors are gathered at once
 _BLOCK_BYTES = 1 << 26  # of scores of queries with a whole corpus
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator, check_level
@@ -16,11 +15,11 @@ from rag_sourcebias.mitigate.search_points import (
     relative_delta_over_seeds,
     zero_crossing,
 )
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.debias import QUALITIES, DebiasCandidate, DebiasPoint, DebiasSearch
 
 __all__ = ["MIN_SEEDS", "search_debias_weight", "split_queries"]
 
-IntArray = npt.NDArray[np.int64]
 MIN_SEEDS = 3
 _ALL_MUST_PASS = (
     "a weight is admitted when all three qualities pass, each at the full level: rejecting a union "

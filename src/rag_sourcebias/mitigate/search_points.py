@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.clusters import clustered_mean
 from rag_sourcebias.inference.multiplicity import adjust_p_values
 from rag_sourcebias.inference.noninferiority import CrossedMean, noninferiority_test
 from rag_sourcebias.inference.ratio import relative_delta_interval
-from rag_sourcebias.types.debias import QUALITIES, DebiasCandidate, DebiasPoint, NoninferiorityTest
+from rag_sourcebias.types.arrays import FloatArray
+from rag_sourcebias.types.debias import QUALITIES, DebiasCandidate, DebiasPoint
 from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.types.tests import NoninferiorityTest
 
 __all__ = ["debias_points", "relative_delta_over_seeds", "zero_crossing"]
 
-FloatArray = npt.NDArray[np.float64]
 _ROUNDING = 1e-9
 _SEEDS = "seeds are a random sample of the seeds that could have been used"
 

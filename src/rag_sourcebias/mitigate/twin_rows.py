@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, MissingTagsError
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import Corpus, TagTable
 from rag_sourcebias.types.relevance import Qrels
 
@@ -20,8 +20,6 @@ __all__ = [
     "relevant_pairs",
     "source_of",
 ]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...]:

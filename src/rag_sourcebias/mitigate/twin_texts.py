@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.twin_rows import (
@@ -17,13 +16,13 @@ from rag_sourcebias.mitigate.twin_rows import (
     relevant_pairs,
     source_of,
 )
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, TagTable
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["TrainingPairs", "TwinTexts", "training_pairs", "twin_texts"]
 
-IntArray = npt.NDArray[np.int64]
 _SHOWN = 5
 
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.monitor.sequential.betting import BettingTest
 from rag_sourcebias.monitor.sequential.null import NullRange
 from rag_sourcebias.monitor.sequential.reference import WINDOW_PART
 from rag_sourcebias.monitor.sequential.restarting import RestartingDetector
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["AlarmRules", "Raised"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

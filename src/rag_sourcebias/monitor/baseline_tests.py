@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.alarms import AlarmRules, Raised
@@ -17,10 +16,9 @@ from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.sequential.null import NullRange
 from rag_sourcebias.monitor.sequential.reference import reference_window
 from rag_sourcebias.monitor.skew_settings import SkewSettings
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["BaselineTests"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BaselineTests:

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.monitor import RANK_LIMITS
 
 __all__ = ["ExposureRows", "exposure_rows"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

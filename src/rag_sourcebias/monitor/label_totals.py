@@ -12,11 +12,10 @@ from rag_sourcebias.instrument.exposure import ExposureCounts, GroupExposure
 from rag_sourcebias.monitor.exposure_rows import ExposureRows
 from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.sequential.state import restore
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.monitor import RANK_LIMITS, GroupCount
 
 __all__ = ["LabelTotals"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class LabelTotals:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.alarms import Raised
@@ -17,10 +16,9 @@ from rag_sourcebias.monitor.exposure_rows import exposure_rows
 from rag_sourcebias.monitor.label_totals import LabelTotals
 from rag_sourcebias.monitor.sequential.aggregation import Aggregator, Observation
 from rag_sourcebias.monitor.skew_settings import SkewSettings
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["LabelWatch", "RaisedAt", "Retrieval"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

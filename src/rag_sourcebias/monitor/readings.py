@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.metrics import METRICS
-from rag_sourcebias.tagging.taggers import is_source
 from rag_sourcebias.types.canary import CanaryPoint
 from rag_sourcebias.types.monitor import RANK_LIMITS, GroupCount, GroupShare, MonitorSnapshot
+from rag_sourcebias.types.source_names import is_source
 
 __all__ = ["UNTAGGED", "Labels", "Readings", "Values", "label_values", "read_snapshots"]
 

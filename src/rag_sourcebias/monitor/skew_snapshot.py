@@ -6,17 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare, ReferenceWindow
 from rag_sourcebias.monitor.label_sets import OTHER
 from rag_sourcebias.monitor.label_watch import LabelWatch, RaisedAt
 from rag_sourcebias.monitor.sequential.beta_mixture import beta_interval
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.monitor import Alarm, GroupShare, MonitorSnapshot
 
 __all__ = ["alarm_of", "snapshot_of"]
 
-FloatArray = npt.NDArray[np.float64]
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
 
 

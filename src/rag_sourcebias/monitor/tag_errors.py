@@ -8,15 +8,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.noisy_tags import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.inference.quantiles import normal_quantile
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["TagErrors", "tag_errors_of"]
 
-FloatArray = npt.NDArray[np.float64]
 _ROUNDING = 1e-6
 _LEVEL = 0.95
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.neural.loading import Dtype, ModelFolder, pick_device, quiet, require_torch
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["MaskedScorer", "load_masked"]
 
-FloatArray = npt.NDArray[np.float64]
 _TOLERANCE = 0.05  # of a logit; another position's logits are off by whole units
 
 

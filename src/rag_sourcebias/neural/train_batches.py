@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.mitigate.twin_texts import TrainingPairs
 from rag_sourcebias.neural.train_settings import TrainingSettings
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = ["plan_batches"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def plan_batches(pairs: TrainingPairs, settings: TrainingSettings) -> IntArray:

@@ -19,11 +19,11 @@ from rag_sourcebias.neural.train_batches import plan_batches
 from rag_sourcebias.neural.train_negatives import mine_negatives
 from rag_sourcebias.neural.train_settings import TrainingSettings
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.dataset import Dataset
 
 __all__ = ["TrainingColumns", "data_identity", "training_columns"]
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 

@@ -6,18 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.twin_texts import TrainingPairs
 from rag_sourcebias.protocols import Encoder
 from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.documents import Corpus, Query
 
 __all__ = ["mine_negatives"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def mine_negatives(

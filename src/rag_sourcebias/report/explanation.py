@@ -34,11 +34,11 @@ from rag_sourcebias.types.explain import (
 )
 from rag_sourcebias.types.explain_report import (
     ExplainReport,
-    Histogram,
     LexicalShift,
     ModelPerplexity,
     SourceExplanation,
 )
+from rag_sourcebias.types.histograms import Histogram
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["document", "headline"]

@@ -24,6 +24,7 @@ from rag_sourcebias.report.format import (
     p_value,
     shorten,
 )
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import JUDGE_NOTES, Interval
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judge_bias import GroupBias
@@ -72,8 +73,6 @@ _ALL_SAID = 2  # means of which the headline says everything; of more, a summary
 _NAMED, _SHOWN = 3, 6  # means that the headline names, and whose curves are shown at once
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 _LOWEST = 0.8  # coverage that a picture shows at least
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def document(report: JudgedReport) -> b.Document:

@@ -51,12 +51,12 @@ from rag_sourcebias.report.text_stats import (
     text_notes,
     text_table,
 )
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.reports import SkewCell, SkewReport, TwinSkew
 
 __all__ = ["document"]
 
-FloatArray = npt.NDArray[np.float64]
 _LAST_RANK = 10
 _RATIOS = (
     (0.25, 0.5, 1, 2, 4),

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.retrieval.topk import require_depth, sort_keys
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["Best", "Part", "best_documents", "best_run", "exact_scores", "merge_best", "parts_of"]
 
 FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 _PART_ROWS = 16_384  # documents multiplied at once
 _QUERY_ROWS = 1_024  # queries multiplied at once: with a part of documents 64 MiB of scores

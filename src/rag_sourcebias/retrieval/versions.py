@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.retrieval.bm25_index import BM25Retriever
 from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 from rag_sourcebias.types.documents import Corpus, DocTags, TagTable
 
 __all__ = ["version_scores"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _LOOKUPS = 2_000_000  # (query word, version) pairs looked up at once
 
 

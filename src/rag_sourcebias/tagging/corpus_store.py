@@ -13,9 +13,10 @@ from rag_sourcebias.io.beir_rows import document_text, metadata_of, metadata_tex
 from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
 from rag_sourcebias.tagging.keys import from_metadata
 from rag_sourcebias.tagging.result import TagResult
-from rag_sourcebias.tagging.taggers import Tagger, check_source, tag_documents
+from rag_sourcebias.tagging.taggers import Tagger, tag_documents
 from rag_sourcebias.tagging.tagging_pass import PassCounts
 from rag_sourcebias.types.documents import DocTags
+from rag_sourcebias.types.source_names import check_source
 
 __all__ = ["CorpusStore"]
 

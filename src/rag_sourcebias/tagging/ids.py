@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import regular_expression
 from rag_sourcebias.tagging.fingerprint import digest
-from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.documents import DocTags
+from rag_sourcebias.types.source_names import check_source
 
 __all__ = ["ID_PATTERN", "IdTagger"]
 

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Literal
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import OPERATORS, Condition
 from rag_sourcebias.tagging.tag_rule import TagRule
-from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.tagging.yaml_file import Place, read_yaml
 from rag_sourcebias.tagging.yaml_nodes import entries, items, kind, scalar
+from rag_sourcebias.types.source_names import check_source
 
 if TYPE_CHECKING:
     from yaml.nodes import Node

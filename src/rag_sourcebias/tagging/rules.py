@@ -9,8 +9,8 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import Condition
 from rag_sourcebias.tagging.fingerprint import digest
 from rag_sourcebias.tagging.tag_rule import PLACEHOLDER, TAG_FIELDS, TagRule
-from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.documents import DocTags
+from rag_sourcebias.types.source_names import check_source
 
 __all__ = ["RuleTagger", "TagRule"]
 

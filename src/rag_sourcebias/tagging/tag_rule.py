@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.tagging.conditions import Condition
-from rag_sourcebias.tagging.taggers import check_source
 from rag_sourcebias.types.names import require_name
+from rag_sourcebias.types.source_names import check_source
 
 __all__ = ["PLACEHOLDER", "TAG_FIELDS", "TagRule"]
 

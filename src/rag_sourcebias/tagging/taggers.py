@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from rag_sourcebias.errors import DataError, SourceBiasError
 from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.names import require_name
 
-__all__ = ["Tagger", "check_source", "is_source", "tag_documents"]
+__all__ = ["Tagger", "tag_documents"]
 
 #: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
 Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
@@ -19,38 +18,6 @@ Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
 Row: TypeAlias = tuple[str, str, Mapping[str, object]]
 
 _CHUNK = 256  # documents given at once to taggers that are faster with many
-
-
-def is_source(name: str) -> bool:
-    """Whether a name is "human" or "llm:<model>"."""
-    return name == "human" or (name.startswith("llm:") and bool(name[4:].strip()))
-
-
-def check_source(source: str) -> str:
-    """Return a source name as it is, if it is one.
-
-    Parameters
-    ----------
-    source : str
-        ``"human"`` or ``"llm:<model>"``.
-
-    Raises
-    ------
-    DataError
-        If it is anything else, or holds control characters; an unknown source is None, never a
-        word.
-
-    Examples
-    --------
-    >>> check_source("llm:gpt-4o")
-    'llm:gpt-4o'
-    """
-    if is_source(source):
-        return require_name(source, "source")
-    raise DataError(
-        f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "
-        "(leave it out where the source is unknown)"
-    )
 
 
 def tag_documents(

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
     from rag_sourcebias.types.answers import AnswerScores
     from rag_sourcebias.types.canary import CanaryPoint
     from rag_sourcebias.types.dataset import Dataset
-    from rag_sourcebias.types.debias import (
-        DebiasCandidate,
-        DebiasPoint,
-        DebiasSearch,
-        NoninferiorityTest,
-    )
+    from rag_sourcebias.types.debias import DebiasCandidate, DebiasPoint, DebiasSearch
     from rag_sourcebias.types.debias_report import (
         DebiasConfig,
         DebiasDataset,
@@ -75,7 +70,7 @@ if TYPE_CHECKING:
         TwinSkew,
     )
     from rag_sourcebias.types.style_data import StyledTexts
-    from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, Unfairness
+    from rag_sourcebias.types.style_parts import Unfairness
     from rag_sourcebias.types.style_report import (
         StyleConfig,
         StyleData,
@@ -86,6 +81,7 @@ if TYPE_CHECKING:
         StyleRow,
         StyleSystem,
     )
+    from rag_sourcebias.types.tests import FriedmanTest, NoninferiorityTest, RankPair
     from rag_sourcebias.types.text_stats import TextStatistic
 
 _HOMES = {

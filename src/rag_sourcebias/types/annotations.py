@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_versioned, to_plain
 
@@ -26,7 +26,6 @@ __all__ = [
     "RaterAgreement",
 ]
 
-IntArray = npt.NDArray[np.int64]
 _VERSION = 1
 
 

@@ -10,13 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.types.judged_items import JudgedItems
 
 __all__ = ["AnswerScores"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

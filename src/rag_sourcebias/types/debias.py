@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.types.tests import NoninferiorityTest
 
-__all__ = ["QUALITIES", "DebiasCandidate", "DebiasPoint", "DebiasSearch", "NoninferiorityTest"]
+__all__ = ["QUALITIES", "DebiasCandidate", "DebiasPoint", "DebiasSearch"]
 
-FloatArray = npt.NDArray[np.float64]
 QUALITIES = ("human-only", "llm-only", "mixed")
 _ROUNDING = 1e-9  # a measure that divides sums may exceed 1 by this
 _COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
@@ -116,51 +116,6 @@ class DebiasCandidate:
         """Quality ``"human-only"``, ``"llm-only"`` or ``"mixed"``, shape (seeds, n)."""
         column: FloatArray = getattr(self, quality.replace("-", "_"))
         return column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoninferiorityTest:
-    """One-sided paired test that a mean fell by less than a relative margin.
-
-    Parameters
-    ----------
-    quality : str
-        What was tested, such as ``"human-only"``.
-    relative_margin : float
-        Largest loss accepted, as a share of the reference's mean.
-    level : float
-        Error probability of the test.
-    change : float
-        (mean / mean of the reference − 1) · 100, in percent.
-    lower : float
-        One-sided confidence bound for ``change`` at level 1 − ``level``; the test passes when it
-        lies above −100 · ``relative_margin``. −100 where nothing can be excluded.
-    p_value : float
-        Of the hypothesis that the loss is the margin or more.
-    n_queries, n_seeds : int
-    n_needed : int or None
-        Queries with which a change of 0 would pass with probability .8, or where few queries
-        changed those with which the share that lost would do; None where more queries would not
-        help.
-    note : str or None
-        Why it was not a t test.
-    """
-
-    quality: str
-    relative_margin: float
-    level: float
-    change: float
-    lower: float
-    p_value: float
-    n_queries: int
-    n_seeds: int
-    n_needed: int | None = None
-    note: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether a loss of the margin or more is excluded."""
-        return self.p_value <= self.level
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.debias import DebiasSearch, NoninferiorityTest
+from rag_sourcebias.types.debias import DebiasSearch
 from rag_sourcebias.types.debias_scores import DebiasScores
 from rag_sourcebias.types.debias_training import TrainingHistory
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.reports import DataSummary
 from rag_sourcebias.types.serial import from_versioned, to_plain
+from rag_sourcebias.types.tests import NoninferiorityTest
 
 __all__ = [
     "DEBIAS_SCHEMA_VERSION",

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["DEBIAS_ROWS", "DebiasScores"]
 
-FloatArray = npt.NDArray[np.float64]
 DEBIAS_ROWS = ("baseline", "other", "human-only", "llm-only", "mixed")
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = [
@@ -19,7 +17,6 @@ __all__ = [
     "VectorMap",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 PAIRS_HELD = 0.6
 """Share of the pairs of which a resample surely holds as many different ones."""
 

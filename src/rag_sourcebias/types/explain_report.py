@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.explain import (
     GapDecomposition,
@@ -17,6 +14,7 @@ from rag_sourcebias.types.explain import (
     SpectrumComparison,
     VectorMap,
 )
+from rag_sourcebias.types.histograms import Histogram
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.reports import DataSummary
 from rag_sourcebias.types.serial import from_versioned, to_plain
@@ -26,7 +24,6 @@ __all__ = [
     "BoundedPerplexity",
     "ExplainConfig",
     "ExplainReport",
-    "Histogram",
     "LexicalShift",
     "ModelPerplexity",
     "SourceExplanation",
@@ -35,8 +32,6 @@ __all__ = [
 ]
 
 EXPLAIN_SCHEMA_VERSION = 1
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,24 +81,6 @@ class ExplainConfig:
                 raise DataError(f"{name} must be at least 1, got {value}")
         if not 0 < self.confidence_level < 1:
             raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Histogram:
-    """Counts between edges.
-
-    Parameters
-    ----------
-    edges : float64 array of shape (bins + 1,)
-    counts : int64 array of shape (bins,)
-        Values outside the outer edges are in the first and the last bin.
-    mean, median : float
-    """
-
-    edges: FloatArray = field(repr=False)
-    counts: IntArray = field(repr=False)
-    mean: float
-    median: float
 
 
 @dataclass(frozen=True, kw_only=True)

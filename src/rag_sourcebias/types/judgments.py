@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
+from rag_sourcebias.types.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.types.completions import Usage
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.serial import from_plain, to_plain
 
 __all__ = ["STATUSES", "JudgeItem", "Judgments", "LabelBounds"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 STATUSES = ("ok", "garbage", "refused", "nan", "timeout", "rejected", "error", "not_asked")
 """``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model

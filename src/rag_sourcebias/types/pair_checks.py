@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import BoolArray, FloatArray
 
 __all__ = ["BROKEN", "PAIR_FLAGS", "PairChecks", "PairSummary", "PairThresholds"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Texts = tuple[tuple[str, ...], ...]
 
 #: Flags after which a pair is no rewrite of a whole text, whatever else it keeps.

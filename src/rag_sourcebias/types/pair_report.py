@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.explain_report import Histogram
+from rag_sourcebias.types.histograms import Histogram
 from rag_sourcebias.types.pair_checks import PairSummary, PairThresholds
 from rag_sourcebias.types.pair_tests import SoleCorpusTest
 from rag_sourcebias.types.reports import DataSummary

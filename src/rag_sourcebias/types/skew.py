@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.verdicts import SkewVerdict
 
@@ -25,8 +26,6 @@ __all__ = [
     "SystemSkew",
     "TwinSkew",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

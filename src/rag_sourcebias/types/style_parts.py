@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag_sourcebias.types.intervals import Interval
-
-__all__ = ["FriedmanTest", "RankPair", "StyleCode", "StyleFinding", "Unfairness"]
+__all__ = ["StyleCode", "StyleFinding", "Unfairness"]
 
 
 class StyleCode(StrEnum):
@@ -92,52 +90,3 @@ class Unfairness:
     ddof: int
     n_queries: int
     n_styles: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FriedmanTest:
-    """Friedman's test that no style is ranked higher than another (Friedman 1937).
-
-    Parameters
-    ----------
-    statistic : float
-        χ², corrected for ties; 0 when every query ties all styles.
-    degrees : int
-        k − 1.
-    p_value : float
-        By Box's F, with two styles by the sign test; in reports of version 0.1 from χ².
-    w : float or None
-        Kendall's W, in [0, 1]; None when every query ties all styles.
-    n_queries, n_styles : int
-    """
-
-    statistic: float
-    degrees: int
-    p_value: float
-    w: float | None
-    n_queries: int
-    n_styles: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankPair:
-    """Two styles compared on the same queries.
-
-    Parameters
-    ----------
-    first, second : str
-    difference : float
-        Average rank of the first minus that of the second; negative when the first is preferred.
-    interval : Interval or None
-        For the difference, not adjusted for the number of pairs; None when all queries agree
-        exactly.
-    p_value, p_adjusted : float
-        Two-sided sign-flip permutation test; adjusted over all pairs compared.
-    """
-
-    first: str
-    second: str
-    difference: float
-    interval: Interval | None
-    p_value: float
-    p_adjusted: float

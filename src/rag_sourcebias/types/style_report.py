@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.serial import from_versioned, to_plain
-from rag_sourcebias.types.style_parts import FriedmanTest, RankPair, StyleFinding, Unfairness
+from rag_sourcebias.types.style_parts import StyleFinding, Unfairness
+from rag_sourcebias.types.tests import FriedmanTest, RankPair
 from rag_sourcebias.types.text_stats import TextStatistic
 
 __all__ = [

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.types.debias import NoninferiorityTest
 from rag_sourcebias.types.debias_report import (
     DebiasConfig,
     DebiasDataset,
@@ -22,6 +21,7 @@ from rag_sourcebias.types.debias_scores import DEBIAS_ROWS, DebiasScores
 from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.reports import DataSummary
+from rag_sourcebias.types.tests import NoninferiorityTest
 
 
 def interval(value: float) -> Interval:

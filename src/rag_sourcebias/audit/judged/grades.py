@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.judged.ranking_comparisons import source_of_rows
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.judges.audit import audit_judge
 from rag_sourcebias.judges.calibration import audit_labels
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.judge_audit import JudgeAudit
 from rag_sourcebias.types.judged import JudgedConfig
@@ -18,9 +18,6 @@ from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["grade_audits"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def grade_audits(

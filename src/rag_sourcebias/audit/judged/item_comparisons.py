@@ -16,9 +16,6 @@ from rag_sourcebias.types.judged_parts import JudgedComparison, JudgedMean
 
 __all__ = ["group_differences"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 
 def group_differences(
     items: JudgedItems,

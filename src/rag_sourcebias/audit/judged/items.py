@@ -25,7 +25,6 @@ from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean
 
 __all__ = ["judge_items_with_intervals"]
 
-FloatArray = npt.NDArray[np.float64]
 Missing = Literal["mean", "worst-case"]
 
 

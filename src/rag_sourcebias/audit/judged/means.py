@@ -11,13 +11,13 @@ from rag_sourcebias.errors import SourceBiasError
 from rag_sourcebias.intervals.coverage import coverage_study
 from rag_sourcebias.intervals.default import MIN_LABELED, SCORE_FORM
 from rag_sourcebias.intervals.mean import Method, mean_interval
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 from rag_sourcebias.types.judged import JudgedConfig
 from rag_sourcebias.types.judged_parts import CoveragePoint, JudgedMean
 
 __all__ = ["JudgedValues", "judged_mean", "labels_saved", "resampled_curves"]
 
-FloatArray = npt.NDArray[np.float64]
 _SIZES = (10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500)
 _CURVE_METHODS = ("regression", "labels", "ppi-paper")
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.audit.environment import environment
 from rag_sourcebias.audit.judged.grades import grade_audits
 from rag_sourcebias.audit.judged.means import JudgedValues, judged_mean, resampled_curves
@@ -25,9 +22,6 @@ from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["judge_ranking_with_intervals"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def judge_ranking_with_intervals(

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.judged.means import JudgedValues
 from rag_sourcebias.audit.judged.systems import JudgedSystem
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.comparison import difference_interval
 from rag_sourcebias.intervals.relative_delta import judged_relative_delta_interval
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import TagTable
 from rag_sourcebias.types.judged import JudgedConfig
 from rag_sourcebias.types.judged_parts import JudgedComparison
 from rag_sourcebias.types.labels import LabelDistributions
 
 __all__ = ["relative_deltas", "source_of_rows", "system_differences"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def system_differences(

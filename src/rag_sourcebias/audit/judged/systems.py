@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.judged.means import JudgedValues
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.intervals.ranking import JudgedRanking, measure_bounds
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.judged import JudgedConfig
 from rag_sourcebias.types.labels import LabelDistributions
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.relevance import Qrels
 
 __all__ = ["JudgedSystem", "judged_systems", "unjudged_notes"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,13 +14,12 @@ from rag_sourcebias.audit.sharded.facts import CorpusFacts
 from rag_sourcebias.audit.sharded.joined import joined_tags
 from rag_sourcebias.protocols import Engine, ShardedCorpus
 from rag_sourcebias.retrieval.exact import Best, best_run
+from rag_sourcebias.types.arrays import IntArray
 from rag_sourcebias.types.documents import Corpus
 from rag_sourcebias.types.rankings import Run
 from rag_sourcebias.types.shards import Shard
 
 __all__ = ["Excerpt", "collect"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_sourcebias.audit.data_summary import data_warnings
 from rag_sourcebias.audit.sharded.aligned import AlignedCorpus
 from rag_sourcebias.audit.sharded.cut import cut
 from rag_sourcebias.audit.sharded.folder import WorkFolder
@@ -15,7 +16,7 @@ from rag_sourcebias.audit.sharded.local import LocalEngine
 from rag_sourcebias.audit.sharded.measured import Measured, judgments_of
 from rag_sourcebias.audit.sharded.retriever import ShardedRetriever
 from rag_sourcebias.audit.sharded.work import Job, Known
-from rag_sourcebias.audit.source import assemble, data_warnings
+from rag_sourcebias.audit.source import assemble
 from rag_sourcebias.audit.system import measure_system
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import ShardedDataset

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.inference.quantiles import normal_quantile
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["KINDS", "bootstrap_ends"]
 
-FloatArray = npt.NDArray[np.float64]
 KINDS = ("empirical", "bca", "studentized")
 _AT_ONCE = 100
 

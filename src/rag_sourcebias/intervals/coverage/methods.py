@@ -8,7 +8,6 @@ from functools import partial
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.intervals.classical import t_interval
@@ -17,11 +16,11 @@ from rag_sourcebias.intervals.coverage.draws import Sample
 from rag_sourcebias.intervals.coverage.tally import CoverageCell, Tally
 from rag_sourcebias.intervals.mean import Method, mean_interval
 from rag_sourcebias.intervals.values import Target
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["IntervalMethod", "Methods"]
 
-FloatArray = npt.NDArray[np.float64]
 IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 
 _BOOTSTRAPS = {"bootstrap": "empirical", "bca": "bca", "studentized": "studentized"}

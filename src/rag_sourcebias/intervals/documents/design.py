@@ -8,7 +8,6 @@ the mean than when whole queries are labelled.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import as_generator
@@ -20,10 +19,9 @@ from rag_sourcebias.intervals.documents.sample import (
     pool_fingerprint,
 )
 from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["design_document_sample", "residual_spread"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def design_document_sample(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["draw", "inclusion_probabilities"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _WHOLE = 1e-9  # a chance this near to 0 or 1 is rounding
 
 

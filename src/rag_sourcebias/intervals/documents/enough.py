@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
 from rag_sourcebias.intervals.documents.sample import DocumentSample
 from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["DOCUMENT_LABELS_NEEDED", "check_amount", "labels_needed"]
 
-FloatArray = npt.NDArray[np.float64]
 DOCUMENT_LABELS_NEEDED = 50
 
 

@@ -14,11 +14,11 @@ from rag_sourcebias.inference.quantiles import check_level, t_quantile
 from rag_sourcebias.intervals.documents.enough import DOCUMENT_LABELS_NEEDED, check_amount
 from rag_sourcebias.intervals.documents.sample import DocumentSample, pool_fingerprint
 from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["combined_degrees", "document_interval", "judge_features"]
 
-FloatArray = npt.NDArray[np.float64]
 _FEATURES = 3
 _METHOD = "documents sampled, regression on the judge"
 _ASSUMPTIONS = {

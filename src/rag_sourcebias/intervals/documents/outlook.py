@@ -16,10 +16,10 @@ from rag_sourcebias.intervals.documents.draw import inclusion_probabilities
 from rag_sourcebias.intervals.documents.estimate import combined_degrees, judge_features
 from rag_sourcebias.intervals.documents.sample import LabeledDocuments
 from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["FEWEST_PILOT", "GUESSED_CORRELATION", "SHARED_IN_QUERY", "Outlook", "outlook"]
 
-FloatArray = npt.NDArray[np.float64]
 GUESSED_CORRELATION = 0.5  # of human and judge gains, where no human label exists
 SHARED_IN_QUERY = 0.3  # correlation of two residuals of a query, where no pilot tells it
 FEWEST_PILOT = 10

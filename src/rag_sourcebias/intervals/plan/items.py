@@ -12,12 +12,12 @@ from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.inference.quantiles import check_level, normal_quantile
 from rag_sourcebias.intervals.plan.item_curves import Curves, positive, smallest
 from rag_sourcebias.intervals.plan.item_plan import ItemPlan
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["plan_item_labels"]
 
 MOST = 1 << 40  # more items than anyone will label
 _FEWEST_ITEMS = 10
-FloatArray = npt.NDArray[np.float64]
 
 
 def plan_item_labels(

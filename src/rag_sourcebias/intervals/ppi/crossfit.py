@@ -14,11 +14,10 @@ from rag_sourcebias.inference.quantiles import (
     t_quantile,
 )
 from rag_sourcebias.intervals.ppi.forms import DISTINCT, RANDOM, ppi_result, ppi_samples
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["crossfit_ppi_interval"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def crossfit_ppi_interval(

@@ -18,11 +18,10 @@ from rag_sourcebias.inference.quantiles import (
 )
 from rag_sourcebias.intervals.ppi.forms import DISTINCT, RANDOM, ppi_result, ppi_samples
 from rag_sourcebias.intervals.values import Target, check_target
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["ppi_interval", "tuned_power"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def ppi_interval(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.intervals.values import as_values, judge_correlation
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.intervals import Interval
 
 __all__ = ["DISTINCT", "RANDOM", "ppi_result", "ppi_samples"]
 
 DISTINCT = "the unlabelled items are other items from the same distribution"
 RANDOM = "the labelled items are drawn at random from the judged pool"
-FloatArray = npt.NDArray[np.float64]
 
 
 def ppi_samples(

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.instrument.dropped import DroppedEvents
@@ -20,6 +19,7 @@ from rag_sourcebias.measures.ranking import MEASURES
 from rag_sourcebias.measures.source import source_scores
 from rag_sourcebias.monitor.canary.queries import CanaryQueries
 from rag_sourcebias.protocols import Retriever
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.documents import Query
 from rag_sourcebias.types.rankings import RankedList, Run
 from rag_sourcebias.types.relevance import Qrels
@@ -36,7 +36,6 @@ __all__ = [
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
 Ask = Callable[[str], Iterable[Any] | RankedList]
-FloatArray = npt.NDArray[np.float64]
 _MEASURE = re.compile(r"([A-Za-z]+)@([1-9][0-9]{0,3})")
 
 

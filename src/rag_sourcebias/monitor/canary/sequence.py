@@ -28,10 +28,9 @@ from rag_sourcebias.measures.source import relative_delta
 from rag_sourcebias.monitor.sequential.betting import BettingTest
 from rag_sourcebias.monitor.sequential.change import ChangeDetector
 from rag_sourcebias.monitor.sequential.state import read_state, rebuild, restore, write_state
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["RelativeDeltaSequence", "observations"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def observations(scores: FloatArray, shares: FloatArray) -> FloatArray:

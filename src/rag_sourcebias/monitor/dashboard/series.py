@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.monitor.dashboard.parameters import ParameterError
 from rag_sourcebias.monitor.dashboard.plain import finite_list
@@ -20,11 +19,11 @@ from rag_sourcebias.monitor.log.read_rollups import (
     rollup_extent,
 )
 from rag_sourcebias.monitor.sequential.beta_mixture import beta_interval
+from rag_sourcebias.types.arrays import FloatArray
 from rag_sourcebias.types.monitor import Measure
 
 __all__ = ["SeriesQuery", "read_series"]
 
-FloatArray = npt.NDArray[np.float64]
 _MOST_GROUPS = 20
 _OTHER = "other"
 

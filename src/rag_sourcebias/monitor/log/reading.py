@@ -21,7 +21,7 @@ from rag_sourcebias.monitor.log.tables import (
     state_of,
     tags_of,
 )
-from rag_sourcebias.tagging.taggers import is_source
+from rag_sourcebias.types.source_names import is_source
 
 __all__ = [
     "LogSummary",

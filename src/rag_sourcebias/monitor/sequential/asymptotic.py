@@ -26,10 +26,10 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.monitor.sequential.beta_mixture import Side, check_side
 from rag_sourcebias.monitor.sequential.process import SequentialTest
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["START", "AsymptoticTest", "asymptotic_margin", "best_rho", "start_for_share"]
 
-FloatArray = npt.NDArray[np.float64]
 START = 200
 _PER_SHARE = 50
 _ITERATIONS = 100

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.sequential.process import SequentialTest
 from rag_sourcebias.monitor.sequential.rows import log_mean_exp
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["AverageTest"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class AverageTest(SequentialTest):

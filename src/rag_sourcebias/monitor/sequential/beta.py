@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.sequential.beta_mixture import (
@@ -16,10 +15,9 @@ from rag_sourcebias.monitor.sequential.beta_mixture import (
 )
 from rag_sourcebias.monitor.sequential.null import NullMean, NullRange, as_range
 from rag_sourcebias.monitor.sequential.process import SequentialTest
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["BetaTest"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BetaTest(SequentialTest):

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.sequential.null import NullMean, as_range
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["SIDES", "Side", "beta_interval", "beta_log_e", "check_side"]
 
-FloatArray = npt.NDArray[np.float64]
 Side = Literal["two-sided", "greater", "less"]
 SIDES = ("two-sided", "greater", "less")
 _SMALLEST = np.log(np.finfo(np.float64).tiny)

@@ -21,10 +21,10 @@ from rag_sourcebias.monitor.sequential.beta_mixture import Side, check_side
 from rag_sourcebias.monitor.sequential.null import NullMean, as_range
 from rag_sourcebias.monitor.sequential.process import SequentialTest
 from rag_sourcebias.monitor.sequential.rows import as_rows, log_mean_exp
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["FRACTIONS", "BettingTest", "log_payoffs"]
 
-FloatArray = npt.NDArray[np.float64]
 # 2 % … 90 % of the largest stake that cannot ruin; a factor of about 2 apart.
 FRACTIONS = tuple(float(c) for c in np.geomspace(0.02, 0.9, 6))
 _SMALLEST_SHARE = 1e-3  # below it stakes stay as they are there: payoffs remain finite at m = 0

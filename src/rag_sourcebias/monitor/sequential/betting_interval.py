@@ -22,7 +22,6 @@ from rag_sourcebias.monitor.sequential.state import read_state, rebuild, restore
 
 __all__ = ["BettingInterval"]
 
-FloatArray = npt.NDArray[np.float64]
 _CHUNK = 1 << 18
 
 

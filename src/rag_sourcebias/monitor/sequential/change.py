@@ -23,10 +23,10 @@ from rag_sourcebias.monitor.sequential.betting import FRACTIONS, log_payoffs
 from rag_sourcebias.monitor.sequential.null import NullMean, as_range
 from rag_sourcebias.monitor.sequential.rows import as_rows
 from rag_sourcebias.monitor.sequential.state import read_state, rebuild, restore, write_state
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["ChangeDetector"]
 
-FloatArray = npt.NDArray[np.float64]
 _CHUNK = 1 << 18
 _TRIED = 32  # rows whose payoffs are worked out before one of them raises an alarm
 

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.monitor.sequential.process import SequentialTest
 from rag_sourcebias.monitor.sequential.rows import as_rows
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["CompositionTest", "dirichlet_log_e"]
 
-FloatArray = npt.NDArray[np.float64]
 _SUM = 1e-9
 
 

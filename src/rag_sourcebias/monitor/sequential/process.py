@@ -19,11 +19,9 @@ from rag_sourcebias.errors import DataError
 from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.monitor.sequential.rows import as_rows
 from rag_sourcebias.monitor.sequential.state import read_state, rebuild, restore, write_state
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["SequentialTest"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class SequentialTest(ABC):

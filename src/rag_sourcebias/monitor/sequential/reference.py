@@ -18,10 +18,10 @@ from rag_sourcebias.inference.quantiles import check_level
 from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
 from rag_sourcebias.monitor.sequential.null import NullRange
 from rag_sourcebias.monitor.sequential.rows import as_rows
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["WINDOW_PART", "ReferenceWindow", "reference_window", "window_interval"]
 
-FloatArray = npt.NDArray[np.float64]
 WINDOW_PART = 0.2
 
 

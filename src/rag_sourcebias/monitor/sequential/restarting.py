@@ -33,10 +33,10 @@ from rag_sourcebias.monitor.sequential.null import NullMean, NullRange, as_range
 from rag_sourcebias.monitor.sequential.reference import window_interval
 from rag_sourcebias.monitor.sequential.rows import as_rows
 from rag_sourcebias.monitor.sequential.state import read_state, rebuild, restore, write_state
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["Change", "RestartingDetector"]
 
-FloatArray = npt.NDArray[np.float64]
 _POINTS = 401
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["as_rows", "log_mean_exp"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def as_rows(values: npt.ArrayLike, groups: int, *, bounded: bool = True) -> FloatArray:

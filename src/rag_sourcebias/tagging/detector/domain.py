@@ -11,7 +11,6 @@ from rag_sourcebias.tagging.detector.features import Features
 
 __all__ = ["Domain", "fit_domain"]
 
-FloatArray = npt.NDArray[np.float64]
 _SHARE = 0.01  # of the labelled documents themselves that count as unlike the others
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.tagging.detector.stylometry import STYLE_FEATURES, stylometry
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["FeatureSettings", "Features", "Perplexity", "extract", "require_sklearn"]
 
-FloatArray = npt.NDArray[np.float64]
 _MOST_BITS = 24
 #: Texts to their perplexities (positive; NaN where there is none).
 Perplexity: TypeAlias = Callable[[Sequence[str]], FloatArray]

@@ -26,14 +26,13 @@ from rag_sourcebias.tagging.detector.model import Detector
 from rag_sourcebias.tagging.detector.prediction import Prediction, sure
 from rag_sourcebias.tagging.detector.report import evaluate
 from rag_sourcebias.tagging.detector.threshold import check_max_error, choose_threshold
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
 __all__ = ["fit_detector"]
 
 N_FOLDS = 5
 STRENGTH = 10.0
 _BATCH = 256
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import InsufficientDataError
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = ["group_folds"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def group_folds(

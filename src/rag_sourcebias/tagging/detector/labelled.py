@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, InsufficientDataError
 from rag_sourcebias.tagging.ids import ID_PATTERN
-from rag_sourcebias.tagging.taggers import check_source
+from rag_sourcebias.types.source_names import check_source
 
 __all__ = ["Groups", "LabelledTexts", "Target", "checked_target", "prepare"]
 

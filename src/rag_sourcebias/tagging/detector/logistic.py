@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.tagging.detector.features import Features
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["LinearModel", "average", "fit_linear", "standards"]
 
-FloatArray = npt.NDArray[np.float64]
 _LIMIT = 5.0  # standard deviations: a text unlike all labelled ones may not decide by one habit
 _MAX_ITERATIONS = 500
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Rate", "ReliabilityBin", "auroc", "brier_score", "calibration_error", "reliability"]
+from rag_sourcebias.types.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+__all__ = ["Rate", "ReliabilityBin", "auroc", "brier_score", "calibration_error", "reliability"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

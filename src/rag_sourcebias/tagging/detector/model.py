@@ -23,7 +23,6 @@ from rag_sourcebias.types.serial import to_plain
 
 __all__ = ["Decision", "Detector", "TagErrors"]
 
-FloatArray = npt.NDArray[np.float64]
 _BATCH = 256
 
 

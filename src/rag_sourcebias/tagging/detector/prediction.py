@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Prediction", "sure"]
+from rag_sourcebias.types.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["Prediction", "sure"]
 
 
 class Prediction(NamedTuple):

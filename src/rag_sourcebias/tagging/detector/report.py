@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.tagging.detector.measures import (
     Rate,
@@ -17,11 +16,10 @@ from rag_sourcebias.tagging.detector.measures import (
     reliability,
 )
 from rag_sourcebias.tagging.detector.prediction import Prediction
+from rag_sourcebias.types.arrays import IntArray
 
 __all__ = ["DetectorReport", "evaluate"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 HUMAN = "human"
 
 

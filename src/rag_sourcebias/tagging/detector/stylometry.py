@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["STYLE_FEATURES", "stylometry"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s|$)|\n\s*\n")

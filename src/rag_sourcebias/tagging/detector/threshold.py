@@ -6,11 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import FloatArray
 
 __all__ = ["check_max_error", "choose_threshold"]
-
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def check_max_error(max_error: float) -> None:
