@@ -12,21 +12,21 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli import (
-    annotate,
-    audit,
-    check_pairs,
-    datasets,
-    debias,
-    explain,
-    interval,
-    judge,
-    labels,
-    monitor,
-    report,
-    rewrite,
-    tag,
-)
+from rag_sourcebias.cli.annotate import app as annotate
+from rag_sourcebias.cli.audit import app as audit
+from rag_sourcebias.cli.audit_answers import answers
+from rag_sourcebias.cli.audit_style import style
+from rag_sourcebias.cli.check_pairs import check_pairs
+from rag_sourcebias.cli.datasets import datasets
+from rag_sourcebias.cli.debias import app as debias
+from rag_sourcebias.cli.explain import explain
+from rag_sourcebias.cli.interval import interval
+from rag_sourcebias.cli.judge import app as judge
+from rag_sourcebias.cli.labels import app as labels
+from rag_sourcebias.cli.monitor import app as monitor
+from rag_sourcebias.cli.report import app as report
+from rag_sourcebias.cli.rewrite import rewrite
+from rag_sourcebias.cli.tag import app as tag
 from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
@@ -62,19 +62,21 @@ app = typer.Typer(
         rag-sourcebias monitor serve retrievals.db
     """,
 )
-app.add_typer(annotate.app, name="annotate")
-app.add_typer(audit.app, name="audit")
-app.command("check-pairs")(check_pairs.check_pairs)
-app.add_typer(debias.app, name="debias")
-app.command("explain")(explain.explain)
-app.command("interval")(interval.interval)
-app.add_typer(judge.app, name="judge")
-app.add_typer(labels.app, name="labels")
-app.add_typer(monitor.app, name="monitor")
-app.add_typer(report.app, name="report")
-app.command("rewrite")(rewrite.rewrite)
-app.add_typer(tag.app, name="tag")
-app.command("datasets")(datasets.datasets)
+app.add_typer(annotate, name="annotate")
+app.add_typer(audit, name="audit")
+audit.command()(style)
+audit.command()(answers)
+app.command("check-pairs")(check_pairs)
+app.add_typer(debias, name="debias")
+app.command("explain")(explain)
+app.command("interval")(interval)
+app.add_typer(judge, name="judge")
+app.add_typer(labels, name="labels")
+app.add_typer(monitor, name="monitor")
+app.add_typer(report, name="report")
+app.command("rewrite")(rewrite)
+app.add_typer(tag, name="tag")
+app.command("datasets")(datasets)
 
 
 def _version(value: bool) -> None:

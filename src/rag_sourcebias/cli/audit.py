@@ -216,4 +216,3 @@ def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str)
     if folder is not None:
         return read_beir(folder, split=split)
     return load_sample() if sample else load_dataset(dataset or "")
-
