@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.projection import SourceProjection
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.layout import embedded_text
 
@@ -26,7 +27,6 @@ __all__ = [
     "texts_of",
 ]
 
-FloatArray = npt.NDArray[np.float32]
 Page = Mapping[str, Any]
 
 CLOSE = 1e-2  # distance of unit vectors; another batch rounds differently, most at bfloat16
@@ -41,7 +41,7 @@ class Vectors(Protocol):
         """What is read of both collections beside the content."""
         ...
 
-    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Vectors of these documents of a page of the original, shape (ids, d)."""
         ...
 
@@ -74,7 +74,7 @@ class EncodedVectors:
     function: EncoderEmbeddingFunction
     reads: tuple[str, ...] = ()
 
-    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Encode the texts."""
         return np.stack(self.function(texts_of(page, ids)))
 
@@ -104,7 +104,7 @@ class ProjectedVectors:
     projection: SourceProjection
     reads: tuple[str, ...] = ("embeddings",)
 
-    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Project the stored vectors."""
         stored = dict(zip(page["ids"], page["embeddings"], strict=True))
         return self.projection.apply(np.asarray([stored[doc_id] for doc_id in ids], np.float32))
@@ -147,7 +147,7 @@ class TextVectors:
     embed: Callable[[list[str]], Sequence[Any]]
     reads: tuple[str, ...] = ()
 
-    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Embed the texts."""
         return np.asarray(self.embed(texts_of(page, ids)), np.float32)
 
@@ -162,7 +162,7 @@ class StoredVectors:
 
     reads: tuple[str, ...] = ("embeddings",)
 
-    def vectors(self, page: Page, ids: Sequence[str]) -> FloatArray:
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Return the stored vectors."""
         stored = dict(zip(page["ids"], page["embeddings"], strict=True))
         return np.asarray([stored[doc_id] for doc_id in ids], np.float32)

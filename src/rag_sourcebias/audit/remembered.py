@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.documents import Corpus, Query
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["RememberedEncoder", "RememberedSpec"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class RememberedEncoder:
@@ -27,8 +25,8 @@ class RememberedEncoder:
     def __init__(self, encoder: Encoder) -> None:
         self.name = encoder.name
         self._encoder = encoder
-        self._queries: dict[str, FloatArray] = {}
-        self._documents: dict[str, FloatArray] = {}
+        self._queries: dict[str, Float32Array] = {}
+        self._documents: dict[str, Float32Array] = {}
 
     @property
     def fingerprint(self) -> str:
@@ -40,20 +38,20 @@ class RememberedEncoder:
         """Settings of the encoder."""
         return self._encoder.settings
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode the query side, what is new of it."""
         return _remembered(self._queries, self._encoder.encode_queries, texts)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode the document side, what is new of it."""
         return _remembered(self._documents, self._encoder.encode_documents, texts)
 
 
 def _remembered(
-    known: dict[str, FloatArray],
-    encode: Callable[[Sequence[str]], FloatArray],
+    known: dict[str, Float32Array],
+    encode: Callable[[Sequence[str]], Float32Array],
     texts: Sequence[str],
-) -> FloatArray:
+) -> Float32Array:
     missing = [text for text in dict.fromkeys(texts) if text not in known]
     if missing or not texts:
         vectors = encode(missing)

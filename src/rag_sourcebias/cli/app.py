@@ -17,6 +17,7 @@ from rag_sourcebias.cli.audit import app as audit
 from rag_sourcebias.cli.audit_answers import answers
 from rag_sourcebias.cli.audit_style import style
 from rag_sourcebias.cli.check_pairs import check_pairs
+from rag_sourcebias.cli.console import err
 from rag_sourcebias.cli.datasets import datasets
 from rag_sourcebias.cli.debias import app as debias
 from rag_sourcebias.cli.explain import explain
@@ -27,7 +28,6 @@ from rag_sourcebias.cli.monitor import app as monitor
 from rag_sourcebias.cli.report import app as report
 from rag_sourcebias.cli.rewrite import rewrite
 from rag_sourcebias.cli.tag import app as tag
-from rag_sourcebias.cli.console import err
 from rag_sourcebias.errors import SourceBiasError
 
 __all__ = ["app", "main"]

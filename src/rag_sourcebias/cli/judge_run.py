@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 import numpy as np
 import typer
-from rich.table import Table
+from rich.table import Table as ScreenTable
 
 from rag_sourcebias.cli.console import out, stages
 from rag_sourcebias.cli.judge_budget import estimate
@@ -79,7 +79,7 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
 
 def summarise(judgments: Judgments) -> None:
     """Print how many items ended how, and what to know before using the rest."""
-    table = Table(title=f"{len(judgments):,} items", title_justify="left")
+    table = ScreenTable(title=f"{len(judgments):,} items", title_justify="left")
     table.add_column("status")
     table.add_column("items", justify="right")
     table.add_column("")

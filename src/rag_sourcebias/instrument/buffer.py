@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import suppress
+import contextlib
 from typing import Generic, TypeVar
 
 __all__ = ["EventBuffer", "EventT"]
@@ -97,7 +97,7 @@ class EventBuffer(Generic[EventT]):
         with self._progress:
             before = self._n_lost
             for events in (self._waiting, self._taken):
-                with suppress(IndexError):  # the reader may take the last one at this moment
+                with contextlib.suppress(IndexError):  # the reader may take the last one at this moment
                     while True:
                         events.popleft()
                         self._n_lost += 1

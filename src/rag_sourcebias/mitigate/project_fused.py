@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["FusedRows", "Kernel", "compiling_pays", "fused_kernel"]
 
-FloatArray = npt.NDArray[np.float32]
-Kernel = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], int]
+Kernel = Callable[[Float32Array, Float32Array, Float32Array, Float32Array], int]
 
 _PAYS_BYTES = 2 << 30  # two gigabytes projected by NumPy cost what importing and loading numba does
 _MOST_DIRECTIONS = 64  # above, BLAS makes better use of the processor
@@ -91,9 +91,9 @@ class FusedRows:
         kernel: Kernel | None,
         *,
         vectors: npt.NDArray[np.floating],
-        target: FloatArray,
-        readout: FloatArray,
-        directions: FloatArray,
+        target: Float32Array,
+        readout: Float32Array,
+        directions: Float32Array,
         strength: np.float32,
     ) -> None:
         if kernel is None:
@@ -125,7 +125,7 @@ class _Counted:
 _counted = _Counted()
 
 
-def _padded(columns: FloatArray) -> FloatArray:
+def _padded(columns: Float32Array) -> Float32Array:
     """One row for each direction, and rows of zeros to a multiple of those taken together."""
     d, k = columns.shape
     rows = np.zeros((-(-k // _TOGETHER) * _TOGETHER, d), np.float32)
@@ -134,7 +134,7 @@ def _padded(columns: FloatArray) -> FloatArray:
 
 
 def _project(
-    vectors: FloatArray, readout: FloatArray, subtracted: FloatArray, target: FloatArray
+    vectors: Float32Array, readout: Float32Array, subtracted: Float32Array, target: Float32Array
 ) -> int:
     """Project rows; give the first that holds a bad number, else −1. Compiled, not called.
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.project_fused import FusedRows, compiling_pays, fused_kernel
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["project_rows"]
 
-FloatArray = npt.NDArray[np.float32]
 
 _CHUNK_BYTES = 1 << 19  # stays in the processor's cache
 _FUSED_BYTES = 1 << 22  # one row at a time does so anyway: fewer calls from Python
@@ -29,10 +29,10 @@ _CANCELLED = 0.25  # below this share, a difference of squares has lost too many
 
 def project_rows(
     vectors: npt.NDArray[np.floating],
-    target: FloatArray,
+    target: Float32Array,
     *,
-    readout: FloatArray,
-    directions: FloatArray,
+    readout: Float32Array,
+    directions: Float32Array,
     strength: float,
     threads: int | None = None,
     fused: bool | None = None,
@@ -98,9 +98,9 @@ class _Rows:
         self,
         *,
         vectors: npt.NDArray[np.floating],
-        target: FloatArray,
-        readout: FloatArray,
-        directions: FloatArray,
+        target: Float32Array,
+        readout: Float32Array,
+        directions: Float32Array,
         strength: np.float32,
     ) -> None:
         self._vectors = vectors
@@ -133,7 +133,9 @@ class _Rows:
         if work is not out:
             out[:] = work
 
-    def _factors(self, rows: FloatArray, squared: FloatArray, amounts: FloatArray) -> FloatArray:
+    def _factors(
+        self, rows: Float32Array, squared: Float32Array, amounts: Float32Array
+    ) -> Float32Array:
         """One over the length of what is left, for rows of length 1; 1 for the others."""
         s = self._strength
         along = amounts if self._directions is None else rows @ self._directions

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.mitigate.projection import SourceProjection
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["ProjectedEncoder"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class ProjectedEncoder:
@@ -61,11 +57,11 @@ class ProjectedEncoder:
             f"{found.strength:g}, {found.sides}, fitted on {found.n_pairs} pairs",
         }
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode the query side, projected unless only documents are."""
         vectors = self.encoder.encode_queries(texts)
         return vectors if self.projection.sides == "documents" else self.projection.apply(vectors)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode the document side, projected; shape (len(texts), d)."""
         return self.projection.apply(self.encoder.encode_documents(texts))

@@ -16,10 +16,10 @@ from rag_sourcebias.io.arrays import read_arrays
 from rag_sourcebias.io.damage import sound
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.mitigate.project_rows import project_rows
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["ProjectionMethod", "Sides", "SourceProjection", "read_projection", "write_projection"]
 
-FloatArray = npt.NDArray[np.float32]
 ProjectionMethod = Literal["mean", "pca", "leace"]
 Sides = Literal["documents", "both"]
 
@@ -54,8 +54,8 @@ class SourceProjection:
         If the parts do not fit together.
     """
 
-    readout: FloatArray = field(repr=False)
-    directions: FloatArray = field(repr=False)
+    readout: Float32Array = field(repr=False)
+    directions: Float32Array = field(repr=False)
     strength: float
     sides: Sides
     method: ProjectionMethod
@@ -88,7 +88,7 @@ class SourceProjection:
         return int(self.directions.shape[0])
 
     @property
-    def matrix(self) -> FloatArray:
+    def matrix(self) -> Float32Array:
         """The map as a matrix of shape (d, d), applied as ``vectors @ matrix``."""
         product = self.readout.astype(np.float64) @ self.directions.T.astype(np.float64)
         return np.asarray(np.eye(self.dimension) - self.strength * product, dtype=np.float32)
@@ -102,8 +102,8 @@ class SourceProjection:
         return f"{self.method}:{self.strength!r}:{self.sides}:{digest.hexdigest()}"
 
     def apply(
-        self, vectors: npt.NDArray[np.floating], *, out: FloatArray | None = None
-    ) -> FloatArray:
+        self, vectors: npt.NDArray[np.floating], *, out: Float32Array | None = None
+    ) -> Float32Array:
         """Project vectors; rows of length 1 (within 0.001) are scaled to length 1 again.
 
         A row that lies in the removed directions entirely becomes (nearly) 0 and is not scaled.
@@ -192,7 +192,7 @@ def read_projection(path: PathLike) -> SourceProjection:
         return SourceProjection(**arrays, **{name: data[name].item() for name in _SCALARS})
 
 
-def _target(vectors: npt.NDArray[np.floating], out: FloatArray | None) -> FloatArray:
+def _target(vectors: npt.NDArray[np.floating], out: Float32Array | None) -> Float32Array:
     if out is None:
         return np.empty(vectors.shape, np.float32)
     if out.shape != vectors.shape or out.dtype != np.float32:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.neural.loading import Dtype, ModelFolder, pick_device, quiet, require_torch
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["CausalScorer", "load_causal"]
 
-FloatArray = npt.NDArray[np.float32]
 
 _TOLERANCE = {"float32": 1e-2, "bfloat16": 0.25}
 
@@ -48,7 +48,7 @@ class CausalScorer:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
-    def score(self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> FloatArray:
+    def score(self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> Float32Array:
         """Return the mean log-probability of each continuation; shape ``(len(continuations),)``.
 
         NaN for a continuation without tokens.
@@ -59,7 +59,7 @@ class CausalScorer:
 
     def score_singly(
         self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]
-    ) -> FloatArray:
+    ) -> Float32Array:
         """Score with one ordinary forward pass per continuation."""
         import torch
 
@@ -115,7 +115,7 @@ class CausalScorer:
 
     def score_packed(
         self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]
-    ) -> FloatArray:
+    ) -> Float32Array:
         """Score all continuations in one forward pass."""
         import torch
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.neural.loading import (
@@ -22,10 +21,9 @@ from rag_sourcebias.neural.loading import (
     require_torch,
 )
 from rag_sourcebias.neural.packaged import ENCODERS
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["SentenceEncoder"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class SentenceEncoder:
@@ -104,15 +102,15 @@ class SentenceEncoder:
             **library_versions(),
         }
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode queries, with the model's query prompt if it has one; shape (n, d)."""
         return self._encode(self._model.encode_query, texts)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode documents, with the model's document prompt if it has one; shape (n, d)."""
         return self._encode(self._model.encode_document, texts)
 
-    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> Float32Array:
         if not texts:
             return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
         tensor = encode(
@@ -121,7 +119,7 @@ class SentenceEncoder:
             show_progress_bar=False,
             convert_to_tensor=True,
         )
-        vectors: FloatArray = tensor.float().cpu().numpy()
+        vectors: Float32Array = tensor.float().cpu().numpy()
         if not self.normalize:
             return vectors
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)

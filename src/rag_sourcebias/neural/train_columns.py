@@ -19,12 +19,10 @@ from rag_sourcebias.neural.train_batches import plan_batches
 from rag_sourcebias.neural.train_negatives import mine_negatives
 from rag_sourcebias.neural.train_settings import TrainingSettings
 from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.types.arrays import IntArray
+from rag_sourcebias.types.arrays import Float32Array, IntArray
 from rag_sourcebias.types.dataset import Dataset
 
 __all__ = ["TrainingColumns", "data_identity", "training_columns"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +40,7 @@ class TrainingColumns:
     """
 
     texts: dict[str, list[str]] = field(repr=False)
-    labels: FloatArray | None = field(repr=False)
+    labels: Float32Array | None = field(repr=False)
     batches: IntArray = field(repr=False)
 
     def __len__(self) -> int:
@@ -129,7 +127,7 @@ def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _labels(
     texts: dict[str, list[str]], encoder: Encoder, settings: TrainingSettings
-) -> FloatArray:
+) -> Float32Array:
     """Similarities of the encoder, or margins between the first and each other; shape (m, …)."""
     queries = encoder.encode_queries(texts["query"])
     columns = [name for name in texts if name not in ("query", "llm")]

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.debias_scores import score_debias
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.measures.source import relative_delta
 from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.dataset import Dataset
 from rag_sourcebias.types.debias_report import DebiasConfig
 
 __all__ = ["LiveEncoder", "Skew", "SkewJudge"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class LiveEncoder:
@@ -46,7 +44,7 @@ class LiveEncoder:
         self.normalize = normalize
         self._model = model
         self._fingerprint = fingerprint
-        self._known: dict[str, FloatArray] = {}
+        self._known: dict[str, Float32Array] = {}
 
     @property
     def fingerprint(self) -> str:
@@ -58,11 +56,11 @@ class LiveEncoder:
         """Settings a report must state."""
         return {"model": self.name}
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode queries, with the model's query prompt if it has one."""
         return self._encode(self._model.encode_query, texts)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode documents, with the model's document prompt if it has one."""
         if missing := [text for text in dict.fromkeys(texts) if text not in self._known]:
             vectors = self._encode(self._model.encode_document, missing)
@@ -70,7 +68,7 @@ class LiveEncoder:
         dimension = self._model.get_embedding_dimension() or 0
         return np.array([self._known[text] for text in texts], np.float32).reshape(-1, dimension)
 
-    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> Float32Array:
         training = self._model.training
         vectors = encode(
             list(texts),

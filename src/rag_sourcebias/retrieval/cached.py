@@ -6,17 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder, Reranker
 from rag_sourcebias.retrieval.cache import VectorCache
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["BatchedEncoder", "CachedEncoder", "CachedReranker", "longest_first"]
 
 BATCH_SIZE = 64
 
-FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 
@@ -35,18 +34,18 @@ class _OfEncoder(ABC):
         """Settings of the encoder."""
         return self.encoder.settings
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode the query side."""
         return self._encode(texts, "query", self.encoder.encode_queries)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode the document side."""
         return self._encode(texts, "document", self.encoder.encode_documents)
 
     @abstractmethod
     def _encode(
-        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
-    ) -> FloatArray:
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
         """Encode texts of one side, each once."""
 
 
@@ -81,8 +80,8 @@ class CachedEncoder(_OfEncoder):
         self.progress = progress
 
     def _encode(
-        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], FloatArray]
-    ) -> FloatArray:
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
         if not texts:
             return encode(texts)
         distinct = longest_first(texts)
@@ -119,8 +118,8 @@ class BatchedEncoder(_OfEncoder):
         self,
         texts: Sequence[str],
         side: str,  # noqa: ARG002
-        encode: Callable[[Sequence[str]], FloatArray],
-    ) -> FloatArray:
+        encode: Callable[[Sequence[str]], Float32Array],
+    ) -> Float32Array:
         if not texts:
             return encode(texts)
         distinct = longest_first(texts)
@@ -183,7 +182,7 @@ class CachedReranker:
         """Settings of the reranker."""
         return self.reranker.settings
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Float32Array:
         """Score pairs, in the given order; shape ``(len(pairs),)``."""
         if not pairs:
             return np.empty(0, np.float32)
@@ -204,11 +203,11 @@ def _through_cache(
     cache: VectorCache,
     space: tuple[str, str],
     keys: Sequence[str],
-    compute: Callable[[Sequence[int]], FloatArray],
+    compute: Callable[[Sequence[int]], Float32Array],
     *,
     batch_size: int,
     progress: Progress | None,
-) -> FloatArray:
+) -> Float32Array:
     """Return one vector per key: from the cache, or computed in batches that are stored."""
     vectors = cache.get(*space, keys)
     missing = [row for row, vector in enumerate(vectors) if vector is None]

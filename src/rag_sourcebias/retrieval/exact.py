@@ -18,12 +18,11 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.retrieval.topk import require_depth, sort_keys
-from rag_sourcebias.types.arrays import IntArray
+from rag_sourcebias.types.arrays import Float32Array, IntArray
 from rag_sourcebias.types.rankings import Run
 
 __all__ = ["Best", "Part", "best_documents", "best_run", "exact_scores", "merge_best", "parts_of"]
 
-FloatArray = npt.NDArray[np.float32]
 
 _PART_ROWS = 16_384  # documents multiplied at once
 _QUERY_ROWS = 1_024  # queries multiplied at once: with a part of documents 64 MiB of scores
@@ -40,7 +39,7 @@ class Part(NamedTuple):
     """
 
     rows: IntArray
-    vectors: FloatArray
+    vectors: Float32Array
     priority: npt.NDArray[np.uint64]
 
 
@@ -62,7 +61,7 @@ class Best:
     n_queries: int
     query: IntArray
     row: IntArray
-    score: FloatArray
+    score: Float32Array
     priority: npt.NDArray[np.uint64]
 
     @classmethod
@@ -77,7 +76,7 @@ class Best:
             priority=np.empty(0, np.uint64),
         )
 
-    def last_scores(self, depth: int) -> FloatArray:
+    def last_scores(self, depth: int) -> Float32Array:
         """Score of the document at rank ``depth`` of each query, −inf with fewer documents."""
         ends = np.cumsum(np.bincount(self.query, minlength=self.n_queries))
         sizes = np.diff(ends, prepend=0)
@@ -88,8 +87,8 @@ class Best:
 
 
 def exact_scores(
-    queries: FloatArray, documents: FloatArray, query: IntArray, document: IntArray
-) -> FloatArray:
+    queries: Float32Array, documents: Float32Array, query: IntArray, document: IntArray
+) -> Float32Array:
     """Dot products of pairs, each the same whatever else is computed; shape ``(len(query),)``.
 
     Products of float32 numbers are exact in float64, and a row is summed in an order that depends
@@ -104,7 +103,7 @@ def exact_scores(
     return result
 
 
-def best_documents(queries: FloatArray, parts: Iterable[Part], *, depth: int) -> Best:
+def best_documents(queries: Float32Array, parts: Iterable[Part], *, depth: int) -> Best:
     """Return the ``depth`` best documents of each query over all parts.
 
     Order is by descending score (:func:`exact_scores`), ties by descending priority.
@@ -161,9 +160,9 @@ def _rounding_of(lengths: npt.NDArray[np.float64], part: Part) -> npt.NDArray[np
 
 
 def _candidates(
-    queries: FloatArray,
-    documents: FloatArray,
-    floor: FloatArray,
+    queries: Float32Array,
+    documents: Float32Array,
+    floor: Float32Array,
     rounding: npt.NDArray[np.float64],
     depth: int,
 ) -> tuple[IntArray, IntArray]:
@@ -182,7 +181,7 @@ def _candidates(
     return query, document
 
 
-def _scored(queries: FloatArray, part: Part, query: IntArray, document: IntArray) -> Best:
+def _scored(queries: Float32Array, part: Part, query: IntArray, document: IntArray) -> Best:
     return Best(
         n_queries=len(queries),
         query=query,
@@ -225,7 +224,7 @@ def best_run(found: Best, *, query_ids: Sequence[str], doc_ids: Sequence[str], n
 
 
 def parts_of(
-    vectors: FloatArray,
+    vectors: Float32Array,
     priority: npt.NDArray[np.uint64],
     *,
     rows: IntArray | None = None,

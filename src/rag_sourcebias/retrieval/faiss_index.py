@@ -9,17 +9,17 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError, MissingExtraError
 from rag_sourcebias.retrieval.exact import Best, exact_scores, merge_best
+from rag_sourcebias.types.arrays import Float32Array
 
 __all__ = ["approximate_best", "require_index"]
 
-FloatArray = npt.NDArray[np.float32]
 
 _TRY_DIMENSION = 64  # a multiple of what usual quantisers divide by
 
 
 def approximate_best(
-    queries: FloatArray,
-    vectors: FloatArray,
+    queries: Float32Array,
+    vectors: Float32Array,
     *,
     rows: npt.NDArray[np.int64],
     priority: npt.NDArray[np.uint64],
@@ -81,7 +81,7 @@ def require_index(description: str) -> None:
         _described(_import_faiss(), _TRY_DIMENSION, description)
 
 
-def _built(faiss: Any, vectors: FloatArray, description: str) -> Any:  # noqa: ANN401
+def _built(faiss: Any, vectors: Float32Array, description: str) -> Any:  # noqa: ANN401
     index = _described(faiss, vectors.shape[1], description)
     try:
         if not index.is_trained:

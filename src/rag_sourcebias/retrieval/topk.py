@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.rankings import Run
 
 __all__ = [
@@ -29,8 +30,6 @@ TIE_SEED = 20240825
 """Seed of the permutation that orders ties; part of the definition of a run."""
 
 _BLOCK_BYTES = 64 * 2**20  # per temporary array of one block of scores
-
-FloatArray = npt.NDArray[np.float32]
 
 
 def tie_order(n_docs: int, *, seed: int = TIE_SEED) -> npt.NDArray[np.uint64]:
@@ -55,7 +54,7 @@ def require_depth(depth: int) -> None:
         raise DataError(f"depth must be at least 1, got {depth}")
 
 
-def sort_keys(scores: FloatArray, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Map (score, priority) to one unsigned integer with the same order.
 
     The bit pattern of a float32 orders like the number itself once negative values are inverted
@@ -103,7 +102,7 @@ def top_documents(
     require_depth(depth)
     priority = tie_order(len(doc_ids), seed=seed)
     docs: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    values: list[FloatArray] = [np.empty(0, np.float32)]
+    values: list[Float32Array] = [np.empty(0, np.float32)]
     counts: list[npt.NDArray[np.int64]] = []
     done = 0
     for block in blocks:
@@ -146,7 +145,7 @@ def _best_columns(keys: npt.NDArray[np.uint64], depth: int) -> npt.NDArray[np.in
 
 
 def _refuse_nan(
-    scores: FloatArray, query_ids: Sequence[str], doc_ids: Sequence[str], name: str
+    scores: Float32Array, query_ids: Sequence[str], doc_ids: Sequence[str], name: str
 ) -> None:
     bad = np.argwhere(np.isnan(scores))
     if len(bad):
@@ -158,8 +157,8 @@ def _refuse_nan(
 
 
 def score_in_blocks(
-    score: Callable[[slice], FloatArray], *, n_queries: int, n_docs: int
-) -> Iterable[FloatArray]:
+    score: Callable[[slice], Float32Array], *, n_queries: int, n_docs: int
+) -> Iterable[Float32Array]:
     """Yield ``score(rows)`` for successive slices of the queries, sized to bound memory."""
     step = block_rows(n_docs)
     return (score(slice(i, min(i + step, n_queries))) for i in range(0, n_queries, step))

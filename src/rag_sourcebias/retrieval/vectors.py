@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.documents import Corpus, Query
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 Similarity = Literal["cosine", "dot"]
-FloatArray = npt.NDArray[np.float32]
 
 ENCODED_TOGETHER = 1_024
 """Rows of a corpus that one call of an encoder gets: rows 0–1023, 1024–2047, …
@@ -51,12 +51,12 @@ class DocumentVectors:
     """
 
     doc_ids: tuple[str, ...] = field(repr=False)
-    distinct: FloatArray = field(repr=False)
+    distinct: Float32Array = field(repr=False)
     row_of_doc: npt.NDArray[np.int64] = field(repr=False)
     similarity: Similarity
 
     @property
-    def per_document(self) -> FloatArray:
+    def per_document(self) -> Float32Array:
         """Vectors in the order of ``doc_ids``, shape ``(n, dimension)``."""
         return self.distinct[self.row_of_doc]
 
@@ -90,7 +90,7 @@ def encode_corpus(
 
 def query_vectors(
     encoder: Encoder, queries: Sequence[Query], *, similarity: Similarity
-) -> FloatArray:
+) -> Float32Array:
     """Encode queries, normalised for cosine similarity; shape ``(len(queries), dimension)``.
 
     Raises
@@ -108,10 +108,10 @@ def query_vectors(
 
 def _encode(
     encoder: Encoder, corpus: Corpus, progress: Callable[[int, int], None] | None
-) -> FloatArray:
+) -> Float32Array:
     """Encode every distinct text in the part of the corpus where it occurs first."""
     seen: set[str] = set()
-    found: list[FloatArray] = []
+    found: list[Float32Array] = []
     for start in range(0, max(len(corpus), 1), ENCODED_TOGETHER):
         stop = min(start + ENCODED_TOGETHER, len(corpus))
         if progress is not None:
@@ -131,8 +131,8 @@ def _encode(
 
 
 def checked_vectors(
-    vectors: FloatArray, *, what: str, names: Sequence[str], similarity: Similarity
-) -> FloatArray:
+    vectors: Float32Array, *, what: str, names: Sequence[str], similarity: Similarity
+) -> Float32Array:
     """Return vectors as they are searched: checked, and normalised for cosine similarity.
 
     Parameters
@@ -152,7 +152,7 @@ def checked_vectors(
     return _normalized(checked) if similarity == "cosine" else checked
 
 
-def _checked(vectors: FloatArray, *, what: str, names: Sequence[str]) -> FloatArray:
+def _checked(vectors: Float32Array, *, what: str, names: Sequence[str]) -> Float32Array:
     array = np.asarray(vectors, dtype=np.float32)
     if array.ndim != 2 or len(array) != len(names):
         raise DataError(
@@ -168,6 +168,6 @@ def _checked(vectors: FloatArray, *, what: str, names: Sequence[str]) -> FloatAr
     return array
 
 
-def _normalized(vectors: FloatArray) -> FloatArray:
+def _normalized(vectors: Float32Array) -> Float32Array:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)

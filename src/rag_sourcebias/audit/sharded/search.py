@@ -17,11 +17,11 @@ from rag_sourcebias.protocols import Engine
 from rag_sourcebias.retrieval.exact import Best, best_documents, merge_best, parts_of
 from rag_sourcebias.retrieval.faiss_index import approximate_best
 from rag_sourcebias.retrieval.topk import tie_order
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.shards import Shard
 
 __all__ = ["MIXED", "Searched", "View", "search", "views_of"]
 
-FloatArray = npt.NDArray[np.float32]
 MIXED = "mixed"
 
 
@@ -47,7 +47,7 @@ class View:
 class Searched(NamedTuple):
     """What is searched: queries, how many documents for each, and with which index."""
 
-    queries: FloatArray
+    queries: Float32Array
     depth: int
     index_type: str  # "exact", or a description for faiss.index_factory
 
@@ -127,7 +127,7 @@ class _Search:
 
 def _documents(
     item: _Item, view: View
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], FloatArray]]:
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], Float32Array]]:
     """Yield rows, priorities and vectors of the documents of a view, shard by shard."""
     first = item.shards[0].first_row
     for shard, stored in zip(item.shards, item.vectors, strict=True):

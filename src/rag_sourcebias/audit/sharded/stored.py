@@ -12,17 +12,16 @@ from rag_sourcebias.audit.sharded.folder import WorkFolder
 from rag_sourcebias.errors import DataError
 from rag_sourcebias.io import VectorFile
 from rag_sourcebias.retrieval.vectors import Similarity, checked_vectors
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.shards import Shard
 
 __all__ = ["EncodedVectors", "GivenVectors", "StoredVectors"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class StoredVectors(Protocol):
     """Vectors that a worker can read."""
 
-    def read(self, shard: Shard) -> FloatArray:
+    def read(self, shard: Shard) -> Float32Array:
         """Return the vectors of the documents of a shard, shape ``(n_documents, dimension)``."""
         ...
 
@@ -36,9 +35,9 @@ class EncodedVectors:
     file: npt.NDArray[np.int32]
     index: npt.NDArray[np.int32]
 
-    def read(self, shard: Shard) -> FloatArray:
+    def read(self, shard: Shard) -> Float32Array:
         """Return the vectors of a shard, from all files that hold some of them."""
-        result: FloatArray | None = None
+        result: Float32Array | None = None
         for number in np.unique(self.file).tolist():
             stored = self.folders[number // self.n_shards].map_array(number % self.n_shards)
             here = np.flatnonzero(self.file == number)
@@ -58,7 +57,7 @@ class GivenVectors:
     file: VectorFile
     similarity: Similarity
 
-    def read(self, shard: Shard) -> FloatArray:
+    def read(self, shard: Shard) -> Float32Array:
         """Return the vectors of a shard, normalised for cosine similarity."""
         rows = shard.rows
         return checked_vectors(

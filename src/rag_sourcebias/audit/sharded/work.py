@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.audit.sharded.collect import Excerpt, collect
 from rag_sourcebias.audit.sharded.encode import Places, encode, places
@@ -23,11 +22,10 @@ from rag_sourcebias.io import ShardedDataset
 from rag_sourcebias.protocols import Encoder, Engine, ShardedCorpus
 from rag_sourcebias.retrieval.exact import Best
 from rag_sourcebias.retrieval.vectors import checked_vectors, query_vectors
+from rag_sourcebias.types.arrays import Float32Array
 from rag_sourcebias.types.shards import Shard
 
 __all__ = ["Found", "Job", "Known"]
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class Known(NamedTuple):
@@ -68,7 +66,7 @@ class Job:
         """Build the encoder of a retriever, for queries and settings."""
         return None if retriever.make_encoder is None else retriever.make_encoder()
 
-    def queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> FloatArray:
+    def queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> Float32Array:
         """Vectors of the queries, as they are searched."""
         if encoder is not None:
             return query_vectors(encoder, self.dataset.queries, similarity=retriever.similarity)
@@ -87,7 +85,7 @@ class Job:
         retriever: ShardedRetriever,
         encoder: Encoder | None,
         *,
-        queries: FloatArray,
+        queries: Float32Array,
         depth: int,
         alone: bool,
         index: str,
