@@ -10,8 +10,8 @@ import numpy as np
 import sweeps
 from real_sets import RealSet, real_sets
 
-from rag_sourcebias.intervals.coverage import CoverageCell, coverage_study
-from rag_sourcebias.intervals.values import Target
+from rag_sourcebias.stats.coverage import CoverageCell, coverage_study
+from rag_sourcebias.stats.samples import Target
 
 SIZES = (10, 20, 30, 40, 60, 100)
 RECHECK_FROM = 500  # runs; a quick pass rechecks nothing

@@ -9,16 +9,13 @@ from typing import get_args
 import numpy as np
 import simulator as sim
 
-from rag_sourcebias.errors import CalibrationError
-from rag_sourcebias.intervals.coverage import CoverageCell, Tally
-from rag_sourcebias.intervals.crc import (
-    PerQueryRule,
-    per_query_intervals,
-    recalibrated_utilities,
-)
-from rag_sourcebias.intervals.documents import design_document_sample, document_interval
-from rag_sourcebias.intervals.mean import mean_interval
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.core.errors import CalibrationError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.stats.coverage import CoverageCell, Tally
+from rag_sourcebias.stats.crc import recalibrated_utilities
+from rag_sourcebias.stats.crc_intervals import PerQueryRule, per_query_intervals
+from rag_sourcebias.stats.documents import design_document_sample, document_interval
+from rag_sourcebias.stats.means import mean_interval
 
 SIZES = (15, 20, 30, 50, 100)
 POOLS = (112, 1000)

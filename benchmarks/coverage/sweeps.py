@@ -11,15 +11,11 @@ import numpy as np
 import simulator as sim
 from real_sets import interval_labels
 
-from rag_sourcebias.errors import CalibrationError
-from rag_sourcebias.intervals.coverage import CoverageCell, Tally, coverage_study
-from rag_sourcebias.intervals.crc import (
-    calibrate_dual,
-    crc_interval,
-    per_query_intervals,
-    perturbed_utilities,
-)
-from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.core.errors import CalibrationError
+from rag_sourcebias.stats.coverage import CoverageCell, Tally, coverage_study
+from rag_sourcebias.stats.crc import perturbed_utilities
+from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
+from rag_sourcebias.stats.utility import RankedLabels
 
 SIZES = (3, *range(5, 101, 5))  # 21 sizes, as in Fig. 2
 METHODS = (

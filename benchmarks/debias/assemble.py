@@ -9,8 +9,8 @@ import figures
 import training
 from study import Measured
 
-from rag_sourcebias.types import DebiasConfig, DebiasScores
-from rag_sourcebias.types.serial import to_plain
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
 
 
 def tables(found: Sequence[Measured]) -> dict[str, list[dict]]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from figures import LOSS, NEAR_ZERO, QUALITY_AT, SKEW_AT
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.mitigate.search import search_debias_weight
-from rag_sourcebias.types import DebiasCandidate, DebiasScores, DebiasSearch
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.debias.data import DebiasCandidate, DebiasScores, DebiasSearch
+from rag_sourcebias.debias.search import search_debias_weight
 
 CUTOFFS = (1, 3, 5, 10)
 MIN_WEIGHTS = 3  # fewer draw no curve

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_sourcebias.types import DebiasDataset, DebiasOutcome, DebiasReport, Interval
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.debias.data import DebiasDataset, DebiasOutcome, DebiasReport
 
 SKEW_AT, QUALITY_AT = 5, 10
 NEAR_ZERO = 3.0  # points of Relative Δ

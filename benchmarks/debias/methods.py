@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_sourcebias.mitigate.fit import fit_parity_calibration, fit_source_projection
-from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
-from rag_sourcebias.mitigate.rescored import RescoredSpec
-from rag_sourcebias.mitigate.twin_texts import TwinTexts
-from rag_sourcebias.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.retrieval import DenseSpec
-from rag_sourcebias.types import Dataset, DebiasMethod
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.core.twins import TwinTexts
+from rag_sourcebias.debias.data import DebiasMethod
+from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
+from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.projection import ProjectedEncoder
+from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.retrieval.dense import DenseSpec
 
 PROJECTIONS = {"pca": ("pca", 4), "mean": ("mean", 1), "leace": ("leace", 1)}
 FORMS = ("offset", "quantiles")

@@ -33,12 +33,13 @@ import sets
 import training
 from study import Measured, measured
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.io import cache_dir
-from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.retrieval import CachedEncoder, DenseSpec, VectorCache
-from rag_sourcebias.types import Dataset
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.dense import DenseSpec
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DATA = "RAG_SOURCEBIAS_DATA"

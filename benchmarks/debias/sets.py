@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_sourcebias.io import load_dataset, read_beir
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import load_dataset
 
 OUTFOX = {
     "human": "human",

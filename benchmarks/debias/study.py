@@ -9,10 +9,11 @@ from pathlib import Path
 
 from methods import System
 
-from rag_sourcebias.audit.debias import measure_debias
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.protocols import RetrieverSpec
-from rag_sourcebias.types import Dataset, DebiasReport
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.protocols import RetrieverSpec
+from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.data import DebiasReport
+from rag_sourcebias.reports import read_report_json, write_report_json
 
 
 @dataclass(frozen=True)

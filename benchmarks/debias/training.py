@@ -8,12 +8,14 @@ from pathlib import Path
 
 from methods import System
 
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.neural.train import read_history, train_debiased
-from rag_sourcebias.neural.train_settings import TrainingSettings
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.retrieval import CachedEncoder, DenseSpec, VectorCache
-from rag_sourcebias.types import Dataset, DebiasMethod, TrainingHistory
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.debias.data import DebiasMethod, TrainingHistory
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.neural.train import train_debiased
+from rag_sourcebias.neural.training_data import TrainingSettings, read_history
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.dense import DenseSpec
 
 MODEL = "all-MiniLM-L6-v2"
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)

@@ -19,9 +19,10 @@ import numpy as np
 import sets
 from sets import Labelled
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.tagging.detector import Detector, DetectorReport, evaluate, fit_detector
-from rag_sourcebias.types.serial import to_plain
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, evaluate
 
 HERE = Path(__file__).parent
 DATA = "RAG_SOURCEBIAS_DATA"

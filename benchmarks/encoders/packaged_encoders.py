@@ -23,7 +23,7 @@ from pathlib import Path
 
 import onnx_bert
 
-from rag_sourcebias.neural.packaged import ENCODERS
+from rag_sourcebias.neural.loading import ENCODERS
 
 MPNET = "all-mpnet-base-v2"
 L3 = "paraphrase-MiniLM-L3-v2"

@@ -24,14 +24,10 @@ import scipy
 import streams
 from scipy.special import ndtri
 
-from rag_sourcebias.monitor.sequential.aggregation import Aggregator
-from rag_sourcebias.monitor.sequential.asymptotic import AsymptoticTest, start_for_share
-from rag_sourcebias.monitor.sequential.beta import BetaTest
-from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
-from rag_sourcebias.monitor.sequential.composition import CompositionTest
-from rag_sourcebias.monitor.sequential.reference import reference_window
-from rag_sourcebias.monitor.sequential.restarting import RestartingDetector
+from rag_sourcebias.stats.aggregation import Aggregator
+from rag_sourcebias.stats.betting import BettingTest
+from rag_sourcebias.stats.change import ChangeDetector, RestartingDetector, reference_window
+from rag_sourcebias.stats.mixtures import AsymptoticTest, BetaTest, CompositionTest, start_for_share
 
 LEVEL = 0.05
 Z_LOOKS = 100

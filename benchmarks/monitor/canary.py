@@ -19,14 +19,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.io.datasets import load_dataset
-from rag_sourcebias.measures.source import relative_delta
-from rag_sourcebias.monitor.canary.asking import ask_queries, ask_retriever, score_answers
-from rag_sourcebias.monitor.canary.probe import CanaryProbe
-from rag_sourcebias.monitor.canary.queries import CanaryQueries
-from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
+from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.io.samples import load_dataset
+from rag_sourcebias.monitor.canary import (
+    CanaryQueries,
+    RelativeDeltaSequence,
+    ask_queries,
+    ask_retriever,
+    score_answers,
+)
+from rag_sourcebias.monitor.probe import CanaryProbe
 from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.stats.ranking import relative_delta
 
 PER_ROUND = 20
 LEVEL = 0.05

@@ -21,12 +21,12 @@ from pathlib import Path
 import httpx
 from recorder import DAY, events_of, filled
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.monitor.baselines import CorpusShare
-from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 START = 1_800_000_000

@@ -21,16 +21,17 @@ from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from prometheus_client import CollectorRegistry, start_http_server
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument.observer_group import ObserverGroup
-from rag_sourcebias.monitor.baselines import ReferenceWindow
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import ObserverGroup
+from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
-from rag_sourcebias_integrations.prometheus import SkewCollector
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import ReferenceWindow
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger
+from rag_sourcebias_integrations.prometheus.collector import SkewCollector
 
 _WORDS = 6
 

@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.monitor.rules import write_rules
+from rag_sourcebias.monitor.metrics import write_rules
 
 
 class Prometheus:

@@ -39,11 +39,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import log_summary, read_events
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speed"))
 from rounds import finish

@@ -24,17 +24,15 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.instrument import Recorder, RetrievalEvent
-from rag_sourcebias.instrument.events import event_of
-from rag_sourcebias.monitor.log.columns import Batch
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.instrument.events import RetrievalEvent, event_of
+from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.monitor.log.codes import Batch
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events
-from rag_sourcebias.monitor.log.rollups import add_to_rollups
-from rag_sourcebias.monitor.log.schema import open_for_writing
-from rag_sourcebias.monitor.log.segments import segments_of
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
+from rag_sourcebias.monitor.log.schema import open_for_writing, segments_of
+from rag_sourcebias.monitor.log.writing import add_to_rollups
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEPTH, BATCH, DAY = 10, 1_000, 86_400

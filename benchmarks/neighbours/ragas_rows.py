@@ -14,11 +14,13 @@ os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 import numpy as np
 from ragas import EvaluationDataset, evaluate
 
-from rag_sourcebias.io.answer_tables import read_answer_texts
-from rag_sourcebias.measures import reference_similarity, word_counts
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.types import AnswerTexts
-from rag_sourcebias_integrations.ragas import EncoderEmbedding, intervals
+from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.answers.measure import reference_similarity
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.stats.texts import word_counts
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.intervals import intervals
 
 LABELS = 60
 

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speed"))
 from rounds import in_turns
 from workload import Workload
 
-from rag_sourcebias.measures import score_run, source_scores
-from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.stats.ranking import score_run, source_scores
 
 CUTOFF = 10
 OURS = {"measures": ("NDCG", "MAP"), "cutoffs": (CUTOFF,)}

@@ -56,7 +56,7 @@ def none(folder: Path) -> str:
     others = {n for n in done.stdout.split() if n not in sys.stdlib_module_names}
     others = {n for n in others if not n.startswith("_")} - {"numpy", "rag_sourcebias"}
     check(not others, f"the import brings {sorted(others)}")
-    from rag_sourcebias import __version__
+    from rag_sourcebias._version import __version__
 
     check(__version__ in command("--version"), "--version prints something else")
     check("[" in command("interval", "--sample"), "interval prints no interval")
@@ -87,8 +87,8 @@ MISSING = (
     ("otel", "import rag_sourcebias_integrations.opentelemetry"),
     ("prometheus", "import rag_sourcebias_integrations.prometheus"),
     ("ray", "from rag_sourcebias_integrations.ray import RayEngine as R; R(1)"),
-    ("faiss", "from rag_sourcebias.retrieval.faiss_index import require_index as r; r('Flat')"),
-    ("maps", "from rag_sourcebias.explain.maps import require_map as r; r('tsne')"),
+    ("faiss", "from rag_sourcebias.retrieval.dense import require_index as r; r('Flat')"),
+    ("maps", "from rag_sourcebias.explain.vectors import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
     ("text", "from rag_sourcebias.measures import text_scores as t; t('BLEU', ['a'], ['a'])"),
     (
@@ -100,8 +100,8 @@ MISSING = (
 
 def named_extra(code: str) -> str:
     """Return the extra that code says it needs, or what happened instead."""
-    from rag_sourcebias import load_sample
-    from rag_sourcebias.errors import MissingExtraError
+    from rag_sourcebias.core.errors import MissingExtraError
+    from rag_sourcebias.io.samples import load_sample
 
     try:
         exec(code, {"CORPUS": load_sample().corpus})
@@ -126,7 +126,7 @@ def report(folder: Path) -> str:
 
 
 def detector(folder: Path) -> str:
-    from rag_sourcebias import load_sample
+    from rag_sourcebias.io.samples import load_sample
 
     corpus = load_sample().corpus
     path = folder / "labelled.csv"
@@ -143,7 +143,7 @@ def detector(folder: Path) -> str:
 def maps(_folder: Path) -> str:
     import numpy as np
 
-    from rag_sourcebias.explain.maps import map_sources
+    from rag_sourcebias.explain.vectors import map_sources
 
     human = np.random.default_rng(0).normal(size=(40, 8))
     for method in ("tsne", "umap"):
@@ -153,7 +153,7 @@ def maps(_folder: Path) -> str:
 
 
 def text(_folder: Path) -> str:
-    from rag_sourcebias.measures import TEXT_STATISTICS, text_scores
+    from rag_sourcebias.stats.texts import TEXT_STATISTICS, text_scores
 
     names = list(TEXT_STATISTICS)
     for name in names:
@@ -176,8 +176,7 @@ def parquet(folder: Path) -> str:
 def faiss(_folder: Path) -> str:
     import numpy as np
 
-    from rag_sourcebias.retrieval.exact import best_documents, parts_of
-    from rag_sourcebias.retrieval.faiss_index import approximate_best
+    from rag_sourcebias.retrieval.dense import approximate_best, best_documents, parts_of
 
     vectors = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     rows, priority = np.arange(300), np.arange(300, dtype=np.uint64)
@@ -192,7 +191,7 @@ def faiss(_folder: Path) -> str:
 def fast(_folder: Path) -> str:
     import numpy as np
 
-    from rag_sourcebias.mitigate.project_rows import project_rows
+    from rag_sourcebias.debias.projection import project_rows
 
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(500, 16)).astype(np.float32)
@@ -206,7 +205,7 @@ def fast(_folder: Path) -> str:
 def openai(_folder: Path) -> str:
     from smoke_servers import ANSWER, chat_server
 
-    from rag_sourcebias.llm import OpenAICompleter
+    from rag_sourcebias.llm.openai import OpenAICompleter
 
     with chat_server() as url:
         model = OpenAICompleter("m", base_url=url, api_key="none")
@@ -218,7 +217,7 @@ def openai(_folder: Path) -> str:
 def neural(folder: Path) -> str:
     from smoke_models import static_model
 
-    from rag_sourcebias.neural import SentenceEncoder
+    from rag_sourcebias.neural.loading import SentenceEncoder
 
     encoder = SentenceEncoder(static_model(folder / "model"), device="cpu")
     check(encoder.encode_documents(["a river"]).shape == (1, 16), "vectors of another shape")
@@ -228,9 +227,8 @@ def neural(folder: Path) -> str:
 def models(_folder: Path) -> str:
     import gguf
 
-    from rag_sourcebias.errors import MissingExtraError
-    from rag_sourcebias.neural import SentenceEncoder
-    from rag_sourcebias.neural.packaged import ENCODERS
+    from rag_sourcebias.core.errors import MissingExtraError
+    from rag_sourcebias.neural.loading import ENCODERS, SentenceEncoder
 
     check(gguf.GGUFReader, "gguf reads nothing")
     check(ENCODERS["all-MiniLM-L6-v2"].find(), "the packaged encoder is not found")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from smoke_models import TEXTS, HashedWords, judged_answers
 
-from rag_sourcebias.adapters import engine_factory, instrument, metrics_factory
-from rag_sourcebias.instrument import CollectingObserver
-from rag_sourcebias.measures import fit_similarity_adjustment
+from rag_sourcebias.answers.measure import fit_similarity_adjustment
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.retrieval.adapters import engine_factory, metrics_factory
 
 IDS = [f"d{i}" for i in range(len(TEXTS))]
 TAGS = [{"rsb_source": source} for source in ("human", "llm:x", "human", "llm:x")]
@@ -32,7 +33,7 @@ def check_seen(observer: CollectingObserver) -> None:
 def chroma(folder: Path) -> str:
     import chromadb
 
-    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
+    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
     client = chromadb.PersistentClient(path=str(folder))
     collection = client.create_collection(
@@ -50,7 +51,7 @@ def langchain(_folder: Path) -> str:
     from langchain_core.documents import Document
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+    from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
     store = InMemoryVectorStore(EncoderEmbeddings(HashedWords()))
     store.add_documents(
@@ -67,7 +68,7 @@ def langchain(_folder: Path) -> str:
 
 
 def langchain_classic(_folder: Path) -> str:
-    from rag_sourcebias_integrations.langchain import StyleAdjustedDistance
+    from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
 
     encoder = HashedWords()
     adjustment = fit_similarity_adjustment(judged_answers(), encoder)
@@ -82,7 +83,7 @@ def llama_index(_folder: Path) -> str:
     from llama_index.core import VectorStoreIndex
     from llama_index.core.schema import TextNode
 
-    from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+    from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 
     nodes = [TextNode(id_=i, text=t, metadata=m) for i, t, m in zip(IDS, TEXTS, TAGS, strict=True)]
     for node in nodes:
@@ -97,7 +98,8 @@ def llama_index(_folder: Path) -> str:
 
 def ragas(_folder: Path) -> str:
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-    from rag_sourcebias_integrations.ragas import EncoderEmbedding, StyleAdjustedSimilarity
+    from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+    from rag_sourcebias_integrations.ragas.metrics import StyleAdjustedSimilarity
 
     encoder = HashedWords()
     adjustment = fit_similarity_adjustment(judged_answers(), encoder)
@@ -136,7 +138,8 @@ def prometheus(_folder: Path) -> str:
 
 
 def otel(_folder: Path) -> str:
-    from rag_sourcebias_integrations.opentelemetry import SkewInstruments, SkewSpanObserver
+    from rag_sourcebias_integrations.opentelemetry.instruments import SkewInstruments
+    from rag_sourcebias_integrations.opentelemetry.spans import SkewSpanObserver
 
     SkewInstruments(lambda: ())
     check(SkewSpanObserver(), "no span observer")

@@ -23,12 +23,14 @@ from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from skew_table import print_answers, print_skew
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument import ExposureObserver
-from rag_sourcebias.neural import LocalCompleter, SentenceEncoder
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.neural.causal import LocalCompleter
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger
 
 PROMPT = PromptTemplate.from_template(
     "Use the passages to answer in one sentence.\n\n{passages}\n\nQuestion: {question}\nAnswer:"

@@ -23,12 +23,14 @@ from llama_index.core.schema import TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from skew_table import print_answers, print_skew
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument import ExposureObserver
-from rag_sourcebias.neural import LocalCompleter, SentenceEncoder
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias_integrations.llama_index import EncoderEmbedding, SourceTagger
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.neural.causal import LocalCompleter
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 PROMPT = PromptTemplate(
     "Use the passages to answer in one sentence.\n\n{context_str}\n\nQuestion: {query_str}\nAnswer:"

@@ -23,15 +23,14 @@ import numpy as np
 from ragas import EvaluationDataset, evaluate
 from ragas.dataset_schema import EvaluationResult
 
-from rag_sourcebias.io.answer_tables import read_answer_texts
-from rag_sourcebias.measures import fit_similarity_adjustment, word_counts
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.types import AnswerTexts
-from rag_sourcebias_integrations.ragas import (
-    EncoderEmbedding,
-    StyleAdjustedSimilarity,
-    intervals,
-)
+from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.answers.measure import fit_similarity_adjustment
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.stats.texts import word_counts
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.intervals import intervals
+from rag_sourcebias_integrations.ragas.metrics import StyleAdjustedSimilarity
 
 METRICS = ("semantic_similarity", "style_adjusted_similarity")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_sourcebias.instrument import ExposureCounts
-from rag_sourcebias.types import Corpus
+from rag_sourcebias.core.data import Corpus
+from rag_sourcebias.instrument.observers import ExposureCounts
 
 
 def print_skew(counts: ExposureCounts, corpus: Corpus, dropped: int) -> None:

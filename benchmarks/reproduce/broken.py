@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.types import Corpus
+from rag_sourcebias.core.data import Corpus
 
 __all__ = ["ConstantEncoder", "RandomReranker", "with_shuffled_sources"]
 

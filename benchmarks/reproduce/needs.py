@@ -105,7 +105,7 @@ def found_model(name: str) -> str | None:
 
 
 def packaged(name: str) -> bool:
-    from rag_sourcebias.neural.packaged import ENCODERS
+    from rag_sourcebias.neural.loading import ENCODERS
 
     return name in ENCODERS and ENCODERS[name].find() is not None
 
@@ -159,8 +159,7 @@ def _any_model(names: Iterable[str]) -> str:
 
 
 def _data(name: str) -> str:
-    from rag_sourcebias.io import cache_dir, list_datasets
-    from rag_sourcebias.io.public_sets import PUBLIC_SETS
+    from rag_sourcebias.io.samples import PUBLIC_SETS, cache_dir, list_datasets
 
     if folder_of(name) or any(d.name == name and d.how == "bundled" for d in list_datasets()):
         return ""

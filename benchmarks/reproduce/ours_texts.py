@@ -12,12 +12,15 @@ import numpy as np
 from needs import NotMadeError
 from ours_source import dataset, encoder
 
-from rag_sourcebias.audit import explain_sources
-from rag_sourcebias.audit import text_statistics as statistics_of
-from rag_sourcebias.explain.spectrum import spectrum as spectra
-from rag_sourcebias.io import cache_dir, load_styled_sample, read_answer_texts, read_styled_texts
-from rag_sourcebias.mitigate.twin_rows import complete_pairs, source_of
-from rag_sourcebias.types import ExplainConfig, StyledTexts
+from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.core.twins import complete_pairs, source_of
+from rag_sourcebias.explain.audit import explain_sources
+from rag_sourcebias.explain.data import ExplainConfig
+from rag_sourcebias.explain.vectors import spectrum as spectra
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.stats.texts import text_statistics as statistics_of
+from rag_sourcebias.style.data import StyledTexts
+from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 
 __all__ = ["modes", "perplexity", "spectrum", "text_statistics", "twin_cosines"]
 
@@ -111,7 +114,7 @@ def spectrum(
 
 @cache
 def read_by_model(data: str, model: str, limit: int) -> Any:
-    from rag_sourcebias.cli.explain_models import perplexity_models
+    from rag_sourcebias.explain.command import perplexity_models
 
     models = perplexity_models([model], cache=cache_dir())
     config = ExplainConfig(limit=limit, perplexity_limit=limit)

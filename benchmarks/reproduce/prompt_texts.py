@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.corpora.prompts import REPHRASE, REWRITE, STYLES
-from rag_sourcebias.judges.prompts import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE
+from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE
+from rag_sourcebias.pairs.rewrites import REPHRASE, REWRITE, STYLES
 
 __all__ = ["PROMPTS"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.types import Corpus, Query, Run
+from rag_sourcebias.core.data import Corpus, Query, Run
 
 __all__ = ["TfidfSpec"]
 

@@ -38,15 +38,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias_integrations.chroma import (
-    EncoderEmbeddingFunction,
-    follow_collection,
-    migrate_encoder,
-    restore_collection,
-)
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.follow import follow_collection
 from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder, restore_collection
 
 RESULT = Path(__file__).parents[1] / "results" / "encoder_swap.json"
 NAME = "shop"

@@ -85,7 +85,7 @@ def _too_long(*_: object) -> None:
 
 def attempts(reader: Reader, folder: Path, *, n: int, seed: int, first: int = 0) -> Tally:
     """Let a reader read ``n`` damaged copies of its file."""
-    from rag_sourcebias.errors import SourceBiasError
+    from rag_sourcebias.core.errors import SourceBiasError
 
     reader.write(folder)
     file = folder / reader.file

@@ -134,62 +134,62 @@ def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
 
 
 def _run(folder: Path, name: str = "run.txt") -> object:
-    from rag_sourcebias.io import read_run
+    from rag_sourcebias.io.trec import read_run
 
     return read_run(folder / name)
 
 
 def _qrels(folder: Path) -> object:
-    from rag_sourcebias.io import read_qrels
+    from rag_sourcebias.io.trec import read_qrels
 
     return read_qrels(folder / "qrels.txt")
 
 
 def _beir(folder: Path) -> object:
-    from rag_sourcebias.io import read_beir
+    from rag_sourcebias.io.beir import read_beir
 
     return read_beir(folder / "beir")
 
 
 def _sharded(folder: Path) -> object:
-    from rag_sourcebias.io import open_sharded
+    from rag_sourcebias.io.shards import open_sharded
 
     data = open_sharded(folder / "beir", shard_documents=10)
     return [data.corpus.read(shard) for shard in data.corpus.shards]
 
 
 def _tags(folder: Path, name: str = "tags.tsv") -> object:
-    from rag_sourcebias.io import read_tags
+    from rag_sourcebias.io.tags import read_tags
 
     return read_tags(folder / name)
 
 
 def _texts(folder: Path, name: str, kind: Any = "document") -> object:
-    from rag_sourcebias.io.texts import read_texts
+    from rag_sourcebias.io.tables import read_texts
 
     return read_texts(folder / name, kind)
 
 
 def _clusters(folder: Path, name: str) -> object:
-    from rag_sourcebias.io import read_clusters
+    from rag_sourcebias.io.tables import read_clusters
 
     return read_clusters(folder / name)
 
 
 def _items(folder: Path, name: str) -> object:
-    from rag_sourcebias.io import read_judged_items
+    from rag_sourcebias.judged.files import read_judged_items
 
     return read_judged_items(folder / name)
 
 
 def _joined(folder: Path) -> object:
-    from rag_sourcebias.io import join_judged
+    from rag_sourcebias.judged.files import join_judged
 
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
 
 
 def _labels(folder: Path, name: str) -> object:
-    from rag_sourcebias.io import read_label_distributions
+    from rag_sourcebias.judged.files import read_label_distributions
 
     return read_label_distributions(folder / name)
 
@@ -202,19 +202,19 @@ def _write_npz_labels(folder: Path) -> None:
 
 
 def _answer_texts(folder: Path, name: str) -> object:
-    from rag_sourcebias.io import read_answer_texts
+    from rag_sourcebias.answers.files import read_answer_texts
 
     return read_answer_texts(folder / name)
 
 
 def _answer_scores(folder: Path) -> object:
-    from rag_sourcebias.io import read_answer_scores
+    from rag_sourcebias.answers.files import read_answer_scores
 
     return read_answer_scores(folder / "scores.json", ["score"])
 
 
 def _ragas(folder: Path) -> object:
-    from rag_sourcebias.io.ragas_results import read_ragas_result
+    from rag_sourcebias.judged.files import read_ragas_result
 
     return read_ragas_result(folder / "ragas.csv")
 
@@ -228,13 +228,13 @@ _STYLED = [
 
 
 def _styled(folder: Path, name: str) -> object:
-    from rag_sourcebias.io import read_styled_texts
+    from rag_sourcebias.style.files import read_styled_texts
 
     return read_styled_texts(folder / name)
 
 
 def _write_sheet(folder: Path, name: str) -> None:
-    from rag_sourcebias.io.sheets import SheetRow, write_label_sheet
+    from rag_sourcebias.judged.sheets import SheetRow, write_label_sheet
 
     rows = [SheetRow(query_id=f"q{i}", query="why?", doc_id=f"d{i}", text=f"text {i}") for i in N]
     write_label_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
@@ -255,15 +255,17 @@ def _write_sheet(folder: Path, name: str) -> None:
 
 
 def _sheet(folder: Path, name: str) -> object:
-    from rag_sourcebias.io.sheets import read_label_sheet
+    from rag_sourcebias.judged.sheets import read_label_sheet
 
     return read_label_sheet(folder / name)
 
 
 def _write_annotation(folder: Path) -> None:
-    from rag_sourcebias.corpora.annotate import annotation_sheet
-    from rag_sourcebias.corpora.annotate_write import write_annotation_sheets
-    from rag_sourcebias.types.annotations import AnnotationUnit
+    from rag_sourcebias.pairs.annotate import (
+        AnnotationUnit,
+        annotation_sheet,
+        write_annotation_sheets,
+    )
 
     units = [
         AnnotationUnit(
@@ -286,7 +288,7 @@ def _write_annotation(folder: Path) -> None:
 
 
 def _annotations(folder: Path, name: str) -> object:
-    from rag_sourcebias.corpora.annotate_read import read_annotations
+    from rag_sourcebias.pairs.annotated import read_annotations
 
     return read_annotations(folder / name, key=folder / "key.json")
 
@@ -312,7 +314,7 @@ def _report(kind: str) -> Any:
 
 
 def _write_report(folder: Path, kind: str) -> None:
-    from rag_sourcebias.io import write_report_json
+    from rag_sourcebias.reports import write_report_json
 
     report = _report(kind)
     if isinstance(report, dict):
@@ -322,7 +324,7 @@ def _write_report(folder: Path, kind: str) -> None:
 
 
 def _read_report(folder: Path) -> object:
-    from rag_sourcebias.io import read_report_json
+    from rag_sourcebias.reports import read_report_json
 
     return read_report_json(folder / "report.json")
 
@@ -331,8 +333,7 @@ def _read_report(folder: Path) -> object:
 
 
 def _write_adjustment(folder: Path) -> None:
-    from rag_sourcebias.measures.adjustment_file import write_adjustment
-    from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
+    from rag_sourcebias.answers.measure import StyleAdjustment, write_adjustment
 
     found = StyleAdjustment(
         shortest=0.0, longest=10.0, knots=(1.5, 3.0), covariates=("lists",),
@@ -342,14 +343,13 @@ def _write_adjustment(folder: Path) -> None:
 
 
 def _adjustment(folder: Path) -> object:
-    from rag_sourcebias.measures.adjustment_file import read_adjustment
+    from rag_sourcebias.answers.measure import read_adjustment
 
     return read_adjustment(folder / "adjustment.json")
 
 
 def _write_parity(folder: Path) -> None:
-    from rag_sourcebias.mitigate.parity_file import write_parity
-    from rag_sourcebias.mitigate.parity_fit import ScoredTwins, fit_parity
+    from rag_sourcebias.debias.parity import ScoredTwins, fit_parity, write_parity
 
     rng = np.random.default_rng(0)
     human = rng.normal(0.5, 0.1, 600)
@@ -361,14 +361,13 @@ def _write_parity(folder: Path) -> None:
 
 
 def _parity(folder: Path) -> object:
-    from rag_sourcebias.mitigate.parity_file import read_parity
+    from rag_sourcebias.debias.parity import read_parity
 
     return read_parity(folder / "parity.json")
 
 
 def _write_projection(folder: Path) -> None:
-    from rag_sourcebias.mitigate.directions import fit_projection
-    from rag_sourcebias.mitigate.projection import write_projection
+    from rag_sourcebias.debias.projection import fit_projection, write_projection
 
     rng = np.random.default_rng(0)
     human = rng.normal(size=(64, 8)).astype(np.float32)
@@ -376,7 +375,7 @@ def _write_projection(folder: Path) -> None:
 
 
 def _projection(folder: Path) -> object:
-    from rag_sourcebias.mitigate.projection import read_projection
+    from rag_sourcebias.debias.projection import read_projection
 
     return read_projection(folder / "projection.npz")
 
@@ -385,19 +384,19 @@ def _projection(folder: Path) -> object:
 def _detector() -> Any:
     from simulated_texts import simulated
 
-    from rag_sourcebias.tagging.detector import fit_detector
+    from rag_sourcebias.tagging.detector.fit import fit_detector
 
     return fit_detector(simulated(30, seed=1), rng=0)
 
 
 def _write_detector(folder: Path) -> None:
-    from rag_sourcebias.tagging.detector import save_detector
+    from rag_sourcebias.tagging.detector.files import save_detector
 
     save_detector(_detector(), folder / "detector")
 
 
 def _read_detector(folder: Path) -> object:
-    from rag_sourcebias.tagging.detector import load_detector
+    from rag_sourcebias.tagging.detector.files import load_detector
 
     return load_detector(folder / "detector")
 
@@ -406,7 +405,7 @@ def _detector_arrays(folder: Path) -> object:
     """Read damaged arrays whose hash was made to fit, as whoever damages on purpose would."""
     import hashlib
 
-    from rag_sourcebias.tagging.detector import load_detector
+    from rag_sourcebias.tagging.detector.files import load_detector
 
     file = folder / "detector" / "detector.json"
     record = json.loads(file.read_text())
@@ -416,8 +415,8 @@ def _detector_arrays(folder: Path) -> object:
 
 
 def _write_history(folder: Path) -> None:
-    from rag_sourcebias.neural.train_history import write_history
-    from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
+    from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
+    from rag_sourcebias.neural.training_data import write_history
 
     points = tuple(TrainingPoint(step=i, rank_loss=0.5) for i in range(4))
     history = TrainingHistory(
@@ -428,21 +427,21 @@ def _write_history(folder: Path) -> None:
 
 
 def _history(folder: Path) -> object:
-    from rag_sourcebias.neural.train_history import read_history
+    from rag_sourcebias.neural.training_data import read_history
 
     return read_history(folder)
 
 
 def _write_anchors(folder: Path) -> None:
-    from rag_sourcebias.io import read_judged_items
-    from rag_sourcebias.judges.anchors import build_anchor_set, write_anchor_set
+    from rag_sourcebias.judged.drift import build_anchor_set, write_anchor_set
+    from rag_sourcebias.judged.files import read_judged_items
 
     _csv("items.csv", [{"id": i, "human": i % 2, "judge": i / 30} for i in range(30)])(folder)
     write_anchor_set(build_anchor_set(read_judged_items(folder / "items.csv")), folder / "a.json")
 
 
 def _anchors(folder: Path) -> object:
-    from rag_sourcebias.judges.anchors import read_anchor_set
+    from rag_sourcebias.judged.drift import read_anchor_set
 
     return read_anchor_set(folder / "a.json")
 
@@ -451,27 +450,27 @@ def _anchors(folder: Path) -> object:
 
 
 def _rules(folder: Path) -> object:
-    from rag_sourcebias.tagging.rule_file import read_rules
+    from rag_sourcebias.tagging.rules import read_rules
 
     return read_rules(folder / "rules.yaml")
 
 
 def _prompts(folder: Path) -> object:
-    from rag_sourcebias.cli.rewrite_prompts import read_prompts
+    from rag_sourcebias.pairs.rewrite_command import read_prompts
 
     return read_prompts([str(folder / "prompts.yaml")])
 
 
 def _write_store(folder: Path, name: str) -> None:
-    from rag_sourcebias.tagging.opening import open_tag_store
-    from rag_sourcebias.types import DocTags
+    from rag_sourcebias.core.data import DocTags
+    from rag_sourcebias.tagging.documents import open_tag_store
 
     rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
     open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
 
 
 def _store(folder: Path, name: str) -> object:
-    from rag_sourcebias.tagging.opening import open_tag_store
+    from rag_sourcebias.tagging.documents import open_tag_store
 
     store = open_tag_store(folder / name)
     ids = [f"d{i}" for i in N]
@@ -480,8 +479,8 @@ def _store(folder: Path, name: str) -> object:
 
 
 def _write_manifest(folder: Path) -> None:
-    from rag_sourcebias.corpora.manifest import write_manifest
-    from rag_sourcebias.types import rewrites as r
+    from rag_sourcebias.pairs import rewrites as r
+    from rag_sourcebias.pairs.rewrites import write_manifest
 
     source = r.RewriteSource(
         source="llm:x", model="m", fingerprint="f", settings={"a": "1"}, prompt="rewrite",
@@ -495,13 +494,13 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _manifest(folder: Path) -> object:
-    from rag_sourcebias.corpora.manifest import read_manifest
+    from rag_sourcebias.pairs.rewrites import read_manifest
 
     return read_manifest(folder)
 
 
 def _humans(folder: Path) -> object:
-    from rag_sourcebias.corpora.humans import human_rows
+    from rag_sourcebias.pairs.rewrites import human_rows
 
     return list(human_rows(folder / "beir"))
 
@@ -516,7 +515,7 @@ def _write_vectors(folder: Path) -> None:
 
 
 def _vectors(folder: Path) -> object:
-    from rag_sourcebias.io import open_vectors
+    from rag_sourcebias.io.shards import open_vectors
 
     found = open_vectors(folder / "docs.npy", folder / "queries.npy", n_documents=24, n_queries=6)
     return found.documents.rows(0, 24), found.queries.take([0, 5])
@@ -537,8 +536,8 @@ def _vector_cache(folder: Path) -> object:
 
 
 def _write_answer_cache(folder: Path) -> None:
-    from rag_sourcebias.llm.cache import CompletionCache
-    from rag_sourcebias.types.completions import Completion, LabelScores
+    from rag_sourcebias.core.completions import Completion, LabelScores
+    from rag_sourcebias.llm.ask import CompletionCache
 
     answers: dict[bytes, Any] = {bytes([i] * 16): Completion(text=f"a{i}") for i in range(12)}
     answers |= {bytes([i] * 16): LabelScores(logprobs=(-0.1, -2.0)) for i in range(12, 24)}
@@ -546,13 +545,13 @@ def _write_answer_cache(folder: Path) -> None:
 
 
 def _answer_cache(folder: Path) -> object:
-    from rag_sourcebias.llm.cache import CompletionCache
+    from rag_sourcebias.llm.ask import CompletionCache
 
     return CompletionCache(folder / "a.cache").get([bytes([i] * 16) for i in N])
 
 
 def _write_work(folder: Path) -> None:
-    from rag_sourcebias.audit.sharded.folder import WorkFolder
+    from rag_sourcebias.source.shards.facts import WorkFolder
 
     work = WorkFolder(folder / "work")
     work.write_array(0, np.ones((24, 8), np.float32))
@@ -560,13 +559,13 @@ def _write_work(folder: Path) -> None:
 
 
 def _work_array(folder: Path) -> object:
-    from rag_sourcebias.audit.sharded.folder import WorkFolder
+    from rag_sourcebias.source.shards.facts import WorkFolder
 
     return np.array(WorkFolder(folder / "work").map_array(0))
 
 
 def _work_arrays(folder: Path) -> object:
-    from rag_sourcebias.audit.sharded.folder import WorkFolder
+    from rag_sourcebias.source.shards.facts import WorkFolder
 
     return WorkFolder(folder / "work").read_arrays(0)
 
@@ -575,9 +574,8 @@ def _work_arrays(folder: Path) -> object:
 
 
 def _event(i: int) -> Any:
+    from rag_sourcebias.core.data import DocTags, RankedList
     from rag_sourcebias.instrument.events import RetrievalEvent
-    from rag_sourcebias.types.documents import DocTags
-    from rag_sourcebias.types.rankings import RankedList
 
     sources = ("human", "llm:a", None)
     tags = tuple(DocTags(source=sources[(i + j) % 3]) for j in range(i % 5))
@@ -599,10 +597,15 @@ def _write_log(folder: Path) -> None:
 
 
 def _log(folder: Path) -> object:
-    from rag_sourcebias.monitor.log.read_rollups import read_rollups, rollup_extent
-    from rag_sourcebias.monitor.log.reading import log_summary, read_events
-    from rag_sourcebias.monitor.log.tail import iter_newest, read_tail
-    from rag_sourcebias.monitor.replay import events_of
+    from rag_sourcebias.monitor.follow import events_of
+    from rag_sourcebias.monitor.log.reading import (
+        iter_newest,
+        log_summary,
+        read_events,
+        read_rollups,
+        read_tail,
+        rollup_extent,
+    )
 
     path = folder / "log.db"
     events = read_events(path)
@@ -629,8 +632,8 @@ def _open_log(folder: Path) -> object:
 
 
 def _write_archive(folder: Path) -> None:
-    from rag_sourcebias.monitor.log.archive import write_parquet
     from rag_sourcebias.monitor.log.reading import read_events
+    from rag_sourcebias.monitor.log.writing import write_parquet
 
     _write_log(folder)
     shutil.move(
@@ -639,7 +642,7 @@ def _write_archive(folder: Path) -> None:
 
 
 def _archive(folder: Path) -> object:
-    from rag_sourcebias.monitor.parquet_events import parquet_events
+    from rag_sourcebias.monitor.follow import parquet_events
 
     return list(parquet_events(folder / "e.parquet"))
 
@@ -647,28 +650,27 @@ def _archive(folder: Path) -> object:
 def _write_points(folder: Path) -> None:
     from monitor_states import canary
 
-    from rag_sourcebias.monitor.canary.points import append_point
+    from rag_sourcebias.monitor.canary import append_point
 
     for _ in range(12):
         append_point(folder / "canary.jsonl", canary())
 
 
 def _points(folder: Path) -> object:
-    from rag_sourcebias.monitor.canary.points import read_points
+    from rag_sourcebias.monitor.canary import read_points
 
     return read_points(folder / "canary.jsonl")
 
 
 def _canary_state(folder: Path) -> object:
-    from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence
-    from rag_sourcebias.monitor.canary.state import open_state
+    from rag_sourcebias.monitor.canary import RelativeDeltaSequence, open_state
 
     sequence = RelativeDeltaSequence(reference=0.0, points=21)
     return open_state(folder / "canary", {"k": 5}, sequence, 0)
 
 
 def _write_position(folder: Path) -> None:
-    from rag_sourcebias.monitor.follow_state import Position, write_position
+    from rag_sourcebias.monitor.follow import Position, write_position
 
     monitor = _monitor()
     for i in range(60):
@@ -678,8 +680,8 @@ def _write_position(folder: Path) -> None:
 
 
 def _monitor() -> Any:
-    from rag_sourcebias.monitor.baselines import CorpusShare
-    from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+    from rag_sourcebias.monitor.monitor import SkewMonitor
+    from rag_sourcebias.monitor.settings import CorpusShare
 
     return SkewMonitor(baseline=CorpusShare({"human": 0.1, "llm:a": 0.5}), labels=("route",))
 
@@ -698,9 +700,9 @@ def _write_progress(folder: Path) -> None:
 
 
 def _progress(folder: Path, *, write: bool = False) -> None:
-    from rag_sourcebias.neural.debias_hinge import HingeStatistics
-    from rag_sourcebias.neural.train_progress import Progress
-    from rag_sourcebias.types.debias_training import TrainingPoint
+    from rag_sourcebias.debias.data import TrainingPoint
+    from rag_sourcebias.neural.losses import HingeStatistics
+    from rag_sourcebias.neural.training_state import Progress
 
     loss: Any = SimpleNamespace(step=3, statistics=HingeStatistics())
     progress = Progress(loss, None, eval_every=None)
@@ -716,7 +718,7 @@ def _write_training(folder: Path) -> None:
 
 
 def _training(folder: Path) -> object:
-    from rag_sourcebias.neural import train_columns
+    from rag_sourcebias.neural import training_data as train_columns
 
     return train_columns._kept(folder / "labels.npy", lambda: np.zeros(1))
 
@@ -746,7 +748,7 @@ def _write_zip(folder: Path) -> None:
 
 
 def _unzip(folder: Path) -> object:
-    from rag_sourcebias.io import extract_zip
+    from rag_sourcebias.io.samples import extract_zip
 
     shutil.rmtree(folder / "unpacked", ignore_errors=True)
     try:

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from corpus import DIMENSION, write
 
-from rag_sourcebias.audit.sharded.facts import gather
-from rag_sourcebias.audit.sharded.folder import WorkFolder
-from rag_sourcebias.audit.sharded.local import LocalEngine
-from rag_sourcebias.audit.sharded.scan import scan
-from rag_sourcebias.io import load_sample, open_sharded
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.retrieval.exact import best_documents, merge_best, parts_of
-from rag_sourcebias.retrieval.topk import tie_order
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.shards import open_sharded
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.retrieval.dense import best_documents, merge_best, parts_of, tie_order
+from rag_sourcebias.source.shards.facts import WorkFolder, gather, scan
+from rag_sourcebias.source.shards.work import LocalEngine
 
 __all__ = ["cost_model", "step_times"]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from workload import Workload
 
-from rag_sourcebias.audit.cells import centred_delta, chance_of, published_delta
-from rag_sourcebias.audit.dependence import Dependence
-from rag_sourcebias.measures import source_codes_for, source_scores
-from rag_sourcebias.types import AuditConfig
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.stats.dependence import Dependence
+from rag_sourcebias.stats.ranking import source_codes_for, source_scores
+from rag_sourcebias.stats.skew import centred_delta, chance_of, published_delta
 
 _DRAWS = 10_000
 _BLOCK = 250_000

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from rounds import finish, in_turns, ratio, row
 
-from rag_sourcebias.io import load_sample
-from rag_sourcebias.mitigate.projection import SourceProjection
-from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.debias.projection import SourceProjection
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.projected import write_projected_model
 
 MODEL = "all-MiniLM-L6-v2"

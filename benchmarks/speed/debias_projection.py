@@ -26,10 +26,12 @@ from pathlib import Path
 import numpy as np
 from rounds import finish, in_turns, ratio, row
 
-from rag_sourcebias.mitigate.directions import fit_projection
-from rag_sourcebias.mitigate.project_fused import fused_kernel
-from rag_sourcebias.mitigate.project_rows import project_rows
-from rag_sourcebias.mitigate.projection import SourceProjection
+from rag_sourcebias.debias.projection import (
+    SourceProjection,
+    fit_projection,
+    fused_kernel,
+    project_rows,
+)
 
 DIMENSION = 384
 PAIRS = 5_000
@@ -106,7 +108,7 @@ def seconds_to_kernel(folder: str) -> float:
     code = """
 import time
 import numpy
-from rag_sourcebias.mitigate.project_fused import fused_kernel
+from rag_sourcebias.debias.projection import fused_kernel
 start = time.perf_counter()
 if fused_kernel() is None:
     raise SystemExit("numba is missing: install rag-sourcebias[fast]")

@@ -22,10 +22,10 @@ from rounds import finish, in_turns, ratio, row
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from rag_sourcebias.io import load_sample
-from rag_sourcebias.mitigate.twin_texts import training_pairs
-from rag_sourcebias.neural.debias_loss import DebiasedRankingLoss
-from rag_sourcebias.neural.packaged import ENCODERS
+from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.neural.loading import ENCODERS
+from rag_sourcebias.neural.losses import DebiasedRankingLoss
 
 MODEL = "all-MiniLM-L6-v2"
 BATCH = 16

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction, migrate_encoder
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder
 
 RESULT = Path(__file__).parents[1] / "results" / "encoder_swap_speed.json"
 DIMENSION = 384

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import crc
 import numpy as np
 
-from rag_sourcebias.intervals import mean_interval
+from rag_sourcebias.stats.means import mean_interval
 
 Row = Callable[[str, str, str, float, str, bool], dict]
 

@@ -23,11 +23,11 @@ from pathlib import Path
 import chromadb
 import numpy as np
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.instrument import ExposureObserver, Instrumentation
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.instrument.adapter import Instrumentation, instrument
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 TARGET = 20.0
 N_DOCUMENTS = 1_000

@@ -33,10 +33,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.instrument import ExposureObserver
-from rag_sourcebias_integrations.langchain import SourceBiasCallbackHandler
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 HERE = Path(__file__).parent
 N_DOCUMENTS = 10

@@ -33,9 +33,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.instrument import ExposureObserver, Recorder
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.instrument.recorder import Recorder
 
 N_NODES = 10
 TARGET_US = 20.0

@@ -32,11 +32,10 @@ from pathlib import Path
 import numpy as np
 from rounds import finish, in_turns, ratio, row
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.explain import spectrum
-from rag_sourcebias.neural.loading import quiet
-from rag_sourcebias.neural.packaged import ENCODERS
-from rag_sourcebias.neural.perplexity_masked import MaskedScorer
+from rag_sourcebias.explain import vectors as spectrum
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.neural.loading import ENCODERS, quiet
+from rag_sourcebias.neural.perplexity import MaskedScorer
 
 SAME = 1e-4
 NEARLY = 0.02  # bfloat16, in nats per token

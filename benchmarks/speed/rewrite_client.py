@@ -32,10 +32,11 @@ from urllib.parse import urlsplit
 import openai
 from rounds import finish, ratio, row
 
-from rag_sourcebias.corpora.paired import build_paired_corpus
-from rag_sourcebias.corpora.prompts import REWRITE
-from rag_sourcebias.llm import Asker, CompletionCache, OpenAICompleter
-from rag_sourcebias.types.completions import Completion, Request
+from rag_sourcebias.core.completions import Completion, Request
+from rag_sourcebias.llm.ask import Asker, CompletionCache
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.pairs.rewrites import REWRITE
+from rag_sourcebias.pairs.rewriting import build_paired_corpus
 
 LATENCY = 0.05
 AT_ONCE = 32

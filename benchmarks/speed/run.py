@@ -24,8 +24,8 @@ from centred_rows import centred_rows
 from interval_rows import interval_rows
 from workload import Workload
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.measures import source_scores
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.stats.ranking import source_scores
 
 HERE = Path(__file__).parent
 CUTOFF = 10

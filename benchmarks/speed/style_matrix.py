@@ -18,10 +18,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rag_sourcebias.audit import measure_style_bias
-from rag_sourcebias.audit.style_intervals import style_matrix_intervals
-from rag_sourcebias.measures import StyleMatrix
-from rag_sourcebias.types import StyleConfig, StyledTexts
+from rag_sourcebias.style.audit import measure_style_bias, style_matrix_intervals
+from rag_sourcebias.style.data import StyleConfig, StyledTexts
+from rag_sourcebias.style.measure import StyleMatrix
 
 BAR = 5.0
 QUERY_STYLES = ("original", *map(str, range(9)))

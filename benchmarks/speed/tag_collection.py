@@ -25,9 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.audit.environment import environment
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias.tagging.taggers import taggers_fingerprint
 
 HERE = Path(__file__).parent
 DIMENSION = 24
@@ -87,7 +87,7 @@ def bare(place: str, n: int) -> float:
 
 
 def ours(place: str, n: int) -> float:
-    from rag_sourcebias_integrations.chroma import tag_collection
+    from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
     collection = opened(place).get_collection(NAME)
     begin = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 
 
 def source_name(i: int) -> str:

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_sourcebias.measures import correctness_auc
-from rag_sourcebias.types import (
-    AnswerBiasReport,
-    AnswerScorer,
-    AnswerScores,
-    Interval,
-    StyleReport,
-    StyleSystem,
-)
+from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerScores
+from rag_sourcebias.answers.measure import correctness_auc
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.style.data import StyleReport, StyleSystem
 
 FAVOURED = ("human", "2")
 SILENCED = ("3", "6", "7", "8")

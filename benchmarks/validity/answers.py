@@ -18,9 +18,14 @@ import numpy.typing as npt
 from counting import counted
 from rates import row
 
-from rag_sourcebias.audit import measure_answer_bias
-from rag_sourcebias.types import AnswerConfig, AnswerScorer, AnswerTexts
-from rag_sourcebias.types.answer_parts import AnswerStyle, AnswerUse
+from rag_sourcebias.answers.audit import measure_answer_bias
+from rag_sourcebias.answers.data import (
+    AnswerConfig,
+    AnswerScorer,
+    AnswerStyle,
+    AnswerTexts,
+    AnswerUse,
+)
 
 FloatArray = npt.NDArray[np.float64]
 SIZES = (60, 400)

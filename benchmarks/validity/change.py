@@ -14,17 +14,9 @@ import numpy as np
 from counting import counted
 from rates import row
 
-from rag_sourcebias.audit import measure_debias
-from rag_sourcebias.types import (
-    Corpus,
-    Dataset,
-    DebiasConfig,
-    DocTags,
-    Qrels,
-    Query,
-    Run,
-    TagTable,
-)
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.data import DebiasConfig
 
 SIZES = (20, 80)
 RESULT = Path(__file__).parents[1] / "results" / "validity_change.json"

@@ -19,10 +19,9 @@ import numpy.typing as npt
 from counting import counted
 from rates import row
 
-from rag_sourcebias.audit import measure_style_bias
-from rag_sourcebias.measures import rank_versions, unfairness_score
-from rag_sourcebias.types import StyleConfig, StyledTexts, StyleSystem
-from rag_sourcebias.types.style_parts import StyleCode
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import StyleCode, StyleConfig, StyledTexts, StyleSystem
+from rag_sourcebias.style.measure import rank_versions, unfairness_score
 
 FloatArray = npt.NDArray[np.float64]
 STYLES = (2, 3, 4, 10)

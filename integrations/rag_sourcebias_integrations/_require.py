@@ -7,9 +7,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from rag_sourcebias.errors import MissingExtraError, UnsupportedVersionError
-
-__all__ = ["require", "require_version"]
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
 
 
 def require(module: str, *, package: str, extra: str, feature: str) -> ModuleType:

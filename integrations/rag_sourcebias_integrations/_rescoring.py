@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
-from rag_sourcebias.errors import DataError
-
-__all__ = ["check_rescorer", "order_by", "scores_from"]
+from rag_sourcebias.core.errors import DataError
 
 
 def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  # noqa: ANN401

@@ -7,12 +7,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import Attachment, Recorder
-from rag_sourcebias.protocols import Completer
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.instrument.adapter import Attachment
+from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias_integrations._require import require_version
-
-__all__ = ["CHROMA", "LANGCHAIN", "LLAMA_INDEX", "PYTHON", "FrameworkAdapter"]
 
 
 class FrameworkAdapter:

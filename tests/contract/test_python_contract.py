@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
+from rag_sourcebias.testing.contract import RetrievalContract
+from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
 
 Rows = list[dict[str, Any]]
 _NO_BATCH = "a function takes one query"

@@ -18,13 +18,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.measures.answer_adjustment import cross_fit_adjustment, fit_adjustment
-from rag_sourcebias.measures.answer_similarity import reference_similarity
-from rag_sourcebias.measures.answer_verdicts import rank_inversions, threshold_verdicts
-from rag_sourcebias.measures.answers import answer_spread, correctness_auc
-from rag_sourcebias.measures.text import word_counts
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.answers.measure import (
+    answer_spread,
+    correctness_auc,
+    cross_fit_adjustment,
+    fit_adjustment,
+    rank_inversions,
+    reference_similarity,
+    threshold_verdicts,
+)
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.stats.texts import word_counts
 
 pytestmark = pytest.mark.data
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_answers, measure_answer_bias
-from rag_sourcebias.io import read_answer_texts
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.types import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
+from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.neural.loading import SentenceEncoder
 
 pytestmark = pytest.mark.data
 OTHER = {"NQ": "TQ", "TQ": "NQ"}

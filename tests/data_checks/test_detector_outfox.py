@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.inference import DetectorQuality
-from rag_sourcebias.tagging.detector import evaluate, fit_detector
+from rag_sourcebias.stats.ratio import DetectorQuality
+from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.model import evaluate
 
 pytestmark = pytest.mark.data
 

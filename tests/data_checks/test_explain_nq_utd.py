@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias import explain_sources, read_beir
-from rag_sourcebias.types.explain_report import SourceExplanation
+from rag_sourcebias.explain.audit import explain_sources
+from rag_sourcebias.explain.data import SourceExplanation
+from rag_sourcebias.io.beir import read_beir
 
 pytestmark = pytest.mark.data
 

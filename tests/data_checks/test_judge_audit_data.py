@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.io.judged import read_judged_items
-from rag_sourcebias.io.label_files import read_label_distributions
-from rag_sourcebias.judges.audit import audit_judge
-from rag_sourcebias.judges.calibration import audit_labels, calibration_of
+from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
+from rag_sourcebias.judged.judge_audit import audit_judge, audit_labels, calibration_of
 
 pytestmark = pytest.mark.data
 

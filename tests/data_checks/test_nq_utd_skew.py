@@ -13,11 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_source
-from rag_sourcebias.io import read_beir
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.retrieval import BM25Spec, CachedEncoder, DenseSpec, VectorCache
-from rag_sourcebias.types import AuditConfig, Dataset, Qrels, SkewReport
+from rag_sourcebias.core.data import Dataset, Qrels
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.source.audit import audit_source
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 

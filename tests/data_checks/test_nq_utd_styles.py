@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit.style_intervals import matching_intervals
-from rag_sourcebias.inference.friedman import friedman_test
-from rag_sourcebias.measures.style_matrix import StyleMatrix
-from rag_sourcebias.measures.style_run import run_style_ranks
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.retrieval import BM25Spec
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.stats.comparisons import friedman_test
+from rag_sourcebias.style.audit import matching_intervals
+from rag_sourcebias.style.measure import StyleMatrix, run_style_ranks
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 

@@ -18,8 +18,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit.style_index import style_quality
-from rag_sourcebias.types import Qrels, Query, Run, StyleConfig
+from rag_sourcebias.core.data import Qrels, Query, Run
+from rag_sourcebias.style.data import StyleConfig
+from rag_sourcebias.style.texts import style_quality
 
 pytestmark = pytest.mark.data
 

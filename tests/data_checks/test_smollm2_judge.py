@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.judges import RelevanceJudge
-from rag_sourcebias.llm import CompletionCache
-from rag_sourcebias.types.judgments import JudgeItem
+from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.judged.judges import RelevanceJudge
+from rag_sourcebias.llm.ask import CompletionCache
 
 pytestmark = [
     pytest.mark.data,
@@ -63,7 +63,7 @@ def pairs() -> list[tuple[JudgeItem, int]]:
 
 
 def test_smollm2_gives_every_pair_nearly_the_same_distribution(pairs, tmp_path) -> None:
-    from rag_sourcebias.neural.local_llm import LocalCompleter
+    from rag_sourcebias.neural.causal import LocalCompleter
 
     cache = CompletionCache(tmp_path / "answers.sqlite")
     judge = RelevanceJudge(LocalCompleter("smollm2"), cache=cache)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from command_line import INTERRUPTIBLE, inside, refused, run, succeed
 
-from rag_sourcebias.io import load_sample, write_beir
-from rag_sourcebias.types import Qrels
+from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.io.beir import write_beir
+from rag_sourcebias.io.samples import load_sample
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from command_line import inside, read_csv, refused, succeed
 from paired_texts import human_text, paired_dataset
 from typer.main import get_command
 
-from rag_sourcebias.audit import check_paired_corpus
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.io import read_beir, read_report_json
-from rag_sourcebias.io.beir_write import write_beir
-from rag_sourcebias.types import PairReport
+from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.reports import read_report_json
 
 N = 30
 

@@ -13,14 +13,15 @@ import pytest
 from command_line import inside, refused, run, succeed
 from debias_folder import LLM, N_TRAIN, PER_QUERY, write_folder, write_model
 
-from rag_sourcebias.audit.debias import measure_debias
 from rag_sourcebias.cli.console import Stages
-from rag_sourcebias.io import read_beir, read_report_json
-from rag_sourcebias.mitigate.parity_file import read_parity
-from rag_sourcebias.mitigate.projection import read_projection
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.retrieval import DenseSpec
-from rag_sourcebias.types import DebiasReport
+from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.data import DebiasReport
+from rag_sourcebias.debias.parity import read_parity
+from rag_sourcebias.debias.projection import read_projection
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.retrieval.dense import DenseSpec
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("sentence_transformers")

@@ -11,10 +11,11 @@ from command_line import inside, refused, succeed
 from debias_folder import LLM, write_folder, write_model
 from tiny_language_models import write_causal, write_masked
 
-from rag_sourcebias.audit.explain import explain_sources
-from rag_sourcebias.io import read_beir, read_report_json
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.types.explain_report import ExplainReport
+from rag_sourcebias.explain.audit import explain_sources
+from rag_sourcebias.explain.data import ExplainReport
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.reports import read_report_json
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("sentence_transformers")

@@ -25,8 +25,8 @@ from model_server import LocalServer, Reply, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.io import read_label_distributions
-from rag_sourcebias.llm import RetryPolicy
+from rag_sourcebias.judged.files import read_label_distributions
+from rag_sourcebias.llm.ask import RetryPolicy
 
 pytestmark = pytest.mark.server
 

@@ -22,7 +22,7 @@ from command_line import succeed as succeed_in
 
 pytest.importorskip("chromadb")
 
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
 
 pytestmark = pytest.mark.frameworks
 

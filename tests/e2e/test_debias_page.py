@@ -13,7 +13,7 @@ from static_model import static_model
 from typer.main import get_command
 
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.mitigate import fit_projection
+from rag_sourcebias.debias.projection import fit_projection
 
 PAGE = (Path(__file__).parents[2] / "docs" / "debias.md").read_text(encoding="utf-8")
 SHELL = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL))
@@ -38,7 +38,7 @@ def test_all_commands_are_named() -> None:
 
 def written_model(folder: Path) -> Path:
     """Write the model folder of the examples, and the model it was made of."""
-    from rag_sourcebias.neural import SentenceEncoder
+    from rag_sourcebias.neural.loading import SentenceEncoder
     from rag_sourcebias.neural.projected import write_projected_model
 
     words = [f"w{i}" for i in range(40)]
@@ -60,9 +60,9 @@ def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     from llama_index.core.llms import MockLLM
     from llama_index.core.schema import TextNode
 
-    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
-    from rag_sourcebias_integrations.langchain import EncoderEmbeddings
-    from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+    from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+    from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 
     monkeypatch.chdir(tmp_path)
     dataset, encoder = favoured_dataset(), FavouringEncoder()

@@ -20,11 +20,12 @@ from hashing_encoder import HashingEncoder
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from rag_sourcebias.audit import LocalEngine
 from rag_sourcebias.cli import console
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.io import load_sample, write_beir
-from rag_sourcebias.types.completions import Completion, LabelScores
+from rag_sourcebias.core.completions import Completion, LabelScores
+from rag_sourcebias.io.beir import write_beir
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.source.shards.work import LocalEngine
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -20,11 +20,12 @@ from model_server import LocalServer, chat_reply, model_answer, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.judges import RELEVANCE_DOCUMENT, RelevanceJudge
-from rag_sourcebias.llm import CompletionCache, OpenAICompleter, Prices, RetryPolicy
-from rag_sourcebias.types.completions import CompletionError
-from rag_sourcebias.types.judgments import JudgeItem
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RelevanceJudge
+from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
+from rag_sourcebias.llm.openai import OpenAICompleter
 
 pytestmark = pytest.mark.server
 
@@ -221,7 +222,7 @@ KILLED = """
 import sys
 from rag_sourcebias.judges import RelevanceJudge
 from rag_sourcebias.llm import CompletionCache, OpenAICompleter
-from rag_sourcebias.types.judgments import JudgeItem
+from rag_sourcebias.core.judgments import JudgeItem
 
 judge = RelevanceJudge(
     OpenAICompleter("model", base_url=sys.argv[1], max_concurrency=2),
@@ -333,7 +334,7 @@ REAL = [
 
 @pytest.fixture(scope="module")
 def smollm2():
-    from rag_sourcebias.neural.local_llm import LocalCompleter
+    from rag_sourcebias.neural.causal import LocalCompleter
 
     return LocalCompleter("smollm2")
 
@@ -354,7 +355,7 @@ def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
 @needs_smollm2
 @pytest.mark.frameworks
 def test_chat_tops_agree_with_local_scoring_where_they_reach(smollm2) -> None:
-    from rag_sourcebias.neural.local_llm import LocalCompleter
+    from rag_sourcebias.neural.causal import LocalCompleter
 
     chat = LocalCompleter("smollm2", chat=True)
     exact = RelevanceJudge(chat).judge(REAL)
@@ -394,7 +395,7 @@ def transformers_serve(smollm2, tmp_path_factory):
     command = shutil.which("transformers", path=str(Path(sys.executable).parent))
     if command is None or importlib.util.find_spec("fastapi") is None:
         pytest.skip("transformers serve needs transformers[serving]")
-    from rag_sourcebias.neural.packaged import smollm2_folder
+    from rag_sourcebias.neural.loading import smollm2_folder
 
     folder = smollm2_folder(smollm2._causal.cache)
     with socket.socket() as probe:
@@ -432,7 +433,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 @pytest.mark.slow
 def test_a_real_server_with_a_real_model(transformers_serve, smollm2) -> None:
     """``transformers serve``: no log-probabilities, real text; SmolLM2 grades nothing readably."""
-    from rag_sourcebias.neural.local_llm import LocalCompleter
+    from rag_sourcebias.neural.causal import LocalCompleter
 
     url, model = transformers_serve
     remote = OpenAICompleter(model, base_url=url, timeout=120.0, max_concurrency=2)

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text("utf-8")
 
@@ -71,9 +71,9 @@ def test_duckdb_reads_the_archive_with_the_query_of_the_page(
 ) -> None:
     duckdb = pytest.importorskip("duckdb")
     from rag_sourcebias.instrument.events import RetrievalEvent
-    from rag_sourcebias.monitor.log.archive import write_parquet
     from rag_sourcebias.monitor.log.event_log import EventLog
     from rag_sourcebias.monitor.log.reading import read_events
+    from rag_sourcebias.monitor.log.writing import write_parquet
 
     monkeypatch.chdir(tmp_path)
     tags = (DocTags(source="human"), DocTags(source="human"), DocTags(source="llm:x"))

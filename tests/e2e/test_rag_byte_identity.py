@@ -13,12 +13,13 @@ pytest.importorskip("langchain_chroma")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument import CollectingObserver
-from rag_sourcebias.llm import OpenAICompleter
-from rag_sourcebias.neural import LocalCompleter, SentenceEncoder
-from rag_sourcebias.tagging import IdTagger
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.neural.causal import LocalCompleter
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.tagging.rules import IdTagger
 
 pytestmark = [pytest.mark.server, pytest.mark.frameworks]
 
@@ -82,7 +83,8 @@ def langchain_app(encoder: Recording, llm: Callable[[str], str], tagged: bool, o
     from langchain_core.prompts import PromptTemplate
     from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-    from rag_sourcebias_integrations.langchain import EncoderEmbeddings, SourceTagger
+    from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+    from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger
 
     documents = [
         Document(id=doc_id, page_content=text, metadata={"source": f"/{number}.txt"})
@@ -118,7 +120,8 @@ def llama_index_app(
     from llama_index.core.schema import TextNode
     from llama_index.vector_stores.chroma import ChromaVectorStore
 
-    from rag_sourcebias_integrations.llama_index import EncoderEmbedding, SourceTagger
+    from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+    from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
     class Endpoint(CustomLLM):
         @property

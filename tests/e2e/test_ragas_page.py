@@ -23,7 +23,8 @@ from judged_answers import SYSTEMS, judged_answers
 from ragas import EvaluationDataset
 from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.types import AnswerTexts, Interval
+from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.core.interval import Interval
 
 pytestmark = [
     pytest.mark.frameworks,

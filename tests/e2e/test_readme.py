@@ -21,7 +21,7 @@ def applications() -> dict[str, object]:
     from langchain_core.documents import Document
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+    from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
     store = InMemoryVectorStore(EncoderEmbeddings(HashingEncoder()))
     store.add_documents(

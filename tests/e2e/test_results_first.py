@@ -18,9 +18,9 @@ from command_line import COMMAND, ENVIRONMENT, inside, write_csv
 from paired_texts import paired_dataset
 
 import rag_sourcebias.cli
-from rag_sourcebias.cli import main
-from rag_sourcebias.io import read_document_json, read_report_json
-from rag_sourcebias.io.beir_write import write_beir
+from rag_sourcebias.cli.app import main
+from rag_sourcebias.io.beir import write_beir
+from rag_sourcebias.reports import read_document_json, read_report_json
 
 N = 24
 
@@ -172,7 +172,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.report.kinds.html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.report.html.html", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
     assert "interrupted: out/report.json is complete; 'rag-sourcebias report show" in told

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
+from rag_sourcebias.reports import print_report, read_report_json, to_html, to_markdown
 
 FOLDER = Path(__file__).parent / "reports"
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))

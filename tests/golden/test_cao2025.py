@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.measures.style import max_unfairness, summarise_unfairness
+from rag_sourcebias.style.measure import max_unfairness, summarise_unfairness
 
 GOLDEN = json.loads((Path(__file__).parent / "cao2025.json").read_text(encoding="utf-8"))
 ROWS = GOLDEN["rows"]

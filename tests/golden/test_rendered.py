@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from rendering import FOLDER, NAMES, html, rendered
 
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.report.write import write_figures
+from rag_sourcebias.reports import read_report_json, write_figures, write_report_json
 
 
 @pytest.mark.parametrize("name", NAMES)

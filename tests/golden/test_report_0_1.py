@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report import headline, to_html, to_markdown, verdicts
-from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.types import SkewReport
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.reports import print_report, read_report_json, to_html, to_markdown
+from rag_sourcebias.source.words import headline, verdicts
 
 FILE = Path(__file__).parent / "source_report_0_1.json"
 

@@ -15,10 +15,15 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.inference.version_0_1 import changed_verdicts
-from rag_sourcebias.io import read_report_json
-from rag_sourcebias.report.kinds import document_of, print_report, to_html, to_markdown
-from rag_sourcebias.types.verdicts import ChangeCode
+from rag_sourcebias.core.findings import ChangeCode
+from rag_sourcebias.reports import (
+    changed_verdicts,
+    document_of,
+    print_report,
+    read_report_json,
+    to_html,
+    to_markdown,
+)
 
 OLD = Path(__file__).parent / "version_0_1"
 CHANGED = {

@@ -17,10 +17,10 @@ from command_line import inside, read_csv, write_csv
 from paired_texts import paired_dataset
 from rendering import FOLDER as REPORTS
 
+from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.io.beir_write import write_beir
+from rag_sourcebias.io.beir import write_beir
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.types import DocTags, RankedList
 
 FOLDER = Path(__file__).parent / "verbs"
 _POOL = ("--run", "a.run", "--labels", "judge.tsv")

@@ -71,7 +71,7 @@ def test_no_module_of_the_core_opens_a_socket_at_import() -> None:
 
 
 EVERY_INTEGRATION = """
-from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.core.errors import MissingExtraError
 
 for name in ("chroma", "langchain", "opentelemetry", "prometheus", "python"):
     try:

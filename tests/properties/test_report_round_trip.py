@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.audit import measure_source_bias
-from rag_sourcebias.types import AuditConfig, Corpus, DocTags, Qrels, Run, SkewReport, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.source.audit import measure_source_bias
 
 
 def equal(a, b):

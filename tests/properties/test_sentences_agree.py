@@ -24,21 +24,17 @@ from judged_reports import items_of
 from paired_texts import WordSpec, paired_dataset
 from scipy.stats import norm
 
-from rag_sourcebias.audit import check_paired_corpus, judge_items_with_intervals
-from rag_sourcebias.audit.cells import adjusted
-from rag_sourcebias.io import read_report_json
+from rag_sourcebias.answers.data import AnswerConfig
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.debias.data import QualityChange, SkewChange
+from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.kinds import document_of
-from rag_sourcebias.types import (
-    AnswerConfig,
-    JudgedConfig,
-    NoninferiorityTest,
-    PairCheckConfig,
-    QualityChange,
-)
-from rag_sourcebias.types.debias_report import SkewChange
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.reports import document_of, read_report_json
+from rag_sourcebias.stats.skew import adjusted
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 Rng = np.random.Generator

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from rag_sourcebias.inference.friedman import friedman_test
-from rag_sourcebias.measures.style import max_unfairness, unfairness
-from rag_sourcebias.measures.style_matrix import StyleMatrix
-from rag_sourcebias.measures.style_ranks import rank_versions
+from rag_sourcebias.stats.comparisons import friedman_test
+from rag_sourcebias.style.measure import StyleMatrix, max_unfairness, rank_versions, unfairness
 
 scores = array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=8).flatmap(
     lambda shape: arrays(float, shape, elements=st.integers(-6, 6).map(lambda i: i / 4))

@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.audit.answers_auc import auc_change_interval, auc_interval
-from rag_sourcebias.audit.answers_bias import measure_bias
-from rag_sourcebias.audit.answers_correctness import system_correctness
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.measures.answer_adjustment import cross_fit_adjustment, fit_adjustment
-from rag_sourcebias.measures.answers import answer_spread, correctness_auc
-from rag_sourcebias.types.answer_report import AnswerConfig
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.audit import (
+    auc_change_interval,
+    auc_interval,
+    measure_bias,
+    system_correctness,
+)
+from rag_sourcebias.answers.data import AnswerConfig, AnswerScores
+from rag_sourcebias.answers.measure import (
+    answer_spread,
+    correctness_auc,
+    cross_fit_adjustment,
+    fit_adjustment,
+)
+from rag_sourcebias.core.errors import InsufficientDataError
 
 pytestmark = pytest.mark.slow
 RUNS = 250

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.monitor.sequential.restarting import RestartingDetector
+from rag_sourcebias.stats.change import RestartingDetector
 
 pytestmark = pytest.mark.slow
 RUN_LENGTH = 300

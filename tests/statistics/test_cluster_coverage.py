@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference import (
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.stats.clusters import (
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
-    win_rate_at,
 )
+from rag_sourcebias.stats.ratio import win_rate_at
 
 pytestmark = pytest.mark.slow
 RUNS = 1000

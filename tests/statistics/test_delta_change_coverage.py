@@ -7,8 +7,8 @@ import pytest
 from scipy.special import betaincinv, ndtr
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.stats.changes import delta_change_interval, delta_change_test
 
 pytestmark = pytest.mark.slow
 RUNS = 300

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.intervals.crc import per_query_intervals, recalibrated_utilities
-from rag_sourcebias.intervals.documents import design_document_sample, document_interval
-from rag_sourcebias.intervals.mean import mean_interval
+from rag_sourcebias.stats.crc import recalibrated_utilities
+from rag_sourcebias.stats.crc_intervals import per_query_intervals
+from rag_sourcebias.stats.documents import design_document_sample, document_interval
+from rag_sourcebias.stats.means import mean_interval
 
 pytestmark = pytest.mark.slow
 RUNS = 800

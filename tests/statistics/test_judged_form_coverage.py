@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.intervals import (
+from rag_sourcebias.stats.means import (
     difference_interval,
     judged_relative_delta_interval,
     mean_interval,

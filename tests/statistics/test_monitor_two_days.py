@@ -12,10 +12,9 @@ import pytest
 import scipy.special  # noqa: F401 - imported by the first alarm otherwise, which is no growth
 from monitor_streams import event
 
-from rag_sourcebias.monitor.aggregate import Aggregation
-from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import Aggregation, CorpusShare, PoolShare
 
 pytestmark = pytest.mark.slow
 HOUR = 3_600

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference import (
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.stats.ratio import (
     DetectorQuality,
     correct_relative_delta,
     relative_delta_interval,

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.inference.noninferiority import noninferiority_test
-from rag_sourcebias.mitigate.search_points import (
-    relative_delta_over_seeds,
-    zero_crossing,
-)
-from rag_sourcebias.types.debias import DebiasCandidate, DebiasPoint
+from rag_sourcebias.debias.data import DebiasCandidate, DebiasPoint
+from rag_sourcebias.debias.search import relative_delta_over_seeds, zero_crossing
+from rag_sourcebias.stats.changes import noninferiority_test
 
 pytestmark = pytest.mark.slow
 MARGIN, LEVEL = 0.02, 0.05

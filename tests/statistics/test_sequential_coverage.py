@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
-from rag_sourcebias.monitor.sequential.aggregation import Aggregator
-from rag_sourcebias.monitor.sequential.asymptotic import AsymptoticTest, start_for_share
-from rag_sourcebias.monitor.sequential.beta import BetaTest
-from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
-from rag_sourcebias.monitor.sequential.composition import CompositionTest
-from rag_sourcebias.monitor.sequential.reference import reference_window
+from rag_sourcebias.stats.aggregation import Aggregator
+from rag_sourcebias.stats.betting import BettingInterval, BettingTest
+from rag_sourcebias.stats.change import ChangeDetector, reference_window
+from rag_sourcebias.stats.mixtures import AsymptoticTest, BetaTest, CompositionTest, start_for_share
 
 pytestmark = pytest.mark.slow
 STREAMS, LOOKS = 300, 1500

@@ -18,8 +18,8 @@ from rates import missed
 from source import audit, counts, rows
 from worlds import WORLDS
 
-from rag_sourcebias.audit import measure_source_bias
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.source.audit import measure_source_bias
 
 pytestmark = pytest.mark.slow
 RUNS = 200

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.inference.resampling import bootstrap_means
-from rag_sourcebias.measures.style import unfairness, unfairness_score
-from rag_sourcebias.measures.style_ranks import rank_versions
+from rag_sourcebias.stats.resampling import bootstrap_means
+from rag_sourcebias.style.measure import rank_versions, unfairness, unfairness_score
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "validity"))
 import style as worlds

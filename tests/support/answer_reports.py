@@ -7,8 +7,9 @@ import functools
 
 import numpy as np
 
-from rag_sourcebias.audit import measure_answer_bias
-from rag_sourcebias.types import AnswerConfig, AnswerTexts, TextStatistic
+from rag_sourcebias.answers.audit import measure_answer_bias
+from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.core.skew import TextStatistic
 
 SYSTEMS = ("terse", "plain", "chatty", "essay")
 LENGTHS = (2, 12, 25, 60)

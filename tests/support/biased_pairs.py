@@ -9,14 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from favoured_twins import FAVOUR, N_PAIRS, N_TOPICS, FavouringEncoder, favoured_dataset
 
-from rag_sourcebias.measures.exposure import exposure
-from rag_sourcebias.mitigate.fit import fit_parity_calibration
-from rag_sourcebias.mitigate.parity import ParityCalibration
-from rag_sourcebias.mitigate.perplexity_correction import (
-    PerplexityCorrection,
-    fit_perplexity_correction,
-)
-from rag_sourcebias.types import RankedList, Run
+from rag_sourcebias.core.data import RankedList, Run
+from rag_sourcebias.debias.fit import fit_parity_calibration
+from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.debias.rescore import PerplexityCorrection, fit_perplexity_correction
+from rag_sourcebias.stats.exposure import exposure
 
 N_ASKED = 30
 

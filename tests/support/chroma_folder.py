@@ -14,7 +14,7 @@ from typing import Any
 
 @cache
 def shared_client() -> Any:
-    from rag_sourcebias_integrations.chroma.client import open_client
+    from rag_sourcebias_integrations.chroma.collections import open_client
 
     folder = tempfile.mkdtemp(prefix="chroma-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.monitor.baselines import CorpusShare
-from rag_sourcebias.monitor.canary.points import append_point
+from rag_sourcebias.monitor.canary import append_point
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
+from rag_sourcebias.monitor.data import CanaryPoint
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types.canary import CanaryPoint
-from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.rankings import RankedList
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
 
 __all__ = ["MARKUP", "N_EVENTS", "served", "write_canary", "write_log"]
 

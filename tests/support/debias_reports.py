@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.audit.debias_changes import quality_changes, skew_changes
-from rag_sourcebias.inference.multiplicity import adjust_p_values
-from rag_sourcebias.mitigate.search import search_debias_weight
-from rag_sourcebias.types import (
-    DataSummary,
+from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.debias.audit import quality_changes, skew_changes
+from rag_sourcebias.debias.data import (
+    DEBIAS_ROWS,
     DebiasCandidate,
     DebiasConfig,
     DebiasDataset,
@@ -22,9 +21,11 @@ from rag_sourcebias.types import (
     DebiasReport,
     DebiasScores,
     DebiasSearch,
+    TrainingHistory,
+    TrainingPoint,
 )
-from rag_sourcebias.types.debias_scores import DEBIAS_ROWS
-from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
+from rag_sourcebias.debias.search import search_debias_weight
+from rag_sourcebias.stats.comparisons import adjust_p_values
 
 CONFIG = DebiasConfig(resamples=2000)
 BEFORE = "all-MiniLM-L6-v2"

@@ -8,13 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rag_sourcebias.explain.decomposition import decompose_gap
-from rag_sourcebias.explain.geometry import map_vectors, source_geometry
-from rag_sourcebias.explain.perplexity_gap import perplexity_gap
-from rag_sourcebias.explain.spectrum import spectrum
-from rag_sourcebias.inference import clustered_mean
-from rag_sourcebias.types import DataSummary, Interval
-from rag_sourcebias.types.explain_report import (
+from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
+from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     ExplainConfig,
     ExplainReport,
@@ -24,7 +21,8 @@ from rag_sourcebias.types.explain_report import (
     TermShift,
     TextComparison,
 )
-from rag_sourcebias.types.histograms import Histogram
+from rag_sourcebias.explain.vectors import map_vectors, source_geometry, spectrum
+from rag_sourcebias.stats.clusters import clustered_mean
 
 LLM = "llm:llama-2"
 ENCODER = "all-MiniLM-L6-v2"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.types.perplexity import LogPerplexities
+from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 
 LLM = "llm:x"
 N_PAIRS, PER_QUERY = 120, 2

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 
 FAVOUR = 0.05
 LLM = "llm:x"

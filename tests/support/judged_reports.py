@@ -6,16 +6,10 @@ import functools
 
 import numpy as np
 
-from rag_sourcebias.audit import judge_items_with_intervals, judge_ranking_with_intervals
-from rag_sourcebias.types import (
-    DocTags,
-    JudgedConfig,
-    LabelDistributions,
-    Qrels,
-    Run,
-    TagTable,
-)
-from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig
 
 FAST = JudgedConfig(coverage_runs=0)
 

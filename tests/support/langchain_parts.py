@@ -14,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from qdrant_client import QdrantClient, models
 
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
 TEXTS = ("the cat sat", "a cat and a dog", "the dog ran", "rain fell on the cat", "sun")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
 
 
 def tag_by_word(doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rag_sourcebias.types.canary import CanaryPoint
-from rag_sourcebias.types.monitor import Alarm, GroupCount, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, GroupCount, GroupShare, MonitorSnapshot
 
 DOCS = {"collection": "docs"}
 

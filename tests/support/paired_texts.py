@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 
 LLM = "llm:rewriter"
 _PLACES = ("Lisbon", "Ghent", "Oslo", "Turin", "Delft", "Porto", "Graz", "Leeds")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, SkewReport, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.skew import SkewReport
 
 WORDS = [f"word{i}" for i in range(60)]
 N_PAIRS = 1_500

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_sourcebias.audit.style import measure_style_bias
-from rag_sourcebias.inference.clusters import clustered_mean
-from rag_sourcebias.measures import relative_delta
-from rag_sourcebias.types import (
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import (
     StyleConfig,
     StyledTexts,
     StyleIndexScore,
     StyleQuality,
     StyleReport,
-    TextStatistic,
 )
-from rag_sourcebias.types.intervals import Interval
 
 CONFIG = StyleConfig(resamples=500)
 STYLES = ("human", "0", "3", "formal")

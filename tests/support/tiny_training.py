@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.types.dataset import Dataset
-from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
-from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 
 MARK = "delve"  # of every rewrite; to the untrained model it means the same as "what"
 TOPICS = [f"topic{i}" for i in range(40)]

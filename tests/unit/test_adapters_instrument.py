@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from rag_sourcebias import adapters
-from rag_sourcebias.adapters import ADAPTER_GROUP, instrument
-from rag_sourcebias.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.instrument import Attachment, CollectingObserver, Recorder
+from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.instrument.adapter import Attachment, instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.retrieval.adapters import ADAPTER_GROUP
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.types import DebiasScores
+from rag_sourcebias.debias.data import DebiasScores
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "debias"
 CUTOFFS = (1, 3, 5, 10)

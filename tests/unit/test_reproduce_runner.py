@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.types import Corpus, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 MODULES = ("entries", "checks", "run", "tables", "controls", "printed", "broken", "needs")

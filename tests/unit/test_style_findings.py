@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit.answers import measure_answer_bias
-from rag_sourcebias.audit.style import measure_style_bias
-from rag_sourcebias.measures import correctness_auc
-from rag_sourcebias.types import AnswerScores, AnswerTexts, StyleConfig, StyledTexts
+from rag_sourcebias.answers.audit import measure_answer_bias
+from rag_sourcebias.answers.data import AnswerScores, AnswerTexts
+from rag_sourcebias.answers.measure import correctness_auc
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import StyleConfig, StyledTexts
 
 STYLES = ("human", *map(str, range(9)))
 FORMS = ("original", *map(str, range(9)))

@@ -5,17 +5,21 @@ Importing this package registers :class:`EncoderEmbeddingFunction` with Chroma.
 
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.follow import FollowedCollection, follow_collection
-from rag_sourcebias_integrations.chroma.instrumented import (
-    InstrumentedCollection,
-    instrument_chroma,
+from rag_sourcebias_integrations.chroma.migration import (
+    Migration,
+    migrate_encoder,
+    migrate_projection,
+    restore_collection,
 )
-from rag_sourcebias_integrations.chroma.migrate import migrate_encoder
-from rag_sourcebias_integrations.chroma.migration import Migration, restore_collection
-from rag_sourcebias_integrations.chroma.project import migrate_projection
+from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
 from rag_sourcebias_integrations.chroma.shadowed import ShadowedCollection
-from rag_sourcebias_integrations.chroma.store import ChromaStore, open_store
-from rag_sourcebias_integrations.chroma.tagging import atag_collection, tag_collection
+from rag_sourcebias_integrations.chroma.tagging import (
+    ChromaStore,
+    atag_collection,
+    open_store,
+    tag_collection,
+)
 
 __all__ = [
     "ChromaSpec",

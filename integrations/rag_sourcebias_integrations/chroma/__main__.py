@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rag_sourcebias.errors import SourceBiasError
+from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias_integrations.chroma.migration import restore_collection
-from rag_sourcebias_integrations.chroma.store import open_stored
+from rag_sourcebias_integrations.chroma.tagging import open_stored
 
 
 def main() -> int:

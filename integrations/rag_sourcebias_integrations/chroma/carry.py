@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.chroma.collections import embedded_text
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.layout import embedded_text
 from rag_sourcebias_integrations.chroma.ledger import Agreed, id_key
 from rag_sourcebias_integrations.chroma.vectors import (
     CLOSE,
@@ -21,8 +21,6 @@ from rag_sourcebias_integrations.chroma.vectors import (
     far_apart,
     texts_of,
 )
-
-__all__ = ["Carried", "Conflict", "carry", "make_equal", "pages", "sample_of", "verify_vectors"]
 
 _CONTENT = ["documents", "metadatas", "uris"]
 _SAMPLE = 16

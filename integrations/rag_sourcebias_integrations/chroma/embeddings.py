@@ -10,16 +10,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias_integrations._require import require
 
 require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
 
 from chromadb import EmbeddingFunction  # noqa: E402 - after the check that says what is missing
 from chromadb.utils.embedding_functions import register_embedding_function  # noqa: E402
-
-__all__ = ["EncoderEmbeddingFunction", "as_function"]
 
 _NAME = "rag_sourcebias"
 _SETTINGS = ("dtype", "max_length", "batch_size", "device", "normalize")
@@ -40,7 +38,7 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
     ----------
     encoder : str, Path or Encoder
         Name of a packaged or hub model, folder of a model, or any
-        :class:`~rag_sourcebias.protocols.Encoder`. A path is stored as it is given. An object
+        :class:`~rag_sourcebias.core.protocols.Encoder`. A path is stored as it is given. An object
         cannot be rebuilt, so a collection made with one has to be opened with
         ``embedding_function=EncoderEmbeddingFunction(that encoder)``.
     **settings : str, int or bool

@@ -10,8 +10,6 @@ from chromadb.errors import NotFoundError
 
 from rag_sourcebias_integrations.chroma.ledger import MOVING, Ledger, Phase
 
-__all__ = ["FollowedCollection", "follow_collection"]
-
 _log = logging.getLogger(__name__)
 _WRITES = ("add", "update", "upsert", "delete")
 _STEP = 0.02

@@ -16,19 +16,6 @@ from typing import Any
 
 from chromadb.errors import NotFoundError
 
-__all__ = [
-    "MOVING",
-    "Agreed",
-    "Ledger",
-    "Phase",
-    "Progress",
-    "Usurper",
-    "conflicts_name",
-    "id_key",
-    "is_bookkeeping",
-    "ledger_name",
-]
-
 _BUCKET = 500  # entries of a row, about
 _KEY, _ENTRY = 8, 24  # bytes of an id's hash; of that, the content's and the vector's
 _LEDGER, _CONFLICTS = "--rsb-ledger", "--rsb-conflicts"

@@ -1,4 +1,4 @@
-"""A collection and its copy under another encoder: switch, go back, carry over, finish."""
+"""Give a Chroma collection the vectors of a projected encoder; no text is encoded again."""
 
 from __future__ import annotations
 
@@ -8,16 +8,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from chromadb.errors import NotFoundError
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias_integrations.chroma.carry import Carried, Conflict, carry, make_equal, sample_of
-from rag_sourcebias_integrations.chroma.embeddings import as_function
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias_integrations.chroma.carry import (
+    Carried,
+    Conflict,
+    carry,
+    make_equal,
+    pages,
+    sample_of,
+    verify_vectors,
+)
+from rag_sourcebias_integrations.chroma.collections import request_size
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
 from rag_sourcebias_integrations.chroma.ledger import (
     MOVING,
     Agreed,
@@ -26,9 +38,12 @@ from rag_sourcebias_integrations.chroma.ledger import (
     Progress,
     Usurper,
     conflicts_name,
+    ledger_name,
 )
 from rag_sourcebias_integrations.chroma.vectors import (
     CLOSE,
+    EncodedVectors,
+    ProjectedVectors,
     StoredVectors,
     TextVectors,
     Vectors,
@@ -37,7 +52,8 @@ from rag_sourcebias_integrations.chroma.vectors import (
     texts_of,
 )
 
-__all__ = ["Migration", "clear_finished", "give_name_back", "restore_collection"]
+# A collection and its copy under another encoder: switch, go back, carry over, finish.
+
 
 _log = logging.getLogger(__name__)
 _ROUNDS = 10
@@ -550,3 +566,295 @@ def _rename(collection: Any, name: str) -> None:  # noqa: ANN401
         raise DataError(
             f"collection {collection.name!r} cannot be renamed to {name!r} ({error!s:.200})"
         ) from error
+
+
+# Copy a Chroma collection under another encoder, beside the original.
+
+
+_BATCH = 256  # encoding takes most of the time, so a small batch loses little when it is killed
+
+
+def migrate_encoder(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    encoder: str | Path | Encoder | EncoderEmbeddingFunction,
+    *,
+    client: Any,  # noqa: ANN401 - a chromadb client
+    batch_size: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Migration:
+    """Encode a collection's documents again, into a copy beside it, and verify the copy.
+
+    Chroma cannot change the encoder of a collection. The copy is named
+    ``<name>--rsb-<8 digits of the encoder's fingerprint>``; it has the same ids, texts, metadata
+    and index settings. Nothing changes for applications until :meth:`Migration.switch`, and writes
+    go on throughout. A run that was killed goes on where it was, with what was switched or rolled
+    back by then. What LlamaIndex stored is embedded as LlamaIndex embeds it,
+    with the metadata that is not excluded.
+
+    Parameters
+    ----------
+    collection : chromadb.Collection
+        Of a synchronous client.
+    encoder : str, Path, Encoder or EncoderEmbeddingFunction
+        As :class:`EncoderEmbeddingFunction` takes it.
+    client : chromadb client
+        The client of the collection.
+    batch_size : int, optional
+        Documents per request; 256, or fewer where the client takes fewer, by default.
+    on_progress : callable, optional
+        Told how many documents are done.
+
+    Raises
+    ------
+    DataError
+        If documents have no stored text (their ids are listed), the encoder does not give the same
+        vector twice, or another encoder's migration of the collection is not finished.
+    """
+    source = EncodedVectors(as_function(encoder))
+    most = request_size(collection, None)
+    return copy_collection(
+        collection,
+        source,
+        client=client,
+        size=min(_BATCH, most) if batch_size is None else request_size(collection, batch_size),
+        page_size=most,
+        on_progress=on_progress,
+    )
+
+
+def copy_collection(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    source: VectorSource,
+    *,
+    client: Any,  # noqa: ANN401 - a chromadb client
+    size: int,
+    page_size: int,
+    on_progress: Callable[[int], None] | None,
+) -> Migration:
+    """Fill a copy beside a collection and verify it, or go on with a migration."""
+    ledger = Ledger(client, collection.name)
+    progress = ledger.read()
+    moving = progress is not None and progress.phase in MOVING
+    if progress is not None and moving:
+        progress.phase = give_name_back(client, collection.name, progress, ledger)
+        collection = client.get_collection(collection.name, embedding_function=None)
+    name = collection.name
+    if progress is not None and progress.phase is Phase.FINISHED:
+        clear_finished(client, name, progress)
+        progress = None
+    mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
+    shadow_name = f"{name}--rsb-{mark}"
+    if progress is None:
+        old, shadow = collection, _open_shadow(client, collection, shadow_name, source.function)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        progress = Progress(
+            phase=Phase.READY,
+            old=str(old.id),
+            new=str(shadow.id),
+            shadow_name=shadow_name,
+            before_name=f"{name}--before-{stamp}",
+        )
+    elif progress.shadow_name != shadow_name:
+        raise DataError(
+            f"collection {name!r} is in a migration to another encoder "
+            f"({progress.shadow_name!r}, {progress.phase}); finish it, or roll it back and "
+            "finish it, first"
+        )
+    else:
+        old, shadow = _both(client, collection, progress, source.function)
+    migration = Migration(
+        client=client,
+        name=name,
+        old=old,
+        new=shadow,
+        source=source,
+        size=page_size,
+        n_documents=0,
+        progress=progress,
+    )
+    migration.carry()
+    if moving:  # handles that follow the name waited for this
+        ledger.write(progress)
+    if progress.phase is Phase.ROLLED_BACK:  # from here on the copy follows the original again
+        progress.phase = Phase.READY
+        ledger.write(progress)
+    if progress.phase is Phase.READY:
+        make_equal(old, shadow, source, migration.agreed, size=size, on_progress=on_progress)
+        verify_vectors(shadow, source.function, size=page_size)
+    migration.n_documents = shadow.count()
+    return migration
+
+
+def _both(
+    client: Any,  # noqa: ANN401 - a chromadb client
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    progress: Progress,
+    function: EncoderEmbeddingFunction,
+) -> tuple[Any, Any]:
+    """Return the original and the copy of a migration under way."""
+    names = {str(one.id): one.name for one in client.list_collections()}
+    missing = sorted({progress.old, progress.new} - names.keys())
+    if missing:
+        raise DataError(
+            f"collection {collection.name!r} is in a migration of which a collection was deleted "
+            f"(id {missing[0]}); delete {ledger_name(collection.name)!r} to start again"
+        )
+    old = collection
+    if str(collection.id) != progress.old:
+        old = client.get_collection(names[progress.old])
+    return old, client.get_collection(names[progress.new], embedding_function=function)
+
+
+def _open_shadow(
+    client: Any,  # noqa: ANN401 - a chromadb client
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    name: str,
+    function: EncoderEmbeddingFunction,
+) -> Any:  # noqa: ANN401 - a chromadb collection
+    """Return the copy, made with the index settings and metadata of the original.
+
+    One that an interrupted run left is gone on with.
+    """
+    configuration = collection.configuration_json or {}
+    index = {kind: configuration[kind] for kind in ("hnsw", "spann") if configuration.get(kind)}
+    return client.get_or_create_collection(
+        name,
+        embedding_function=function,
+        configuration=index or None,
+        metadata=collection.metadata or None,
+    )
+
+
+# Give a Chroma collection the vectors of a projected encoder; no text is encoded again.
+
+
+_PAGE = 1_000  # vectors pass through Python's own numbers, at ten times their size
+
+
+def migrate_projection(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    projection: SourceProjection,
+    *,
+    client: Any,  # noqa: ANN401 - a chromadb client
+    encoder: str | Path | Encoder | EncoderEmbeddingFunction,
+    batch_size: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Migration:
+    """Project a collection's stored vectors into a copy beside it, and verify the copy.
+
+    As :func:`migrate_encoder`, with the vectors of the copy computed from the stored ones: only a
+    sample of the texts is encoded, to show that the debiased encoder gives these vectors. Stored
+    vectors of length 1 have length 1 afterwards; others are projected without scaling, as the
+    encoder does. Documents without text are copied too, but cannot be among the sample.
+
+    Parameters
+    ----------
+    collection : chromadb.Collection
+        Of a synchronous client; filled with the encoder that the projection was fitted on.
+    projection : SourceProjection
+    client : chromadb client
+        The client of the collection.
+    encoder : str, Path, Encoder or EncoderEmbeddingFunction
+        What encodes queries of the copy: the folder that
+        :func:`~rag_sourcebias.neural.projected.write_projected_model` wrote, which Chroma
+        remembers by its path, or a
+        :class:`~rag_sourcebias.debias.projection.ProjectedEncoder`.
+    batch_size : int, optional
+        Documents per request; 1,000, or fewer where the client takes fewer, by default.
+    on_progress : callable, optional
+        Told how many documents are done.
+
+    Raises
+    ------
+    DataError
+        Before anything is written, if the stored vectors have another dimension, the collection
+        was filled by another encoder than the projection was fitted on, the encoder holds another
+        projection or does not give the projected vectors, or there is no text to tell by; also if
+        documents have no vector.
+    """
+    source = ProjectedVectors(as_function(encoder), projection)
+    _check_projection(source.function, projection)
+    recorded = _recorded_encoder(collection)
+    if projection.encoder and recorded and _model(projection.encoder) != _model(recorded):
+        raise DataError(
+            f"collection {collection.name!r} was filled by {recorded!r}, but the projection was "
+            f"fitted on vectors of {projection.encoder!r}; fit one on the collection's encoder"
+        )
+    most = request_size(collection, None)
+    size = min(_PAGE, most) if batch_size is None else request_size(collection, batch_size)
+    _check_vectors(collection, source, size=size)
+    return copy_collection(
+        collection,
+        source,
+        client=client,
+        size=size,
+        page_size=min(_PAGE, most),
+        on_progress=on_progress,
+    )
+
+
+def _check_projection(function: EncoderEmbeddingFunction, projection: SourceProjection) -> None:
+    """Refuse an encoder that is known to hold another projection: query vectors would not fit."""
+    found = None
+    folder = function.get_config().get("model")
+    if folder is not None:
+        name = import_module("rag_sourcebias.neural.projected").PROJECTION_FILE
+        file = Path(folder).expanduser() / name
+        found = read_projection(file) if file.is_file() else None
+    elif isinstance(function.encoder, ProjectedEncoder):
+        found = function.encoder.projection
+    if found is not None and found.fingerprint != projection.fingerprint:
+        raise DataError(
+            f"encoder {function.encoder.name!r} holds the projection {found.fingerprint!r}, given "
+            f"is {projection.fingerprint!r}; give the one it was made with"
+        )
+
+
+def _recorded_encoder(collection: Any) -> str:  # noqa: ANN401 - a chromadb collection
+    """Fingerprint of the encoder that filled the collection; empty where it is not known."""
+    stored = (collection.configuration_json or {}).get("embedding_function") or {}
+    if stored.get("name") != EncoderEmbeddingFunction.name():
+        return ""
+    return str(stored.get("config", {}).get("fingerprint") or "")
+
+
+def _model(fingerprint: str) -> tuple[str, ...]:
+    """Part of a fingerprint that names the model: dtype or device do not move vectors far."""
+    first, *others = fingerprint.split("|")  # others: what is done to its vectors
+    kind, _, rest = first.partition(":")
+    known = kind == "sentence-transformers"
+    return (rest.partition(":")[0] if known else first, *others)
+
+
+def _check_vectors(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    source: ProjectedVectors,
+    *,
+    size: int,
+) -> None:
+    """Refuse, before anything is written, stored vectors that are not of the encoder given."""
+    page = next(pages(collection, size, include=["documents", "metadatas", *source.reads]), None)
+    if page is None:
+        return
+    source.require(page)
+    ids = sample_of(page)
+    if not ids:
+        raise DataError(
+            f"the first {len(page['ids'])} documents of collection {collection.name!r} have no "
+            "stored text: whether the encoder gives their vectors cannot be told; add some texts"
+        )
+    again = np.stack(source.function(texts_of(page, ids)))
+    projected = source.vectors(page, ids)
+    if again.shape != projected.shape:
+        raise DataError(
+            f"encoder {source.function.encoder.name!r} gives {again.shape[1]} dimensions, the "
+            f"collection has {projected.shape[1]}; give the projected model of its encoder"
+        )
+    wrong = far_apart(again, projected, CLOSE)
+    if wrong.any():
+        raise DataError(
+            f"encoder {source.function.encoder.name!r} does not give the projected vectors of "
+            f"{int(wrong.sum())} of {len(ids)} documents, among them "
+            f"{ids[int(wrong.argmax())]!r}; it must be the encoder that filled the collection, "
+            "with this projection"
+        )

@@ -1,16 +1,160 @@
-"""One observed call of ``Collection.query``: what is asked beside, and given back as asked."""
+"""Observed Chroma collections for those who like a wrapper better, or all of them at once."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial, wraps
+from inspect import iscoroutinefunction
+from types import MethodType
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
-from rag_sourcebias.instrument import Recorder, guarded
-from rag_sourcebias_integrations.chroma.convert import rankings, space_of
+from chromadb import Collection
+from chromadb.api import AsyncClientAPI, ClientAPI
+from chromadb.api.models.AsyncCollection import AsyncCollection
 
-__all__ = ["observing"]
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.instrument.adapter import Attachment, Instrumentation, instrument
+from rag_sourcebias.instrument.events import RetrievalEvent, guarded
+from rag_sourcebias.instrument.recorder import Recorder
+
+# From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
+
+
+class Ranking(NamedTuple):
+    """What one query vector found, best first."""
+
+    ids: Sequence[str]
+    metadata: Sequence[Mapping[str, object] | None]
+    scores: Sequence[float] | None
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Yield the documents one by one, as ``doc_id=`` of ``instrument`` is given them."""
+        for index, doc_id in enumerate(self.ids):
+            yield {
+                "id": doc_id,
+                "metadata": (self.metadata[index] if self.metadata else None) or {},
+                "score": self.scores[index] if self.scores else None,
+            }
+
+
+def rankings(result: Mapping[str, Any], *, space: str) -> Iterator[Ranking]:
+    """Yield the ranking of each query vector.
+
+    Parameters
+    ----------
+    result : mapping
+        A ``QueryResult``; fields that were not asked for are None.
+    space : str
+        "cosine" and "ip" distances d become scores 1 − d, others −d: higher is better.
+    """
+    metadata, distances = result["metadatas"], result["distances"]
+    for index, ids in enumerate(result["ids"]):
+        scores = None
+        if distances:
+            top = 0.0 if space == "l2" else 1.0
+            scores = [top - distance for distance in distances[index]]
+        yield Ranking(ids, metadata[index] if metadata else (), scores)
+
+
+def space_of(collection: Any) -> str:  # noqa: ANN401 - a chromadb collection
+    """Return the distance of a collection: "cosine", "ip" or "l2"."""
+    configuration = collection.configuration_json or {}
+    index = configuration.get("hnsw") or configuration.get("spann") or {}
+    return "cosine" if index.get("space") in ("cosine", "ip") else "l2"
+
+
+# Change the class of one object, or a method of a class, so that it can be undone in any order.
+
+
+_ITEMS = "_rag_sourcebias_items"
+_MARK = "_rag_sourcebias_subclass"
+_lock = threading.RLock()
+
+
+def subclass(kind: type, methods: dict[str, Any]) -> type:
+    """Return a subclass that looks like its base, for :func:`swap_in`."""
+    like = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    made: type = type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True})
+    return made
+
+
+def swap_in(obj: Any, make: Callable[[type], type], item: object) -> None:  # noqa: ANN401
+    """Give an object a subclass of its class, and an item for the methods of that class.
+
+    Unlike a method put on the object, this keeps working when the object is copied.
+    """
+    with _lock:
+        if _MARK not in vars(type(obj)):
+            obj.__class__ = make(type(obj))
+        vars(obj)[_ITEMS] = (*swapped_in(obj), item)
+
+
+def swap_out(obj: Any, item: object) -> None:  # noqa: ANN401
+    """Take an item back, and with the last one the class; twice does no harm."""
+    with _lock:
+        left = tuple(other for other in swapped_in(obj) if other is not item)
+        if left:
+            vars(obj)[_ITEMS] = left
+            return
+        vars(obj).pop(_ITEMS, None)
+        if _MARK in vars(type(obj)):  # otherwise somebody changed the class after us
+            obj.__class__ = type(obj).__base__
+
+
+def swapped_in(obj: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    """Return the items of an object, oldest first."""
+    items: tuple[Any, ...] = vars(obj).get(_ITEMS, ())
+    return items
+
+
+class Patch:
+    """A method of a class, replaced while there are items for it.
+
+    Parameters
+    ----------
+    kind : type
+    name : str
+    make : callable
+        From the method, and a function that returns the items for an object, to the replacement.
+    """
+
+    def __init__(
+        self,
+        kind: type,
+        name: str,
+        make: Callable[[Callable[..., Any], Callable[[Any], Sequence[Any]]], Callable[..., Any]],
+    ) -> None:
+        self._kind, self._name, self._make = kind, name, make
+        self._items: tuple[Any, ...] = ()
+        self._original: Any = None
+        self._replacement: Any = None
+
+    def add(self, item: object) -> None:
+        """Add an item; the first one replaces the method."""
+        with _lock:
+            self._items = (*self._items, item)
+            if self._replacement is None:
+                self._original = vars(self._kind)[self._name]
+                self._replacement = self._make(self._original, lambda _: self._items)
+                setattr(self._kind, self._name, self._replacement)
+
+    def remove(self, item: object) -> None:
+        """Take an item back; the last one restores the method.
+
+        Where somebody else replaced the method after us, ours stays below theirs and passes on.
+        """
+        with _lock:
+            self._items = tuple(other for other in self._items if other is not item)
+            if not self._items and vars(self._kind)[self._name] is self._replacement:
+                setattr(self._kind, self._name, self._original)
+                self._original = self._replacement = None
+
+
+# One observed call of ``Collection.query``: what is asked beside, and given back as asked.
+
 
 _TRANSPORT = ("httpx", "httpcore")
 
@@ -207,3 +351,183 @@ def _argument(
         return kwargs[name]
     at = places.get(name, len(args))
     return args[at] if at < len(args) else None
+
+
+# Observe the queries of a Chroma collection, of a client's collections, or of all of them.
+
+
+_COLLECTIONS = (Collection, AsyncCollection)
+_OPENERS = (
+    "create_collection",
+    "get_collection",
+    "get_collection_by_id",
+    "get_or_create_collection",
+    "list_collections",
+)
+_patches = [Patch(kind, "query", observing) for kind in _COLLECTIONS]
+
+
+def attach(obj: object, recorder: Recorder) -> Attachment | None:
+    """Instrument a collection or a client in place, or all collections when given a name.
+
+    ``query`` is observed, one event per query vector; ``get`` is no retrieval. A client stands
+    for the collections obtained from it from now on.
+
+    Returns None for an object that is none of these.
+    """
+    if isinstance(obj, str):
+        for patch in _patches:
+            patch.add(recorder)
+        return Attachment(obj, partial(_unpatch, recorder))
+    watch = _Watch(recorder)
+    if isinstance(obj, _COLLECTIONS):
+        watch.take(obj)
+    elif isinstance(obj, (ClientAPI, AsyncClientAPI)):
+        watch.take(obj, _client_class)
+    else:
+        return None
+    return Attachment(obj, watch.end)
+
+
+def _unpatch(recorder: Recorder) -> None:
+    for patch in _patches:
+        patch.remove(recorder)
+
+
+def _collection_class(kind: Any) -> type:  # noqa: ANN401 - a class with a method "query"
+    return _class_for(kind, kind.query)
+
+
+@cache  # by the method too: another tool may replace it for a while
+def _class_for(kind: Any, query: Callable[..., Any]) -> type:  # noqa: ANN401
+    method = observing(
+        query,
+        lambda collection: [w.recorder for w in swapped_in(collection) if w.recorder is not None],
+        call=lambda collection, *args, **kwargs: kind.query(collection, *args, **kwargs),  # noqa: PLW0108 - as it is then
+    )
+    return subclass(kind, {"query": method})
+
+
+@cache
+def _client_class(kind: type) -> type:
+    names = [name for name in _OPENERS if hasattr(kind, name)]
+    return subclass(kind, {name: _opener(kind, name) for name in names})
+
+
+def _opener(kind: type, name: str) -> Callable[..., Any]:
+    """Return a method of a client that gives out observed collections."""
+    inner = getattr(kind, name)
+
+    if iscoroutinefunction(inner):
+
+        @wraps(inner)
+        async def open_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            opened = await getattr(kind, name)(self, *args, **kwargs)
+            _take_all(self, opened)
+            return opened
+
+        return open_async
+
+    @wraps(inner)
+    def open_(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        opened = getattr(kind, name)(self, *args, **kwargs)
+        _take_all(self, opened)
+        return opened
+
+    return open_
+
+
+def _take_all(client: Any, opened: Any) -> None:  # noqa: ANN401
+    for watch in swapped_in(client):
+        if watch.recorder is not None:
+            with guarded(watch.recorder.dropped, "collection could not be instrumented"):
+                for collection in opened if isinstance(opened, (list, tuple)) else (opened,):
+                    if isinstance(collection, _COLLECTIONS):
+                        watch.take(collection)
+
+
+class _Watch:
+    """A recorder on a collection, or on a client and what is obtained from it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder: Recorder | None = recorder  # None when it ended: copies still hold this
+        # By identity: collections cannot be hashed.
+        self._watched: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+    def take(self, obj: object, make: Callable[[type], type] = _collection_class) -> None:
+        """Put the recorder on an object."""
+        swap_in(obj, make, self)
+        self._watched[id(obj)] = obj
+
+    def end(self) -> None:
+        """Restore everything; twice does no harm."""
+        self.recorder = None
+        for obj in list(self._watched.values()):
+            swap_out(obj, self)
+        self._watched.clear()
+
+
+# Observed Chroma collections for those who like a wrapper better, or all of them at once.
+
+
+def instrument_chroma(
+    observer: Observer[RetrievalEvent],
+    **options: Any,  # noqa: ANN401 - those of instrument
+) -> Instrumentation:
+    """Observe every query of every collection in this process.
+
+    The same as ``instrument("chroma", observer, **options)``, see
+    :func:`rag_sourcebias.instrument.adapter.instrument`.
+    """
+    return instrument("chroma", observer, **options)
+
+
+class InstrumentedCollection:
+    """A collection whose ``query`` is observed; everything else is the collection's.
+
+    The collection itself is left alone, but ``isinstance(x, chromadb.Collection)`` is False:
+    where that matters use :func:`rag_sourcebias.instrument.adapter.instrument`, which works in place.
+
+    Parameters
+    ----------
+    collection : chromadb.Collection or AsyncCollection
+    observer : Observer of RetrievalEvent
+    **options
+        ``labels``, ``tags``, ``doc_id``, ``query_key``, ``queue`` of ``instrument``.
+
+    Attributes
+    ----------
+    instrumentation : Instrumentation
+        ``close()`` ends the observation, ``dropped`` counts what was lost.
+
+    Raises
+    ------
+    DataError
+        If the observer or an option is not one.
+    """
+
+    def __init__(
+        self,
+        collection: Any,  # noqa: ANN401
+        observer: Observer[RetrievalEvent],
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        recorder = Recorder(observer, **options)
+        recorders = [recorder]
+        query = collection.query
+        method = observing(
+            getattr(query, "__func__", query),
+            lambda _: tuple(recorders),
+            call=lambda inner, *args, **kwargs: inner.query(*args, **kwargs),
+        )
+        self._collection = collection
+        self.query = MethodType(method, collection)
+        self.instrumentation = Instrumentation(recorder, Attachment(self, recorders.clear))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name == "_collection":  # not there yet: while being copied
+            raise AttributeError(name)
+        return getattr(self._collection, name)
+
+    def __repr__(self) -> str:
+        return f"InstrumentedCollection({self._collection!r})"

@@ -10,16 +10,16 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.retrieval.dense import DenseRetriever
-from rag_sourcebias.retrieval.topk import require_depth
+from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.retrieval.dense import DenseRetriever, require_depth
 from rag_sourcebias.retrieval.vectors import Similarity, encode_corpus, query_vectors
-from rag_sourcebias.types import Corpus, Query, RankedList, Run
-from rag_sourcebias_integrations.chroma.client import open_client
-from rag_sourcebias_integrations.chroma.collection import collection_name, fill_collection
-
-__all__ = ["ChromaRetriever", "ChromaSpec", "chroma_spec"]
+from rag_sourcebias_integrations.chroma.collections import (
+    collection_name,
+    fill_collection,
+    open_client,
+)
 
 Space = Literal["cosine", "ip"]
 _OPTIONS = {"ef_search": "ef_search", "ef_construction": "ef_construction", "m": "max_neighbors"}

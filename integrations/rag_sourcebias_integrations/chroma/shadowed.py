@@ -8,16 +8,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import guarded
-from rag_sourcebias.instrument.metadata_tags import MetadataTags
-from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.instrument.shadow_controls import ShadowControls
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner
-from rag_sourcebias.tagging.store import TagStore
-from rag_sourcebias.types import DocTags
-
-__all__ = ["ShadowedCollection"]
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.instrument.events import guarded
+from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner
+from rag_sourcebias.instrument.tags import MetadataTags
 
 _NO_TEXT = "query without text"
 
@@ -47,7 +43,7 @@ class ShadowedCollection(ShadowControls):
         candidate, by default.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.instrument.events.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1; further ones are dropped and counted.
     rng : int

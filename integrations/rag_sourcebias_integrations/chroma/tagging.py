@@ -1,22 +1,310 @@
-"""Tag the documents of a Chroma collection where they are; nothing is embedded again."""
+"""A Chroma collection as a store of documents whose tags are read and written in place."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.result import TagResult
-from rag_sourcebias.tagging.taggers import Tagger
-from rag_sourcebias_integrations.chroma.layout import Layout
-from rag_sourcebias_integrations.chroma.limits import async_request_size, request_size
-from rag_sourcebias_integrations.chroma.page_plan import Planner
-from rag_sourcebias_integrations.chroma.tag_steps import Call, Steps, TagPass
+from rag_sourcebias.core.data import DocTags, Origin
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, to_metadata
+from rag_sourcebias.tagging.documents import PassCounts, TagResult
+from rag_sourcebias.tagging.stores import AppendLog
+from rag_sourcebias.tagging.taggers import Tagger, tag_documents, taggers_fingerprint
+from rag_sourcebias_integrations.chroma.collections import (
+    NODE_KEY,
+    Layout,
+    Scalar,
+    async_request_size,
+    backup_line,
+    held_tags,
+    is_node,
+    open_client,
+    read_tags,
+    request_size,
+    rewrite_node,
+    shown,
+    tag_update,
+)
+from rag_sourcebias_integrations.chroma.ledger import is_bookkeeping
 
-__all__ = ["atag_collection", "tag_collection"]
+# What one page of documents needs so that it carries the tags; no I/O here.
+
+
+_Document: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text, metadata
+_BULK = 512  # texts at once
+
+
+@dataclass(slots=True)
+class PagePlan:
+    """Changes of one page.
+
+    Parameters
+    ----------
+    ids : list of str
+        Documents to write.
+    metadatas : list of dict
+        What to merge into the metadata of each.
+    tags : list of DocTags
+        New tags of each.
+    unchanged : list of DocTags
+        Tags of the documents that these taggers did before.
+    backup : list of str
+        One line for each document whose tags are replaced.
+    """
+
+    ids: list[str] = field(default_factory=list)
+    metadatas: list[dict[str, Scalar | None]] = field(default_factory=list)
+    tags: list[DocTags] = field(default_factory=list)
+    unchanged: list[DocTags] = field(default_factory=list)
+    backup: list[str] = field(default_factory=list)
+
+
+class Planner:
+    """Plan pages for the same taggers.
+
+    Parameters
+    ----------
+    taggers : Tagger or sequence of Tagger
+        In order of trust.
+    layout : {"auto", "flat", "llama-index"}
+    overwrite : bool
+        Replace tags that others wrote.
+    """
+
+    def __init__(
+        self, taggers: Tagger | Sequence[Tagger], *, layout: Layout, overwrite: bool
+    ) -> None:
+        if layout not in ("auto", "flat", "llama-index"):
+            raise DataError(f"layout {layout!r} is not one of auto, flat, llama-index")
+        self.taggers: Sequence[Tagger] = [taggers] if callable(taggers) else list(taggers)
+        self.fingerprint = taggers_fingerprint(self.taggers)
+        self.layout: Layout = layout
+        self.overwrite = overwrite
+
+    def plan(self, page: Mapping[str, Any]) -> PagePlan:
+        """Plan one page, as ``Collection.get`` returned it.
+
+        Raises
+        ------
+        DataError
+            If a document carries the tags of other taggers and ``overwrite`` is off, or a tagger
+            fails; names the document.
+        """
+        plan = PagePlan()
+        texts = page["documents"] or [""] * len(page["ids"])
+        todo: list[_Document] = []
+        for doc_id, text, stored in zip(page["ids"], texts, page["metadatas"], strict=True):
+            metadata = stored or {}
+            if metadata.get(FINGERPRINT_KEY) == self.fingerprint:
+                plan.unchanged.append(read_tags(doc_id, metadata))
+            else:
+                todo.append((doc_id, text or "", metadata))
+        taggers = [_in_bulk(tagger, todo) for tagger in self.taggers]
+        for (doc_id, tags), (_, _, metadata) in zip(
+            tag_documents(todo, taggers), todo, strict=True
+        ):
+            self._add(plan, doc_id, metadata, tags)
+        return plan
+
+    def _add(
+        self, plan: PagePlan, doc_id: str, metadata: Mapping[str, object], tags: DocTags
+    ) -> None:
+        held, other = held_tags(metadata), metadata.get(FINGERPRINT_KEY)
+        if other is not None or (held and held != to_metadata(tags)):
+            if not self.overwrite:
+                by = "that name no taggers" if other is None else f"of the taggers {other!r}"
+                raise DataError(
+                    f"document {doc_id!r} carries tags {by}, these are {self.fingerprint!r}; "
+                    "replace them with overwrite=True (--overwrite), which keeps the old ones in "
+                    "a backup, or tag with the same rules as before"
+                )
+            plan.backup.append(backup_line(doc_id, metadata))
+        update = tag_update(doc_id, metadata, tags, self.fingerprint)
+        if is_node(doc_id, metadata, self.layout):
+            update[NODE_KEY] = rewrite_node(doc_id, str(metadata[NODE_KEY]), update)
+        plan.ids.append(doc_id)
+        plan.metadatas.append(update)
+        plan.tags.append(tags)
+
+
+def _in_bulk(tagger: Tagger, documents: Sequence[_Document]) -> Tagger:
+    """Return a tagger for these documents in this order; by ``tag_many(texts)`` where it is there.
+
+    A detector is several times as fast with many texts at once.
+    """
+    many = getattr(tagger, "tag_many", None)
+    if many is None:
+        return tagger
+
+    def answers() -> Iterator[DocTags | None]:
+        for start in range(0, len(documents), _BULK):
+            yield from many([text for _, text, _ in documents[start : start + _BULK]])
+
+    known = answers()
+
+    def answer(_id: str, _text: str, _metadata: Mapping[str, object]) -> DocTags | None:
+        return next(known)
+
+    answer.__qualname__ = type(tagger).__qualname__
+    return answer
+
+
+# One pass of taggers over a collection, as a sequence of calls that somebody else makes.
+# So the same pass serves the synchronous and the asynchronous collection.
+
+
+_ORIGIN_KEY = METADATA_KEYS[3]
+_MOST_IDS = 100  # of missing documents that a result lists
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One method of the collection to call; its answer is sent back."""
+
+    method: str
+    arguments: Mapping[str, Any]
+
+
+Steps: TypeAlias = Generator[Call, Any, TagResult]
+
+
+class TagPass:
+    """A pass over one collection; :meth:`steps` may be run once.
+
+    Parameters
+    ----------
+    planner : Planner
+    size : int
+        Documents per request.
+    where : mapping, optional
+        Chroma filter of the documents to tag.
+    texts : bool
+        Whether the taggers are given the text of documents.
+    dry_run : bool
+    backup : str or Path or None
+    on_progress : callable or None
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        *,
+        size: int,
+        where: Mapping[str, Any] | None,
+        texts: bool,
+        dry_run: bool,
+        backup: str | Path | None,
+        on_progress: Callable[[int], None] | None,
+    ) -> None:
+        self._planner = planner
+        self._size = size
+        self._where = where
+        self._include = ["metadatas", "documents"] if texts else ["metadatas"]
+        self._dry_run = dry_run
+        self._log = None if backup is None else AppendLog(backup)
+        self._on_progress = on_progress
+        self._counts = PassCounts()
+        self._n_missing = 0
+        self._missing: list[str] = []
+
+    def steps(self) -> Steps:
+        """Make the pass; every yielded call has to be answered."""
+        if self._log is not None and not self._dry_run:
+            for _ in self._log.read():  # checks a backup that is continued
+                pass
+        if not self._planner.overwrite:
+            # so that nothing is written when some later page would be refused
+            others = {_ORIGIN_KEY: {"$in": list(get_args(Origin))}}
+            self._planner.plan((yield self._get(others, self._not_done(), limit=1)))
+        offset = 0
+        while True:
+            page = yield self._get(offset=offset)
+            if not page["ids"]:
+                break
+            offset += len(page["ids"])
+            yield from self._tag(page)
+        if not self._dry_run:
+            yield from self._leftovers()
+        result = self._counts.result(
+            fingerprint=self._planner.fingerprint,
+            dry_run=self._dry_run,
+            backup=None if self._log is None or not self._log.lines else str(self._log.path),
+        )
+        return replace(
+            result,
+            n_documents=result.n_documents + self._n_missing,
+            n_missing=self._n_missing,
+            missing_ids=tuple(self._missing),
+        )
+
+    def _tag(self, page: Mapping[str, Any]) -> Generator[Call, Any, None]:
+        plan = self._planner.plan(page)
+        gone: set[str] = set()
+        if plan.ids and not self._dry_run:
+            if self._log is not None:
+                self._log.append(plan.backup)
+            yield Call("update", {"ids": plan.ids, "metadatas": plan.metadatas})
+            # an update passes over ids that are not there without a word
+            there = yield Call("get", {"ids": plan.ids, "include": []})
+            gone = set(plan.ids).difference(there["ids"])
+        self._count(plan, gone)
+
+    def _count(self, plan: PagePlan, gone: set[str]) -> None:
+        for tags in plan.unchanged:
+            self._counts.add(tags, written=False)
+        for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
+            if doc_id not in gone:
+                self._counts.add(tags, written=True)
+        self._n_missing += len(gone)
+        lost = (doc_id for doc_id in plan.ids if doc_id in gone)
+        self._missing += list(lost)[: _MOST_IDS - len(self._missing)]
+        if self._on_progress is not None:
+            counted = self._counts.n_written + self._counts.n_unchanged
+            self._on_progress(counted + self._n_missing)
+
+    def _leftovers(self) -> Generator[Call, Any, None]:
+        """Verify that every document is done, and do those that moved between pages or are new.
+
+        Documents deleted during the pass shift the ones behind them to a page already read.
+        """
+        before: set[str] = set()
+        while True:
+            page = yield self._get(self._not_done())
+            stuck = before.intersection(page["ids"])
+            if stuck:
+                raise DataError(
+                    f"{len(stuck)} documents did not take their tags, among them "
+                    f"{sorted(stuck)[:5]}; is another program writing to the collection?"
+                )
+            if not page["ids"]:
+                return
+            before = set(page["ids"])
+            yield from self._tag(page)
+
+    def _not_done(self) -> dict[str, Any]:
+        # "$ne" also holds for documents without the key
+        return {FINGERPRINT_KEY: {"$ne": self._planner.fingerprint}}
+
+    def _get(self, *filters: Mapping[str, Any], limit: int | None = None, offset: int = 0) -> Call:
+        parts = [*([self._where] if self._where else []), *filters]
+        where = None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
+        return Call(
+            "get",
+            {
+                "where": where,
+                "limit": limit or self._size,
+                "offset": offset,
+                "include": self._include,
+            },
+        )
+
+
+# Tag the documents of a Chroma collection where they are; nothing is embedded again.
 
 
 def tag_collection(
@@ -44,7 +332,7 @@ def tag_collection(
     collection : chromadb.Collection
         Embedded, on disk or of an HTTP client.
     taggers : Tagger or sequence of Tagger
-        In order of trust; combined as by :func:`rag_sourcebias.tagging.tag_documents`.
+        In order of trust; combined as by :func:`rag_sourcebias.tagging.taggers.tag_documents`.
     batch_size : int, optional
         Documents per request; as many as the client takes by default.
     where : mapping, optional
@@ -57,7 +345,7 @@ def tag_collection(
         Replace tags that other taggers wrote; needs ``backup``.
     backup : str or Path, optional
         JSONL tag store to which the replaced tags are appended before they are replaced; it is
-        read by :func:`rag_sourcebias.tagging.open_tag_store`.
+        read by :func:`rag_sourcebias.tagging.stores.open_tag_store`.
     layout : {"auto", "flat", "llama-index"}
         Whether to rewrite the node JSON of LlamaIndex; by default where a document has one.
     on_progress : callable, optional
@@ -155,3 +443,133 @@ def _require_collection(collection: object, *, asynchronous: bool) -> None:
             else ("of an AsyncHttpClient", "await atag_collection")
         )
         raise DataError(f"the collection is one {have}; use {other}(…)")
+
+
+# A Chroma collection as a store of documents whose tags are read and written in place.
+
+
+_DATABASE = "chroma.sqlite3"
+
+
+class ChromaStore:
+    """One collection as a :class:`~rag_sourcebias.tagging.documents.DocumentStore`.
+
+    Parameters
+    ----------
+    collection : chromadb.Collection
+        Of a synchronous client.
+    """
+
+    def __init__(self, collection: Any) -> None:  # noqa: ANN401 - a chromadb collection
+        self.collection = collection
+        self.name = f"chroma:{collection.name}"
+
+    def __len__(self) -> int:
+        return int(self.collection.count())
+
+    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Id, text (``""`` where none is stored) and metadata, in the order of the collection."""
+        for page in self._pages("documents", "metadatas"):
+            rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+            yield from ((doc_id, text or "", metadata or {}) for doc_id, text, metadata in rows)
+
+    def tags(self) -> Iterator[tuple[str, DocTags]]:
+        """Id and stored tags of every document."""
+        for page in self._pages("metadatas"):
+            for doc_id, metadata in zip(page["ids"], page["metadatas"], strict=True):
+                yield doc_id, read_tags(doc_id, metadata or {})
+
+    def tag(
+        self,
+        taggers: Sequence[Tagger],
+        *,
+        dry_run: bool = False,
+        overwrite: bool = False,
+        backup: str | Path | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> TagResult:
+        """Write the tags of every document; see :func:`tag_collection`."""
+        return tag_collection(
+            self.collection,
+            taggers,
+            dry_run=dry_run,
+            overwrite=overwrite,
+            backup=backup,
+            on_progress=on_progress,
+        )
+
+    def _pages(self, *include: str) -> Iterator[Mapping[str, Any]]:
+        size, offset = request_size(self.collection, None), 0
+        while True:
+            page = self.collection.get(limit=size, offset=offset, include=list(include))
+            if not page["ids"]:
+                return
+            offset += len(page["ids"])
+            yield page
+
+
+def open_store(place: str, collection: str | None = None) -> ChromaStore:
+    """Open a collection that is there; nothing is created.
+
+    Parameters
+    ----------
+    place : str
+        Folder of a Chroma database, or the ``http(s)://host:port`` URL of a server.
+    collection : str, optional
+        Its name; needed where there are several.
+
+    Raises
+    ------
+    DataError
+        If there is no such database, server or collection, or there are several and none is named.
+    MissingExtraError
+        If chromadb is not installed.
+    """
+    client = open_stored(place)
+    names = sorted(
+        found.name
+        for found in client.list_collections()
+        if found.name == collection or not is_bookkeeping(found.name)
+    )
+    if not names:
+        raise DataError(f"Chroma store {shown(place)!r} has no collection")
+    if collection is None and len(names) > 1:
+        raise DataError(
+            f"Chroma store {shown(place)!r} has {len(names)} collections, name one of them: "
+            + ", ".join(names)
+        )
+    name = names[0] if collection is None else collection
+    if name not in names:
+        raise DataError(
+            f"Chroma store {shown(place)!r} has no collection {name!r}; there are "
+            + ", ".join(names)
+        )
+    # Tagging embeds nothing, so a collection whose embedding function is not installed will do.
+    return ChromaStore(client.get_collection(name, embedding_function=None))
+
+
+def open_stored(place: str) -> Any:  # noqa: ANN401 - a chromadb client
+    """Open a database that is there, or a server.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    if not str(place).startswith(("http://", "https://")):
+        folder = Path(place)
+        if not (folder / _DATABASE).is_file():
+            what = f"holds no {_DATABASE}" if folder.is_dir() else "is not a folder"
+            raise DataError(
+                f"Chroma store {shown(place)!r} {what}; expected the folder of a Chroma database, "
+                "or the http:// URL of a server"
+            )
+    try:
+        return open_client(place)
+    except DataError:
+        raise
+    except ValueError as error:  # Chroma opens a folder once per process, with one set of settings
+        raise DataError(
+            f"Chroma store {shown(place)!r} cannot be opened ({error!s:.200}); if this process has "
+            "it open already, use ChromaStore(collection) or tag_collection(collection, …)"
+        ) from error

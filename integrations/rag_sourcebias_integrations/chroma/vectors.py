@@ -9,23 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.projection import SourceProjection
-from rag_sourcebias.types.arrays import Float32Array
+from rag_sourcebias.core.arrays import Float32Array
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.projection import SourceProjection
+from rag_sourcebias_integrations.chroma.collections import embedded_text
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.layout import embedded_text
-
-__all__ = [
-    "CLOSE",
-    "EncodedVectors",
-    "ProjectedVectors",
-    "StoredVectors",
-    "TextVectors",
-    "VectorSource",
-    "Vectors",
-    "far_apart",
-    "texts_of",
-]
 
 Page = Mapping[str, Any]
 

@@ -6,14 +6,13 @@
 from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias_integrations.langchain import _framework  # noqa: F401 - must come first
-from rag_sourcebias_integrations.langchain.callback import SourceBiasCallbackHandler
 from rag_sourcebias_integrations.langchain.completer import LangChainCompleter
 from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 from rag_sourcebias_integrations.langchain.shadow import ShadowedRetriever
-from rag_sourcebias_integrations.langchain.tagging import SourceTagger
-from rag_sourcebias_integrations.langchain.vectorstore import TaggedVectorStore
+from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
 if TYPE_CHECKING:
     from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance

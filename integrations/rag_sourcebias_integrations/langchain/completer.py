@@ -10,11 +10,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables.base import RunnableBindingBase
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.completions import Completion
-from rag_sourcebias_integrations._completing import ModelCompleter, counts_of, finish_of
-
-__all__ = ["LangChainCompleter"]
+from rag_sourcebias.core.completions import Completion
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish_of
 
 
 class LangChainCompleter(ModelCompleter):

@@ -9,13 +9,12 @@ from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.instrument import DroppedEvents, TagLookup, guarded
-from rag_sourcebias.tagging import from_metadata
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.tags import from_metadata
+from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.instrument.tags import TagLookup
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
-from rag_sourcebias_integrations.langchain.convert import id_of
-
-__all__ = ["DebiasCompressor"]
+from rag_sourcebias_integrations.langchain.observe import id_of
 
 _UNKNOWN = DocTags()
 

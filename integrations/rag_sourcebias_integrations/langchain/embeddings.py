@@ -6,10 +6,8 @@ from typing import cast
 
 from langchain_core.embeddings import Embeddings
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder
-
-__all__ = ["EncoderEmbeddings"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
 
 
 class EncoderEmbeddings(Embeddings):
@@ -31,7 +29,7 @@ class EncoderEmbeddings(Embeddings):
         if not isinstance(encoder, Encoder):
             raise DataError(
                 f"{encoder!r:.80} is not an encoder; expected an object with encode_queries and "
-                "encode_documents, such as rag_sourcebias.neural.SentenceEncoder"
+                "encode_documents, such as rag_sourcebias.neural.loading.SentenceEncoder"
             )
         self.encoder = encoder
 

@@ -11,15 +11,16 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import DroppedEvents, Recorder, guarded
-from rag_sourcebias_integrations.langchain.convert import record_documents
-from rag_sourcebias_integrations.langchain.labels import RunLabels
-from rag_sourcebias_integrations.langchain.scores import searching
-from rag_sourcebias_integrations.langchain.searches import view_of
-from rag_sourcebias_integrations.langchain.subclass import copy_class
-
-__all__ = ["InstrumentedRetriever"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias_integrations.langchain.observe import (
+    RunLabels,
+    copy_class,
+    record_documents,
+    searching,
+    view_of,
+)
 
 
 class InstrumentedRetriever(BaseRetriever):
@@ -41,7 +42,7 @@ class InstrumentedRetriever(BaseRetriever):
     doc_id : callable, optional
     query_key : bytes, optional
     queue : bool
-        As for :func:`~rag_sourcebias.adapters.instrument`.
+        As for :func:`~rag_sourcebias.instrument.adapter.instrument`.
     score_key : str, optional
         Return copies of the documents that hold their score under this key of the metadata
         ("rsb_score"). Without it nothing is changed or copied.

@@ -16,15 +16,11 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.metadata_tags import MetadataTags
-from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.instrument.shadow_controls import ShadowControls
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.langchain.convert import ids_of, metadata_of
-
-__all__ = ["ShadowedRetriever"]
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner
+from rag_sourcebias.instrument.tags import MetadataTags
+from rag_sourcebias_integrations.langchain.observe import ids_of, metadata_of
 
 _configurable: ContextVar[Mapping[str, Any]] = ContextVar(
     "rag_sourcebias_configurable", default=MappingProxyType({})
@@ -57,7 +53,7 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         From a document to its id.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.instrument.events.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1.
     rng : int

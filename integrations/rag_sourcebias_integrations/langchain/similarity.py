@@ -9,14 +9,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.utils import pre_init
 from pydantic import PrivateAttr
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures.adjusted_similarity import ResponseAdjuster, cosine_similarities
-from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
-from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.answers.measure import ResponseAdjuster, StyleAdjustment, cosine_similarities
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias_integrations._require import require
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
-
-__all__ = ["StyleAdjustedDistance"]
 
 require(
     "langchain_classic",
@@ -43,8 +40,8 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
     embeddings : Encoder or Embeddings
         What the adjustment was fitted on; checked where both are known.
     adjustment : StyleAdjustment
-        Of :func:`~rag_sourcebias.measures.fit_similarity_adjustment` or
-        :func:`~rag_sourcebias.measures.read_adjustment`.
+        Of :func:`~rag_sourcebias.answers.measure.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.answers.measure.read_adjustment`.
     covariates : mapping of str to function, optional
         How covariates of the fit are computed from a prediction.
     **options

@@ -2,17 +2,19 @@
 
 from rag_sourcebias_integrations.llama_index import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.llama_index.completer import LlamaIndexCompleter
-from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
-from rag_sourcebias_integrations.llama_index.handler import SourceBiasEventHandler
-from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
-from rag_sourcebias_integrations.llama_index.retriever import InstrumentedRetriever
-from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
-from rag_sourcebias_integrations.llama_index.similarity import (
+from rag_sourcebias_integrations.llama_index.embeddings import (
     AdjustedResult,
+    EncoderEmbedding,
     StyleAdjustedSimilarity,
 )
-from rag_sourcebias_integrations.llama_index.spans import SourceBiasSpanHandler
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
+from rag_sourcebias_integrations.llama_index.observe import (
+    InstrumentedRetriever,
+    SourceBiasEventHandler,
+    SourceBiasSpanHandler,
+)
+from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
+from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.core.errors import MissingExtraError
 
 try:
     import llama_index.core  # noqa: F401

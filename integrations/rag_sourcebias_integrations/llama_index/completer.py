@@ -8,12 +8,9 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.llms import LLM
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.completions import Completion, CompletionError
-from rag_sourcebias_integrations._completing import ModelCompleter, counts_of, finish_of
-from rag_sourcebias_integrations._model_identity import name_of
-
-__all__ = ["LlamaIndexCompleter"]
+from rag_sourcebias.core.completions import Completion, CompletionError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish_of, name_of
 
 
 class LlamaIndexCompleter(ModelCompleter):

@@ -12,11 +12,9 @@ import numpy as np
 from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
 from pydantic import ConfigDict
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals import mean_interval
-from rag_sourcebias.types import Interval
-
-__all__ = ["IntervalEvaluator", "IntervalResult"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.stats.means import mean_interval
 
 
 class IntervalResult(EvaluationResult):
@@ -118,7 +116,7 @@ class IntervalEvaluator(BaseEvaluator):
             Human scores by item id, or one entry per item in the order of :attr:`scores`; None or
             NaN where there is none.
         **options
-            As for :func:`rag_sourcebias.intervals.mean_interval`: method, confidence_level,
+            As for :func:`rag_sourcebias.stats.means.mean_interval`: method, confidence_level,
             bounds, target, …
 
         Returns

@@ -11,14 +11,12 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_sourcebias.instrument import DroppedEvents, guarded
-from rag_sourcebias.protocols import Rescorer
-from rag_sourcebias.tagging import TagStore, from_metadata
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.protocols import Rescorer
+from rag_sourcebias.core.tags import TagStore, from_metadata
+from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
-from rag_sourcebias_integrations.llama_index.convert import query_text
-
-__all__ = ["DebiasPostprocessor"]
+from rag_sourcebias_integrations.llama_index.observe import query_text
 
 _dispatcher = get_dispatcher(__name__)
 _UNKNOWN = DocTags()

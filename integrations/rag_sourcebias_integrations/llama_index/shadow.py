@@ -10,16 +10,12 @@ from typing import Any
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import QueryBundle
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import guarded
-from rag_sourcebias.instrument.metadata_tags import MetadataTags
-from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.instrument.shadow_controls import ShadowControls
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner, Side
-from rag_sourcebias.tagging import TagStore
-from rag_sourcebias.types import DocTags
-
-__all__ = ["ShadowedRetriever"]
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.instrument.events import guarded
+from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner, Side
+from rag_sourcebias.instrument.tags import MetadataTags
 
 
 class ShadowedRetriever(ShadowControls, BaseRetriever):
@@ -48,7 +44,7 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         From a ``NodeWithScore`` to an id.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.instrument.events.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1.
     rng : int

@@ -9,14 +9,11 @@ from uuid import uuid4
 from llama_index.core.schema import MetadataMode, TransformComponent
 from pydantic import PrivateAttr
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import DroppedEvents, guarded
-from rag_sourcebias.tagging import METADATA_KEYS, Tagger, TagStore, tag_documents, to_metadata
-from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
-from rag_sourcebias.tagging.keys import FINGERPRINT_KEY
-from rag_sourcebias.types import DocTags
-
-__all__ = ["SourceTagger"]
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, to_metadata
+from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.tagging.taggers import Tagger, tag_documents, taggers_fingerprint
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
 _UNKNOWN = DocTags()
@@ -44,7 +41,7 @@ class SourceTagger(TransformComponent):
     Parameters
     ----------
     taggers : Tagger or sequence of Tagger
-        In order of trust, see :func:`rag_sourcebias.tagging.tag_documents`. With ``num_workers``
+        In order of trust, see :func:`rag_sourcebias.tagging.taggers.tag_documents`. With ``num_workers``
         above 1 they must pickle, and what worker processes lose is logged there, not counted here.
     store : TagStore, optional
         Not with ``num_workers`` above 1.

@@ -9,23 +9,18 @@ from collections.abc import Callable, Iterable
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.process import renews_after_fork
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import renews_after_fork
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
 from rag_sourcebias.monitor.log.reading import LogSummary
-from rag_sourcebias.monitor.metrics import METRICS, Metric
-from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
-from rag_sourcebias.monitor.readings import Readings
-from rag_sourcebias.types.canary import CanaryPoint
-from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
-
-__all__ = ["SkewInstruments"]
+from rag_sourcebias.monitor.metrics import METRICS, LostEvents, Metric, MonitorReader, Readings
 
 
 class SkewInstruments:
     """Observable counters and gauges of one monitor, read when the SDK collects.
 
     Names and attributes are those of
-    :class:`~rag_sourcebias_integrations.prometheus.SkewCollector` as OpenTelemetry writes them:
+    :class:`~rag_sourcebias_integrations.prometheus.collector.SkewCollector` as OpenTelemetry writes them:
     ``rag_sourcebias.exposure`` with unit 1 becomes ``rag_sourcebias_exposure_ratio`` in
     Prometheus, and ``rag_sourcebias.retrievals`` becomes ``rag_sourcebias_retrievals_total``.
     Buckets of ranks are counters with the attribute ``le``, for there are no observable

@@ -1,7 +1,6 @@
 """Prometheus: what a monitor knows, read when it is scraped."""
 
 from rag_sourcebias_integrations.prometheus import _framework  # noqa: F401 - must come first
-from rag_sourcebias_integrations.prometheus.collector import SkewCollector
-from rag_sourcebias_integrations.prometheus.exposition import SkewExposition
+from rag_sourcebias_integrations.prometheus.collector import SkewCollector, SkewExposition
 
 __all__ = ["SkewCollector", "SkewExposition"]

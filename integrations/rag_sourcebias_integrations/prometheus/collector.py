@@ -1,4 +1,4 @@
-"""Offer a monitor's state to Prometheus."""
+"""Metrics as the text that Prometheus reads, for a server that is not the application's own."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-)
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor import metrics
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
 from rag_sourcebias.monitor.log.reading import LogSummary
-from rag_sourcebias.monitor.reader import LostEvents, MonitorReader
-from rag_sourcebias.monitor.readings import Values
-from rag_sourcebias.types.canary import CanaryPoint
-from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
+from rag_sourcebias.monitor.metrics import LostEvents, MonitorReader, Values
 
-__all__ = ["SkewCollector"]
+# Offer a monitor's state to Prometheus.
+
 
 _ENDINGS = {"1": "_ratio", "s": "_seconds"}
 
@@ -157,3 +152,43 @@ def _histogram(family: Metric, values: Values) -> Metric:
     for labels, value in ordered:
         family.add_sample(f"{family.name}_bucket", labels, value)
     return family
+
+
+# Metrics as the text that Prometheus reads, for a server that is not the application's own.
+
+
+class SkewExposition:
+    """A :class:`SkewCollector` in a registry of its own.
+
+    Parameters
+    ----------
+    snapshots, canary, lost, log
+        As of :class:`SkewCollector`.
+    """
+
+    def __init__(
+        self,
+        snapshots: Callable[[], Iterable[MonitorSnapshot]],
+        *,
+        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
+        lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
+    ) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._collector = SkewCollector(
+            snapshots, canary=canary, lost=lost, log=log, registry=self._registry
+        )
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Count one alarm."""
+        self._collector.alarm(alarm)
+
+    def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
+        """Do nothing: states are read when they are scraped."""
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+    def text(self) -> bytes:
+        """Return the metrics as they are now."""
+        return bytes(generate_latest(self._registry))

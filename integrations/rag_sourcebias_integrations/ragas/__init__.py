@@ -1,11 +1,12 @@
 """ragas: embed with our encoders, score without answer style, and put intervals on results."""
 
 from rag_sourcebias_integrations.ragas import _framework  # noqa: F401 - must come first
-from rag_sourcebias_integrations.ragas.correctness import StyleAdjustedAnswerCorrectness
 from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.ragas.intervals import intervals
-from rag_sourcebias_integrations.ragas.metrics import StyleAdjustedSimilarity
-from rag_sourcebias_integrations.ragas.results import EvaluationResultWithIntervals
+from rag_sourcebias_integrations.ragas.intervals import EvaluationResultWithIntervals, intervals
+from rag_sourcebias_integrations.ragas.metrics import (
+    StyleAdjustedAnswerCorrectness,
+    StyleAdjustedSimilarity,
+)
 
 __all__ = [
     "EncoderEmbedding",

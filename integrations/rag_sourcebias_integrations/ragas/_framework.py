@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from rag_sourcebias.errors import MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
 
 try:
     import ragas  # noqa: F401

@@ -1,22 +1,77 @@
-"""ragas' semantic similarity without what the style of a response adds."""
+"""ragas' answer correctness with the adjusted similarity inside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 from ragas.dataset_schema import SingleTurnSample
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.metrics.base import MetricOutputType, MetricType, SingleTurnMetric
-from ragas.metrics.collections import SemanticSimilarity
+from ragas.metrics.collections import AnswerCorrectness, SemanticSimilarity
 from ragas.metrics.result import MetricResult
 from ragas.run_config import RunConfig
 
-from rag_sourcebias.measures.answer_adjustment import StyleAdjustment
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias_integrations.ragas.cosine import AdjustedCosine
+from rag_sourcebias.answers.measure import (
+    AdjustedScores,
+    ResponseAdjuster,
+    StyleAdjustment,
+    cosine_similarities,
+)
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
 
-__all__ = ["StyleAdjustedSimilarity"]
+# The adjusted cosine of responses and references, over any ragas embedding.
+
+
+class AdjustedCosine:
+    """Embeds what it is given in one call, and takes off what style adds.
+
+    Raises
+    ------
+    DataError
+        If ``embeddings`` is neither an encoder nor a modern ragas embedding, or the adjustment
+        was fitted on another encoder.
+    """
+
+    def __init__(
+        self,
+        embeddings: BaseRagasEmbedding | Encoder,
+        adjustment: StyleAdjustment,
+        covariates: Mapping[str, Callable[[str], float]] | None,
+    ) -> None:
+        self._adjust = ResponseAdjuster(adjustment, covariates)
+        if not isinstance(embeddings, BaseRagasEmbedding):
+            if not isinstance(embeddings, Encoder):
+                raise DataError(
+                    f"an object of type {type(embeddings).__qualname__} embeds nothing; expected "
+                    "an encoder or a ragas embedding (BaseRagasEmbedding)"
+                )
+            embeddings = EncoderEmbedding(embeddings)
+        if isinstance(embeddings, EncoderEmbedding):
+            self._adjust.check_encoder(embeddings.encoder.fingerprint)
+        self.embeddings = embeddings
+
+    async def __call__(
+        self, references: Sequence[str | None], responses: Sequence[str | None]
+    ) -> AdjustedScores:
+        """Score each response against its own reference."""
+        # an empty text is embedded as a blank, as in ragas
+        wanted, given = ([text or " " for text in texts] for texts in (references, responses))
+        place = {text: row for row, text in enumerate(dict.fromkeys(wanted + given))}
+        if not place:
+            return AdjustedScores(*np.zeros((3, 0)))
+        vectors = np.array(await self.embeddings.aembed_texts(list(place)), dtype=np.float64)
+        found = cosine_similarities(
+            vectors[[place[text] for text in given]], vectors[[place[text] for text in wanted]]
+        )
+        return self._adjust(given, found)
+
+
+# ragas' semantic similarity without what the style of a response adds.
 
 
 class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
@@ -38,8 +93,8 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
     embeddings : Encoder or BaseRagasEmbedding
         What the adjustment was fitted on; checked where both are known.
     adjustment : StyleAdjustment
-        Of :func:`~rag_sourcebias.measures.fit_similarity_adjustment` or
-        :func:`~rag_sourcebias.measures.read_adjustment`.
+        Of :func:`~rag_sourcebias.answers.measure.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.answers.measure.read_adjustment`.
     name : str
     threshold : float, optional
         Makes the score 1 from this adjusted similarity on, and 0 below.
@@ -105,3 +160,83 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
             )
             for similarity, offset, score in zip(*(part.tolist() for part in found), strict=True)
         ]
+
+
+# ragas' answer correctness with the adjusted similarity inside.
+
+
+_found: ContextVar[tuple[float, float, float] | None] = ContextVar("similarity", default=None)
+
+
+class StyleAdjustedAnswerCorrectness(AnswerCorrectness):
+    """Weighted mean of the F1 of statements and of the style-adjusted cosine.
+
+    What the LLM is asked is ragas' own; only the similarity differs (see
+    :class:`StyleAdjustedSimilarity`). ``traces["output"]`` of a result holds the raw cosine, its
+    offset, and ``answer_correctness``, what ragas' own metric would have given. In ``evaluate``
+    use the legacy ``AnswerCorrectness(answer_similarity=StyleAdjustedSimilarity(…))``.
+
+    Parameters
+    ----------
+    llm : InstructorBaseRagasLLM
+    embeddings, adjustment, covariates
+        As for :class:`StyleAdjustedSimilarity`.
+    name : str
+    weights : sequence of float
+        Of F1, in [0, 1], and of the adjusted cosine, in [−1, 1].
+    beta : float
+
+    Raises
+    ------
+    DataError
+        If embeddings and adjustment do not go together.
+    """
+
+    def __init__(
+        self,
+        llm: Any,  # noqa: ANN401
+        embeddings: BaseRagasEmbedding | Encoder,
+        adjustment: StyleAdjustment,
+        *,
+        name: str = "style_adjusted_answer_correctness",
+        weights: Sequence[float] = (0.75, 0.25),
+        beta: float = 1.0,
+        covariates: Mapping[str, Callable[[str], float]] | None = None,
+    ) -> None:
+        self._cosine = AdjustedCosine(embeddings, adjustment, covariates)
+        super().__init__(
+            llm=llm,
+            embeddings=self._cosine.embeddings,
+            name=name,
+            weights=list(weights),
+            beta=beta,
+            allowed_values=(-1.0, 1.0),
+        )
+
+    async def ascore(self, user_input: str, response: str, reference: str) -> MetricResult:
+        """Score one response."""
+        _found.set(None)
+        result = await super().ascore(user_input=user_input, response=response, reference=reference)
+        found = _found.get()
+        if found is None:  # the similarity has no weight
+            return result
+        similarity, offset, score = found
+        share = self.weights[1] / sum(self.weights)
+        return MetricResult(
+            value=result.value,
+            reason=f"cosine {similarity:.4f}, of which style {offset:+.4f}",
+            traces={
+                "output": {
+                    "answer_correctness": result.value + share * (similarity - score),
+                    "similarity": similarity,
+                    "offset": offset,
+                }
+            },
+        )
+
+    async def _calculate_similarity(self, response: str, reference: str) -> float:
+        similarity, offset, score = (
+            float(part[0]) for part in await self._cosine([reference], [response])
+        )
+        _found.set((similarity, offset, score))
+        return score

@@ -2,19 +2,328 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+import os
+import socket
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, TypeVar
+from uuid import uuid4
 
-from rag_sourcebias.errors import DataError, SourceBiasError
-from rag_sourcebias_integrations.ray.pipeline import Job, Pool
-from rag_sourcebias_integrations.ray.runtime import load_ray, session, start, stop
-from rag_sourcebias_integrations.ray.worker import Ledger
+from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
+from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations.ray.orphans import MARK, Watch
+from rag_sourcebias_integrations.ray.worker import (
+    DONE,
+    LOST,
+    NOT_PREPARED,
+    GroupWorker,
+    Ledger,
+    pack,
+    pack_job,
+    unpack,
+    unpack_error,
+)
 
-__all__ = ["RayEngine", "ray_engine"]
+# Ray itself: started here, joined, or found running in this process.
+
+
+_watched: list[Watch] = []
+_FEATURE = "the Ray engine"
+_PATIENCE = 5.0  # seconds for the first answer of a cluster
+# Statistics of use would go to Ray's makers.
+_UNREPORTED = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_USAGE_DISABLED": "1"}
+# What Ray would write to standard error, or take from an environment of uv.
+_SILENT = {
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
+
+
+def load_ray() -> None:
+    """Import Ray and Ray Data.
+
+    Raises
+    ------
+    MissingExtraError
+        If either is not installed.
+    """
+    with quiet():
+        require("ray", package="ray", extra="ray", feature=_FEATURE)
+        try:
+            import ray.data  # noqa: F401
+        except ImportError as error:
+            if error.name not in ("pyarrow", "pandas", "fsspec"):
+                raise
+            raise MissingExtraError(package="ray[data]", extra="ray", feature=_FEATURE) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Ray's warnings about itself from the caller, who cannot act on them."""
+    with warnings.catch_warnings():
+        for kind in (DeprecationWarning, FutureWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
+
+
+@contextmanager
+def unreported() -> Iterator[None]:
+    """Keep Ray from collecting statistics of use, unless the caller asked for them; see quiet."""
+    with quiet(), _environment(_UNREPORTED):
+        yield
+
+
+def start(address: str | None, cpus: float | None) -> bool:
+    """Make sure that Ray runs in this process.
+
+    Parameters
+    ----------
+    address : str or None
+        Cluster to join, ``host:port`` or "auto"; None joins what ``RAY_ADDRESS`` names and
+        otherwise starts Ray on this machine, with as many CPUs as the workers need.
+    cpus : float or None
+        None for all.
+
+    Returns
+    -------
+    bool
+        False if it ran already: it then is the caller's, whatever its address.
+
+    Raises
+    ------
+    DataError
+        If the cluster does not answer.
+    """
+    import ray
+
+    if ray.is_initialized():
+        return False
+    wanted = address or os.environ.get("RAY_ADDRESS") or None
+    if wanted is None:
+        _start_here(cpus)
+        return True
+    with unreported(), _environment(_SILENT):
+        reach(wanted)
+        try:
+            ray.init(address=wanted, log_to_driver=False, logging_level="error")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            if "Authentication" in f"{error} {error.__cause__}":
+                raise DataError(
+                    f"the Ray cluster at {wanted!r} does not let this process in; give it the "
+                    "cluster's token (RAY_AUTH_MODE=token, RAY_AUTH_TOKEN_PATH)"
+                ) from error
+            raise DataError(f"no Ray cluster answers at {wanted!r}: {error}") from error
+    return True
+
+
+def _start_here(cpus: float | None) -> None:
+    import ray
+
+    mark = uuid4().hex
+    _watched.append(Watch(mark))
+    try:
+        with unreported(), _environment({**_SILENT, MARK: mark}):
+            ray.init(
+                address="local",
+                num_cpus=None if cpus is None else math.ceil(cpus),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="error",
+                _node_ip_address="127.0.0.1",
+            )
+    except BaseException:
+        _watched.pop().close()
+        raise
+
+
+def session() -> str | None:
+    """Return what tells one start of Ray in this process from another; None where it is off."""
+    import ray
+
+    return ray.get_runtime_context().get_node_id() if ray.is_initialized() else None
+
+
+def stop() -> None:
+    """Leave the cluster, or end what was started on this machine."""
+    import ray
+
+    with quiet():
+        ray.shutdown()
+    while _watched:
+        _watched.pop().close()
+
+
+def reach(address: str) -> None:
+    """Connect once: Ray itself would try for minutes and then end the process."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdecimal():
+        raise DataError(
+            f"Ray address {address!r} is not understood; expected host:port of the head node "
+            "(such as 10.0.0.5:6379) or 'auto'"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+    except OSError as error:
+        raise DataError(
+            f"no Ray cluster answers at {address!r} ({error}); start one with "
+            "ray start --head, or leave the address out to use this machine"
+        ) from error
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Set variables that are not set, and remove them again."""
+    ours = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
+
+
+# The pipeline of Ray Data that works on pickled items.
+
+
+_GROUPS = 2000  # tasks of one job at most: each costs the caller's process milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Workers of a job.
+
+    Parameters
+    ----------
+    size : int
+    cpus, gpus : float
+        Of each worker.
+    attempts : int
+        How often a group of items may be begun.
+    """
+
+    size: int
+    cpus: float
+    gpus: float
+    attempts: int
+
+
+class Job:
+    """Items in groups, each a task of Ray; a group has one item unless there are thousands.
+
+    Parameters
+    ----------
+    prepare : callable
+    items : sequence
+
+    Raises
+    ------
+    DataError
+        If the function or an item cannot be pickled.
+    """
+
+    def __init__(self, prepare: Callable[[], Callable[[Any], Any]], items: Sequence[Any]) -> None:
+        self._name = uuid4().hex
+        self._prepare = pack_job(prepare)
+        self._total = len(items)
+        self._size = size = math.ceil(len(items) / _GROUPS)
+        packed = [pack(item, f"item {index}") for index, item in enumerate(items)]
+        self._rows = [
+            {"first": first, "items": pack(packed[first : first + size], f"items from {first}")}
+            for first in range(0, len(packed), size)
+        ]
+
+    def results(self, pool: Pool, ledger: Any) -> Generator[tuple[int, Any], None, None]:  # noqa: ANN401
+        """Yield the index and the result of each item, group by group as they end.
+
+        Closing the generator ends what is being worked on.
+
+        Raises
+        ------
+        SourceBiasError
+            What a worker raised, what became of one, and what Ray itself complains about.
+        """
+        from ray.exceptions import RayError
+
+        done = 0
+        try:
+            with closing(self._replies(pool, ledger)) as replies:
+                for reply in replies:
+                    first, failed, data = int(reply["first"]), int(reply["failed"]), reply["data"]
+                    if failed != DONE:
+                        raise self._error(first, failed, data, pool.attempts)
+                    done += 1
+                    for index, result in enumerate(unpack(data, "results"), start=first):
+                        yield index, unpack(result, f"the result of item {index}")
+        except RayError as error:
+            raise SourceBiasError(
+                f"Ray failed when {done} of {len(self._rows)} tasks were done: {error}"
+            ) from error
+        ledger.forget.remote(self._name)
+
+    def _replies(self, pool: Pool, ledger: Any) -> Generator[Mapping[str, Any], None, None]:  # noqa: ANN401
+        """Yield what workers reply to each row."""
+        import ray
+        from ray.data import ActorPoolStrategy, DataContext
+
+        threads = max(int(pool.cpus), 1)
+        with unreported(), _silent("ray.data"):
+            context = DataContext.get_current().copy()
+            context.enable_progress_bars = False
+            context.print_on_execution_start = False
+            with DataContext.current(context):  # what it makes keeps it; the caller's is restored
+                data = ray.data.from_items(self._rows, override_num_blocks=len(self._rows)).map(
+                    GroupWorker,
+                    fn_constructor_args=(
+                        *(self._prepare, self._name, ledger),
+                        *(threads, pool.attempts),
+                    ),
+                    compute=ActorPoolStrategy(
+                        size=min(pool.size, len(self._rows)), max_tasks_in_flight_per_actor=1
+                    ),
+                    num_cpus=pool.cpus,
+                    num_gpus=pool.gpus or None,
+                )
+            batches = data.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
+            for batch in batches:
+                yield from batch.to_pylist()
+
+    def _error(self, first: int, failed: int, data: bytes, attempts: int) -> SourceBiasError:
+        """Return what is to be raised for a group."""
+        if failed == NOT_PREPARED:
+            return unpack_error(data, "preparing")
+        if failed != LOST:
+            return unpack_error(data, f"item {first + failed} of {self._total}")
+        last = min(first + self._size, self._total) - 1
+        which = f"item {first}" if last == first else f"one of the items {first} to {last}"
+        return SourceBiasError(
+            f"{which} of {self._total} was begun {attempts} time(s) and its worker was lost each "
+            "time: too little memory, or a crash in native code"
+        )
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Let a logger speak of errors only."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+# An engine whose workers are actors of Ray Data.
+
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -103,7 +412,7 @@ class RayEngine:
     ) -> list[ResultT]:
         """Apply a function to every item and return the results in the order of the items.
 
-        See :meth:`rag_sourcebias.protocols.Engine.map`.
+        See :meth:`rag_sourcebias.core.protocols.Engine.map`.
 
         Raises
         ------

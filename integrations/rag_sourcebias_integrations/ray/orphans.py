@@ -16,8 +16,6 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["MARK", "Watch"]
-
 MARK = "RAG_SOURCEBIAS_RAY"  # a variable of the processes that are watched
 _PATIENCE = 10.0  # seconds for which new processes may still be started
 _LOOKS = 20  # at a process that is not marked, half a second apart

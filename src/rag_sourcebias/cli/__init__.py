@@ -1,5 +1,1 @@
-"""The command line: one module per command group."""
-
-from rag_sourcebias.cli.app import main
-
-__all__ = ["main"]
+"""The command line: the application, and what its commands share."""

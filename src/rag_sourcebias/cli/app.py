@@ -12,25 +12,23 @@ import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.cli.annotate import app as annotate
-from rag_sourcebias.cli.audit import app as audit
-from rag_sourcebias.cli.audit_answers import answers
-from rag_sourcebias.cli.audit_style import style
-from rag_sourcebias.cli.check_pairs import check_pairs
+from rag_sourcebias.answers.command import answers
 from rag_sourcebias.cli.console import err
-from rag_sourcebias.cli.datasets import datasets
-from rag_sourcebias.cli.debias import app as debias
-from rag_sourcebias.cli.explain import explain
-from rag_sourcebias.cli.interval import interval
-from rag_sourcebias.cli.judge import app as judge
-from rag_sourcebias.cli.labels import app as labels
-from rag_sourcebias.cli.monitor import app as monitor
-from rag_sourcebias.cli.report import app as report
-from rag_sourcebias.cli.rewrite import rewrite
-from rag_sourcebias.cli.tag import app as tag
-from rag_sourcebias.errors import SourceBiasError
-
-__all__ = ["app", "main"]
+from rag_sourcebias.cli.reports import app as report
+from rag_sourcebias.cli.reports import datasets
+from rag_sourcebias.core.errors import SourceBiasError
+from rag_sourcebias.debias.command import app as debias
+from rag_sourcebias.explain.command import explain
+from rag_sourcebias.judged.command import interval
+from rag_sourcebias.judged.judge_command import app as judge
+from rag_sourcebias.judged.labels_command import app as labels
+from rag_sourcebias.monitor.command import app as monitor
+from rag_sourcebias.pairs.annotate_command import app as annotate
+from rag_sourcebias.pairs.command import check_pairs
+from rag_sourcebias.pairs.rewrite_command import rewrite
+from rag_sourcebias.source.command import app as audit
+from rag_sourcebias.style.command import style
+from rag_sourcebias.tagging.command import app as tag
 
 _INTERRUPTED = 130
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")

@@ -1,11 +1,16 @@
-"""Where the command line prints: results to standard output, everything else to error."""
+"""Options that several commands share: fields of one dataclass, which a command takes whole."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, get_type_hints
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -20,10 +25,10 @@ from rich.progress import (
 )
 from rich.segment import Segment
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.names import visible
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import visible
 
-__all__ = ["Stages", "err", "json_text", "out", "print_json", "stages"]
+# Where the command line prints: results to standard output, everything else to error.
 
 
 class _VisibleConsole(Console):
@@ -97,3 +102,130 @@ def stages() -> Iterator[Stages]:
     )
     with Progress(*columns, console=err, transient=True) as progress:
         yield Stages(progress)
+
+
+# What commands check before they start.
+
+
+def choice(option: str, value: str, allowed: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
+    """Return the value if it is one of those allowed, and name them otherwise."""
+    if value not in allowed:
+        raise DataError(f"--{option} {value!r} is not one of {', '.join(allowed)}")
+    return value
+
+
+def number_pair(option: str, text: str) -> tuple[float, float]:
+    """Read ``low,high``."""
+    parts = text.split(",")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        raise DataError(
+            f"--{option} {text!r}: write two numbers as low,high, such as 0,1"
+        ) from None
+    if not low < high:
+        raise DataError(f"--{option} {text!r}: the first number must be below the second")
+    return low, high
+
+
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read whole numbers separated by commas, sorted, each once."""
+    try:
+        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
+    except ValueError:
+        raise DataError(
+            f"{option} {text!r}: write whole numbers separated by commas, as 1,3,5"
+        ) from None
+
+
+def require_writable(folder: Path | None) -> None:
+    """Refuse a report folder that cannot be written before the work, not after it."""
+    if folder is None:
+        return
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        within = "" if existing == folder else f": {existing}"
+        raise DataError(f"--report {folder}{within} is a file; name a folder")
+    if not os.access(existing, os.W_OK):
+        raise DataError(f"--report {folder}: {existing} is not writable")
+
+
+def require_writable_file(option: str, path: Path | None) -> None:
+    """Refuse an output file that cannot be written before the work, not after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise DataError(f"--{option} {path} is a folder; name a file")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise DataError(f"--{option} {path}: folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"--{option} {path}: {folder} is not writable")
+
+
+# Messages of functions in the words of the command line.
+
+
+@contextmanager
+def as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Name options instead of arguments in the message of any data error raised inside.
+
+    Parameters
+    ----------
+    words : mapping
+        What a message says, to what is said here.
+    """
+    try:
+        yield
+    except DataError as error:
+        told = str(error)
+        for argument, option in words.items():
+            told = told.replace(argument, option)
+        raise type(error)(told) from error
+
+
+# Options that several commands share: fields of one dataclass, which a command takes whole.
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has an option for each field of its dataclass parameters.
+
+    Typer reads options off a signature, so without this each command would have to declare, and
+    pass on, every option of the set; one left out somewhere would go unnoticed.
+
+    Parameters
+    ----------
+    command : callable
+        Annotated; parameters whose type is a dataclass stand for the fields, in their order.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    sets: dict[str, type] = {}
+    shown: list[inspect.Parameter] = []
+    for given in inspect.signature(command).parameters.values():
+        kind = hints[given.name]
+        if not is_dataclass(kind) or not isinstance(kind, type):
+            shown.append(given.replace(annotation=kind))
+            continue
+        sets[given.name] = kind
+        declared = get_type_hints(kind, include_extras=True)
+        shown.extend(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=given.empty if field.default is MISSING else field.default,
+                annotation=declared[field.name],
+            )
+            for field in fields(kind)
+        )
+
+    @wraps(command)
+    def run(**values: Any) -> None:  # noqa: ANN401 - of any option
+        whole = {
+            name: kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            for name, kind in sets.items()
+        }
+        command(**values, **whole)
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run

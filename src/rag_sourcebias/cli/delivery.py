@@ -8,13 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from rag_sourcebias.cli.console import err, out
-from rag_sourcebias.errors import SourceBiasError
-from rag_sourcebias.io.reports import Report
+from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.report.html import failure_text
-from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.write import write_figures, write_pages
-
-__all__ = ["deliver", "say_written"]
+from rag_sourcebias.reports import Report, print_report, write_figures, write_pages
 
 _INTERRUPTED = 130
 

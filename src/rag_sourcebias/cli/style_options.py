@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__: list[str] = []
-
 _DATA, _SYSTEMS, _STATISTICS = "Data", "What is audited", "Statistics"
 
 StylesFile = Annotated[

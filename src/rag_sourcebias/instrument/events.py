@@ -1,34 +1,29 @@
-"""What observers are told about one retrieval."""
+"""Errors of observation stay away from the host application and are counted instead."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import logging
 import os
+import threading
 import time
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Never
+from types import TracebackType
+from typing import Any, Never, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.rankings import RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
 
-__all__ = [
-    "MAX_LABELS",
-    "CheckedLabels",
-    "RetrievalEvent",
-    "check_key",
-    "check_labels",
-    "checked",
-    "event_of",
-    "hash_query",
-    "memory_of",
-    "read_key",
-]
+# What observers are told about one retrieval.
+
 
 MAX_LABELS = 16
 _DOCUMENT_BYTES, _EVENT_BYTES, _LABEL_BYTES = 100, 700, 150
@@ -307,3 +302,181 @@ def hash_query(text: str, *, key: bytes) -> str:
     """
     key = check_key(key)
     return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
+
+
+# What an object with a lock or a thread must do when its process forks or ends.
+
+
+class _Renewable(Protocol):
+    def _after_fork(self) -> None: ...
+
+
+class _Closable(Protocol):
+    def close(self, timeout: float | None) -> bool: ...
+
+
+_renewable: WeakSet[_Renewable] = WeakSet()
+_closable: WeakSet[_Closable] = WeakSet()
+
+
+def renews_after_fork(item: _Renewable) -> None:
+    """Have ``item._after_fork()`` called in every child forked from this process.
+
+    A lock that another thread held at the fork would stay locked in the child for ever, and
+    threads do not exist there.
+    """
+    _renewable.add(item)
+
+
+def closes_at_exit(item: _Closable) -> None:
+    """Have ``item.close(1.0)`` called when the interpreter ends, while daemon threads still run."""
+    _closable.add(item)
+
+
+def _renew_all() -> None:
+    for item in list(_renewable):
+        item._after_fork()
+
+
+def _close_all() -> None:
+    for item in list(_closable):
+        item.close(1.0)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all)
+atexit.register(_close_all)
+
+
+# The count of events that observation lost, and why.
+
+
+_logger = logging.getLogger("rag_sourcebias.instrument")
+
+
+class DroppedEvents:
+    """Thread-safe count of events that were lost, by reason.
+
+    The first event of a reason is logged as a WARNING of ``rag_sourcebias.instrument``; after
+    that one more line each time its count has grown tenfold. The line names the type of the
+    error and where it was raised, never its message: that may hold a query or a document. The
+    traceback is added when the logger is enabled for DEBUG.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._next_line: dict[str, int] = {}
+        self._lock = threading.RLock()
+        renews_after_fork(self)
+
+    @property
+    def total(self) -> int:
+        """Events lost for any reason."""
+        with self._lock:
+            return sum(self._counts.values())
+
+    @property
+    def by_reason(self) -> Mapping[str, int]:
+        """Events lost for each reason (a copy)."""
+        with self._lock:
+            return dict(self._counts)
+
+    def add(self, reason: str, *, n: int = 1, error: BaseException | None = None) -> None:
+        """Count ``n`` lost events.
+
+        Parameters
+        ----------
+        reason : str
+            What failed. One of a few fixed texts, never text of a user.
+        n : int
+            At least 1.
+        error : BaseException or None
+            The exception that lost them.
+
+        Raises
+        ------
+        DataError
+            If ``n`` is below 1.
+        """
+        if n < 1:
+            raise DataError(f"n must be at least 1, got {n}")
+        with self._lock:
+            count = self._counts.get(reason, 0) + n
+            self._counts[reason] = count
+            due = count >= self._next_line.get(reason, 1)
+            if due:
+                self._next_line[reason] = 10 ** len(str(count))
+        if due:  # outside the lock: a log handler may itself lose events
+            _log(reason, count, error)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+
+def _log(reason: str, count: int, error: BaseException | None) -> None:
+    cause = "" if error is None else f" ({type(error).__name__} at {_place(error.__traceback__)})"
+    with contextlib.suppress(Exception):  # a broken log handler must not reach the host either
+        _logger.warning(
+            "%s%s: %d event(s) dropped so far; results of the application are not affected",
+            reason,
+            cause,
+            count,
+            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+        )
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Return file and line of the innermost frame."""
+    if trace is None:
+        return "unknown place"
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
+# Errors of observation stay away from the host application and are counted instead.
+
+
+class guarded:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Run observation code so that no exception of it reaches the host.
+
+    Every :class:`Exception` is swallowed and counted; what must end a program or a task passes
+    (``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError``). One object may stand
+    around any number of blocks, also at once.
+
+    Parameters
+    ----------
+    dropped : DroppedEvents
+    what : str
+        Reason under which an exception is counted; a fixed text.
+
+    Examples
+    --------
+    >>> dropped = DroppedEvents()
+    >>> import logging
+    >>> logging.getLogger("rag_sourcebias.instrument").addHandler(logging.NullHandler())
+    >>> with guarded(dropped, "observer raised"):
+    ...     _ = 1 / 0
+    >>> dropped.by_reason
+    {'observer raised': 1}
+    """
+
+    __slots__ = ("_dropped", "_what")
+
+    def __init__(self, dropped: DroppedEvents, what: str) -> None:
+        self._dropped = dropped
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None or not isinstance(error, Exception):
+            return False
+        self._dropped.add(self._what, error=error)
+        return True

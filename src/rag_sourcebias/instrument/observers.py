@@ -1,15 +1,90 @@
-"""Small observers: count retrievals, keep the latest ones."""
+"""Who gets the ranks: running counts of retrieved documents per source or style."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.process import renews_after_fork
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
 
-__all__ = ["CollectingObserver", "CountingObserver"]
+# Several observers as one: a log and a monitor see the same retrievals.
+
+
+class ObserverGroup:
+    """Tell several observers of every retrieval, in the given order.
+
+    What one of them raises keeps nothing from the others.
+
+    Parameters
+    ----------
+    *observers : Observer of RetrievalEvent
+        At least one, none of them twice. They are neither flushed nor closed here.
+
+    Attributes
+    ----------
+    observers : tuple of Observer
+    dropped : DroppedEvents
+        Events that an observer raised on, once for each that did. What observers lose without
+        raising they count themselves.
+
+    Raises
+    ------
+    DataError
+        If there is no observer, one has no ``observe``, or one is given twice.
+
+    Examples
+    --------
+    >>> from rag_sourcebias.instrument import CountingObserver, ExposureObserver
+    >>> from rag_sourcebias.core import RankedList
+    >>> count, exposure = CountingObserver(), ExposureObserver()
+    >>> group = ObserverGroup(count, exposure)
+    >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
+    >>> count.n_events, exposure.counts().n_retrievals, group.inline
+    (1, 1, True)
+    """
+
+    def __init__(self, *observers: Observer[RetrievalEvent]) -> None:
+        if not observers:
+            raise DataError("a group of observers needs at least one, such as ExposureObserver()")
+        for observer in observers:
+            if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
+                raise DataError(
+                    f"{observer!r} is not an observer; expected an object with observe(event)"
+                )
+        if len({id(observer) for observer in observers}) < len(observers):
+            raise DataError("an observer is given twice; it would count every retrieval twice")
+        self.observers = observers
+        self.dropped = DroppedEvents()
+        self._told = tuple(observer.observe for observer in observers)
+
+    @property
+    def inline(self) -> bool:
+        """Whether all promise to be quick, see :class:`~.delivery.Delivery`.
+
+        A single one that does not brings all of them on the thread of a queue: give it an
+        instrumentation of its own where another needs the application's thread.
+        """
+        return all(getattr(observer, "inline", False) is True for observer in self.observers)
+
+    def observe(self, event: RetrievalEvent) -> None:
+        """Tell every observer of one retrieval."""
+        for observe in self._told:
+            try:
+                observe(event)
+            except Exception as error:  # noqa: BLE001 - as guarded, which costs more here
+                self.dropped.add("observer raised", error=error)
+
+
+# Small observers: count retrievals, keep the latest ones.
 
 
 class CountingObserver:
@@ -71,3 +146,175 @@ class CollectingObserver:
     def observe(self, event: RetrievalEvent) -> None:
         """Keep one event."""
         self._events.append(event)
+
+
+# Who gets the ranks: running counts of retrieved documents per source or style.
+
+
+_AT_ONCE = 256  # retrievals that wait to be counted
+_MOST_SEEN = 1_000  # orders of sources kept before they are added up
+_LONGEST_SEEN = 100  # documents of an order that may be kept
+_WEIGHTS = [1 / math.log2(rank + 1) for rank in range(1, 101)]
+
+
+def _weights(n: int) -> Iterable[float]:
+    """Return the weights of at least the first ``n`` ranks."""
+    if n <= len(_WEIGHTS):
+        return _WEIGHTS
+    return itertools.chain(_WEIGHTS, (1 / math.log2(rank + 1) for rank in range(101, n + 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupExposure:
+    """What the documents of one group got.
+
+    Parameters
+    ----------
+    documents : int
+        Times a document of the group was retrieved.
+    first : int
+        Times one of them was at rank 1.
+    exposure : float
+        Sum of 1/log2(rank + 1) over these documents.
+    """
+
+    documents: int
+    first: int
+    exposure: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureCounts:
+    """Counts at one moment.
+
+    Parameters
+    ----------
+    n_retrievals, n_empty : int
+        Retrievals seen, and those among them that returned nothing.
+    groups : mapping of str to GroupExposure
+        By source or style; ``""`` are the documents for which it is unknown.
+    """
+
+    n_retrievals: int
+    n_empty: int
+    groups: Mapping[str, GroupExposure]
+
+    def shares(self) -> dict[str, float]:
+        """Share of the exposure of each group, in [0, 1]; empty when nothing was retrieved."""
+        total = sum(group.exposure for group in self.groups.values())
+        return {name: group.exposure / total for name, group in self.groups.items()}
+
+
+class _Group:
+    """What a group got so far; members cost half of what items of a list do."""
+
+    __slots__ = ("documents", "exposure", "first")
+
+    def __init__(self) -> None:
+        self.documents = self.first = 0
+        self.exposure = 0.0
+
+
+class ExposureObserver:
+    """Count what each source, or style, gets of the ranks; thread-safe, constant memory.
+
+    Parameters
+    ----------
+    by : {"source", "style"}
+    max_groups : int
+        Groups told apart, at least 1; documents of further ones are counted as ``"other"``.
+
+    Raises
+    ------
+    DataError
+        If ``by`` or ``max_groups`` is not one of these.
+
+    Examples
+    --------
+    >>> from rag_sourcebias.core import DocTags, RankedList
+    >>> observer = ExposureObserver()
+    >>> ranked = RankedList(query_id="", doc_ids=("a", "b"))
+    >>> observer.observe(RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"), DocTags())))
+    >>> {name: round(share, 2) for name, share in observer.counts().shares().items()}
+    {'': 0.39, 'human': 0.61}
+    """
+
+    inline = True  # see Delivery
+
+    def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
+        if by not in ("source", "style"):
+            raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+        if max_groups < 1:
+            raise DataError(f"max_groups must be at least 1, got {max_groups}")
+        self._name_of = attrgetter(by)
+        self._max_groups = max_groups
+        self._n_retrievals = self._n_empty = 0
+        self._groups: dict[str | None, _Group] = {}
+        self._waiting: deque[tuple[DocTags, ...]] = deque()
+        self._seen: dict[tuple[str | None, ...], int] = {}
+        self._lock = threading.RLock()
+        renews_after_fork(self)
+
+    def observe(self, event: RetrievalEvent) -> None:
+        """Count one retrieval."""
+        # Counted many at a time: one alone, after all that the application does in between,
+        # costs three times as much. A deque takes and gives one item without a lock.
+        waiting, tags = self._waiting, event.tags
+        waiting.append(tags)
+        if len(waiting) >= _AT_ONCE or len(tags) > _LONGEST_SEEN:
+            with self._lock:
+                self._count()
+
+    def _count(self) -> None:
+        """Count the orders of what waits; the caller holds the lock."""
+        # The same few sources alternate: counting their orders costs a third of adding up their
+        # ranks, which waits until someone asks, or there are too many to keep.
+        waiting, seen, name_of = self._waiting, self._seen, self._name_of
+        while waiting:
+            names = tuple(map(name_of, waiting.popleft()))
+            seen[names] = seen.get(names, 0) + 1
+            if len(seen) > _MOST_SEEN or len(names) > _LONGEST_SEEN:
+                self._add_up()
+
+    def _add_up(self) -> None:
+        """Turn the orders seen into counts; the caller holds the lock."""
+        groups, seen = self._groups, self._seen
+        while seen:
+            names, times = seen.popitem()
+            self._n_retrievals += times
+            if not names:
+                self._n_empty += times
+                continue
+            for weight, name in zip(_weights(len(names)), names):  # noqa: B905 - may be more weights
+                group = groups.get(name) or self._group(name)
+                group.documents += times
+                group.exposure += times * weight
+            first = groups.get(names[0]) or self._group(names[0])
+            first.first += times
+
+    def counts(self) -> ExposureCounts:
+        """Return the counts so far."""
+        with self._lock:
+            self._count()
+            self._add_up()
+            return ExposureCounts(
+                n_retrievals=self._n_retrievals,
+                n_empty=self._n_empty,
+                groups={
+                    name or "": GroupExposure(
+                        documents=group.documents, first=group.first, exposure=group.exposure
+                    )
+                    for name, group in sorted(self._groups.items(), key=lambda g: g[0] or "")
+                },
+            )
+
+    def _group(self, name: str | None) -> _Group:
+        found = self._groups.get(name)
+        if found is None:
+            if len(self._groups) >= self._max_groups:
+                name = "other"
+            found = self._groups.setdefault(name, _Group())
+        return found
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()

@@ -2,31 +2,629 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import threading
+import weakref
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextvars import ContextVar, Token
+from dataclasses import replace
 from time import monotonic
-from typing import Any
+from types import TracebackType
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.delivery import delivery_for
-from rag_sourcebias.instrument.dropped import DroppedEvents
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.instrument.events import (
     MAX_LABELS,
     CheckedLabels,
+    DroppedEvents,
     RetrievalEvent,
     check_key,
     checked,
+    closes_at_exit,
     event_of,
+    guarded,
     hash_query,
+    renews_after_fork,
 )
-from rag_sourcebias.instrument.metadata_tags import MetadataTags
-from rag_sourcebias.instrument.scope import Block, enter, outermost
-from rag_sourcebias.instrument.suppression import suppressed
-from rag_sourcebias.instrument.tag_lookup import TagLookup
-from rag_sourcebias.protocols import Observer
-from rag_sourcebias.tagging.store import TagStore
+from rag_sourcebias.instrument.tags import MetadataTags, TagLookup
 
-__all__ = ["Recorder"]
+# Switching observation off for a stretch of code.
+
+
+suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
+
+
+class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Observe no retrieval inside this block.
+
+    The mark follows the context: tasks started inside the block keep it (also after the block
+    has ended), and so do threads into which the context is copied (``asyncio.to_thread``,
+    LangChain's executor). A plain ``threading.Thread`` starts without it. Other tasks and
+    threads are not affected. Blocks nest; one object serves one block.
+
+    Examples
+    --------
+    >>> with suppress():
+    ...     is_suppressed()
+    True
+    >>> is_suppressed()
+    False
+    """
+
+    __slots__ = ("_token",)
+
+    _token: Token[bool]
+
+    def __enter__(self) -> None:
+        self._token = suppressed.set(True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # A generator may be closed in another context than the one it was started in; there the
+        # mark was never set, and a ValueError would reach the host.
+        with contextlib.suppress(ValueError):
+            suppressed.reset(self._token)
+
+
+def is_suppressed() -> bool:
+    """Return whether the current context is inside a :class:`suppress` block."""
+    return suppressed.get()
+
+
+# The bounded buffer between the threads that retrieve and the one that observes.
+
+
+EventT = TypeVar("EventT")
+
+# Seconds the reader lets events gather before it looks again. Waking a thread costs both threads
+# more than observing does; only an event after a quiet spell pays for it.
+_GATHER = 0.05
+
+
+class EventBuffer(Generic[EventT]):
+    """First in, first out, for many writers and one reader.
+
+    Parameters
+    ----------
+    capacity : int
+        Events waiting or taken and not yet done.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.closed = False
+        self._capacity = capacity
+        # Reentrant: a signal handler may retrieve while this thread holds it.
+        lock = self._lock = threading.RLock()
+        self._arrived, self._progress = threading.Condition(lock), threading.Condition(lock)
+        self._waiting: deque[EventT] = deque()
+        self._taken: deque[EventT] = deque()  # by the reader, all that waited at once
+        self._asleep = False
+        self._n_put = self._n_done = self._n_lost = self._n_flushing = 0
+
+    def put(self, event: EventT) -> str | None:
+        """Append an event in constant time, or return the reason why not."""
+        with self._lock:
+            if self.closed:
+                return "queue is closed"
+            pending = self._n_put - self._n_done - self._n_lost
+            if pending >= self._capacity:
+                return "queue is full"
+            self._waiting.append(event)
+            self._n_put += 1
+            if self._asleep or pending >= self._capacity // 2:
+                self._arrived.notify()
+        return None
+
+    def take(self) -> tuple[EventT] | None:
+        """Wait for the next event; None once the buffer is closed and empty."""
+        try:
+            return (self._taken.popleft(),)  # without the lock: deques are safe, one thread reads
+        except IndexError:
+            pass
+        with self._lock:
+            if not self._waiting and not self.closed:
+                self._arrived.wait(_GATHER)
+            self._asleep = True
+            while not self._waiting and not self.closed:
+                self._arrived.wait()
+            self._asleep = False
+            self._taken, self._waiting = self._waiting, deque()
+            return (self._taken.popleft(),) if self._taken else None
+
+    def done(self) -> None:
+        """Note that the event taken last was dealt with."""
+        self._n_done += 1  # without the lock: written by the reader only
+        if self._n_flushing:
+            with self._lock:
+                self._progress.notify_all()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until all events put so far are done; False when time ran out."""
+        with self._lock:
+            target = self._n_put
+            self._arrived.notify_all()
+            self._n_flushing += 1
+            try:
+                return self._progress.wait_for(
+                    lambda: self._n_done + self._n_lost >= target, timeout
+                )
+            finally:
+                self._n_flushing -= 1
+
+    def close(self) -> None:
+        """Refuse further events and wake the reader."""
+        with self._arrived:
+            self.closed = True
+            self._arrived.notify_all()
+
+    def clear(self) -> int:
+        """Discard what waits and return how many events that were."""
+        with self._progress:
+            before = self._n_lost
+            for events in (self._waiting, self._taken):
+                with contextlib.suppress(
+                    IndexError
+                ):  # the reader may take the last one at this moment
+                    while True:
+                        events.popleft()
+                        self._n_lost += 1
+            self._progress.notify_all()
+            return self._n_lost - before
+
+
+# Hand events to an observer on another thread, so that a retrieval never waits for it.
+
+
+class EventQueue(Generic[EventT]):
+    """A bounded queue drained into an observer by one daemon thread; itself an observer.
+
+    Events are observed in the order they were put, one at a time, under
+    :class:`~rag_sourcebias.instrument.recorder.suppress` (an observer that retrieves does not observe
+    itself). The thread starts with the first event, and sees a
+    later one within about 50 ms (:meth:`flush` at once). After a fork the parent delivers what was
+    queued and the child starts empty, with a thread of its own. When the interpreter ends the
+    queue gets one second to drain; a ``multiprocessing`` worker ends without that: flush there.
+
+    Parameters
+    ----------
+    observer : Observer
+        What it raises is counted under "observer raised".
+    dropped : DroppedEvents
+    capacity : int
+        Events waiting or being observed, at least 1; further ones are dropped and counted.
+
+    Raises
+    ------
+    DataError
+        If ``capacity`` is below 1.
+    """
+
+    def __init__(
+        self, observer: Observer[EventT], dropped: DroppedEvents, *, capacity: int = 10_000
+    ) -> None:
+        if capacity < 1:
+            raise DataError(f"capacity must be at least 1, got {capacity}")
+        self._observer, self._dropped, self._capacity = observer, dropped, capacity
+        self._putting = guarded(dropped, "queue thread could not start")
+        self._observing = guarded(dropped, "observer raised")
+        self._buffer: EventBuffer[EventT] = EventBuffer(capacity)
+        self._thread: threading.Thread | None = None
+        self._starting = threading.RLock()
+        renews_after_fork(self)
+        closes_at_exit(self)
+
+    def _after_fork(self) -> None:
+        closed = self._buffer.closed
+        self._buffer = EventBuffer(self._capacity)
+        self._buffer.closed = closed
+        self._thread = None
+        self._starting = threading.RLock()
+
+    def observe(self, event: EventT) -> None:
+        """Queue one event, see :meth:`put`."""
+        self.put(event)
+
+    def put(self, event: EventT) -> bool:
+        """Queue one event in constant time; False when it was dropped (full, or closed)."""
+        with self._putting:
+            if self._thread is None and not self._buffer.closed:
+                self._start()
+            reason = self._buffer.put(event)
+            if reason is None:
+                return True
+            self._dropped.add(reason)
+        return False
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every event put before this call was observed.
+
+        Returns False when ``timeout`` seconds passed before (None: no limit), or when the
+        observer itself calls. Blocks: use ``asyncio.to_thread`` on an event loop.
+        """
+        if threading.current_thread() is self._thread:
+            return False
+        return self._buffer.wait(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> bool:
+        """Refuse further events, observe the queued ones, end the thread.
+
+        Returns False when ``timeout`` seconds passed before; what still waited is then dropped
+        and counted.
+        """
+        self._buffer.close()
+        in_time = self.flush(timeout)
+        lost = self._buffer.clear()
+        if lost:
+            self._dropped.add("queue closed before it was empty", n=lost)
+        return in_time
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(
+                    target=self._drain, name="rag-sourcebias-queue", daemon=True
+                )
+                thread.start()
+                self._thread = thread
+
+    def _drain(self) -> None:
+        buffer = self._buffer
+        with suppress():
+            while (taken := buffer.take()) is not None:
+                # This thread is ours: a SystemExit of the observer ends nothing but the event.
+                try:
+                    with self._observing:
+                        self._observer.observe(taken[0])
+                except SystemExit as error:
+                    self._dropped.add("observer raised", error=error)
+                buffer.done()
+
+
+# The outermost of nested direct calls, for wrappers that see no run ids.
+
+
+#: Whether it is open, its owner, when it hides nothing any more, the block around it, and its run.
+#: A list, because one is made for every retrieval: an object of a class costs as much again.
+Block: TypeAlias = list[Any]
+_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN = range(5)
+
+_innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
+
+
+def enter(
+    owner: object, lasts: float = math.inf, run_id: Hashable | None = None
+) -> tuple[Block, bool]:
+    """Begin a block, see :class:`outermost`; return it, and whether it is an outermost one."""
+    around = _innermost.get()
+    while around is not None and not around[_OPEN]:
+        around = around[_OUTER]
+    now = monotonic()
+    block: Block = [True, owner, now + lasts, around, run_id]
+    _innermost.set(block)
+    while around is not None:
+        if around[_OPEN] and around[_OWNER] is owner and now < around[_DEADLINE]:
+            return block, False
+        around = around[_OUTER]
+    return block, True
+
+
+def leave(block: Block) -> None:
+    """End a block; in any context, and as often as one likes."""
+    block[_OPEN] = False
+    # Not by token: a generator may be closed in another context than the one it was started in,
+    # or after blocks that were entered later.
+    if _innermost.get() is block:
+        outer = block[_OUTER]
+        while outer is not None and not outer[_OPEN]:  # ended before this one: they would pile up
+            outer = outer[_OUTER]
+        _innermost.set(outer)
+
+
+class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Tell whether this block is the outermost one of its owner.
+
+    Blocks nest through calls, awaits, tasks started inside, and threads into which the context
+    is copied. Once a block has ended it hides nothing, also from a task that outlives it or when
+    a generator holding it was abandoned.
+
+    Parameters
+    ----------
+    owner : object
+        Blocks of different owners (compared by identity) do not nest: give the observer, so that
+        two observers at different levels of one application both see their retrievals.
+    lasts : float
+        Seconds after which a block that has not ended hides nothing any more. For blocks that
+        begin and end in callbacks: an interrupted application never calls the second one.
+
+    Examples
+    --------
+    >>> with outermost() as first:
+    ...     with outermost() as second:
+    ...         print(first, second)
+    True False
+    """
+
+    __slots__ = ("_block", "_lasts", "_owner")
+
+    _block: Block
+
+    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
+        self._owner = owner
+        self._lasts = lasts
+
+    def __enter__(self) -> bool:
+        self._block, first = enter(self._owner, self._lasts)
+        return first
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        leave(self._block)
+
+
+def began_inside(owner: object, run_id: Hashable) -> bool:
+    """Return whether this context comes from inside the block of a run, ended or not."""
+    block = _innermost.get()
+    while block is not None:
+        if block[_OWNER] is owner and block[_RUN] == run_id:
+            return True
+        block = block[_OUTER]
+    return False
+
+
+# The outermost of nested retrievals, for frameworks that give every run an id.
+
+
+_LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
+_MOST_OPEN = 10_000
+
+#: The block of a retrieval (None for other runs), and whether the retrieval is an outermost one.
+_Entry: TypeAlias = tuple[Block | None, bool]
+_STEP: _Entry = (None, False)
+
+
+class RunTable:
+    """Runs that began and have not ended; tells which of them are outermost retrievals.
+
+    Composite retrievers (ensembles, fusion, wrappers) announce each inner retrieval as well;
+    counting those would count one user query two or three times. A retrieval is nested if it
+    begins inside another one, seen by the context (calls, tasks, threads with the context) or by
+    the parent it names (also through other runs between them). Ids are LangChain's run ids or
+    LlamaIndex's span ids; none is ever used for two runs. Runs may end in any order and on any
+    thread, and be announced twice (a handler registered twice). All retrievals are in the table,
+    other runs only where they lie inside a retrieval: so whatever has its parent here is nested.
+    Nothing here raises into the application: what cannot be read is counted.
+
+    No lock, and nothing to renew in a forked child: each change of the table is one call of a
+    dict with keys that hash in C, which no other thread and no signal interrupts.
+
+    Parameters
+    ----------
+    owner : object
+        Whose retrievals these are; the owner of their blocks, see
+        :class:`~rag_sourcebias.instrument.recorder.outermost`.
+    dropped : DroppedEvents
+        Counts outermost retrievals forgotten before they ended.
+    capacity : int
+        Open runs remembered, at least 1. Beyond it the oldest are forgotten.
+
+    Raises
+    ------
+    DataError
+        If ``capacity`` is below 1.
+
+    Examples
+    --------
+    >>> runs = RunTable(object(), DroppedEvents())
+    >>> runs.begin("ensemble")
+    >>> runs.begin("bm25", "ensemble")
+    >>> runs.end("bm25"), runs.end("ensemble"), runs.end("ensemble")
+    (False, True, False)
+    """
+
+    __slots__ = ("_capacity", "_dropped", "_open", "_owner")
+
+    def __init__(
+        self, owner: object, dropped: DroppedEvents, *, capacity: int = _MOST_OPEN
+    ) -> None:
+        if capacity < 1:
+            raise DataError(f"capacity must be at least 1, got {capacity}")
+        self._owner = owner
+        self._dropped = dropped
+        self._capacity = capacity
+        self._open: dict[Hashable, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(
+        self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
+    ) -> None:
+        """Note that a run began, in the context it runs in.
+
+        Announcing an open run again changes nothing. Runs that are no retrievals need to be
+        announced only where they may lie between an outer and an inner retrieval.
+        """
+        try:
+            runs = self._open
+            if run_id in runs:
+                return
+            if not is_retrieval:
+                if parent_id not in runs:
+                    return
+                runs[run_id] = _STEP
+            elif suppressed.get():
+                return
+            else:
+                # A task that outlives the run it names has the block of that run in its context.
+                nested = parent_id is not None and (
+                    parent_id in runs or began_inside(self._owner, parent_id)
+                )
+                block, first = enter(self._owner, _LONGEST_RUN, run_id)
+                entry = (block, first and not nested)
+                if runs.setdefault(run_id, entry) is not entry:  # another thread was first
+                    leave(block)
+            if len(runs) > self._capacity:
+                self._forget()
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self._dropped.add("start could not be read", error=error)
+
+    def end(self, run_id: Hashable) -> bool:
+        """Note that a run ended, also when it failed.
+
+        Returns
+        -------
+        bool
+            True for an outermost retrieval, once. False for every other run, among them those
+            never announced or forgotten.
+        """
+        try:
+            block, first = self._open.pop(run_id, _STEP)
+            if block is not None:
+                leave(block)
+        except Exception as error:  # noqa: BLE001 - as in begin
+            self._dropped.add("end could not be read", error=error)
+            return False
+        return first
+
+    def _forget(self) -> None:
+        """Forget the oldest runs, which were interrupted: their end was never announced."""
+        runs = self._open
+        while len(runs) > self._capacity:
+            try:
+                _, first = runs.pop(next(iter(runs)), _STEP)
+            except (RuntimeError, StopIteration):  # another thread changed the table in between
+                return
+            if first:
+                self._dropped.add("retrieval never ended")
+
+
+# One observer and what all its instrumentations share: queue, open runs, count of lost events.
+
+
+_UNTAGGED = DocTags()
+
+
+class Delivery:
+    """Bring events to one observer.
+
+    Parameters
+    ----------
+    observer : Observer of RetrievalEvent
+        One whose attribute ``inline`` is True promises to take an event within microseconds and
+        to wait for nothing. It is called on the application's thread: that costs less than
+        handing the event to another thread, above all where retrievals are rare and the other
+        thread has to be woken for each. Events whose tags come from a store go through the queue
+        all the same, because the store is asked on its thread.
+    queue : bool
+        Observe on a thread of its own; otherwise while the application waits.
+    capacity : int
+        Events that may wait.
+    """
+
+    def __init__(
+        self, observer: Observer[RetrievalEvent], *, queue: bool = True, capacity: int = 10_000
+    ) -> None:
+        self.observer = observer
+        self.dropped = DroppedEvents()
+        self.runs = RunTable(observer, self.dropped)
+        self._inline = getattr(observer, "inline", False) is True
+        self._last_step = _LastStep(observer, self.dropped)
+        self._queue: EventQueue[_Waiting] | None = None
+        if queue:
+            self._queue = EventQueue(self._last_step, self.dropped, capacity=capacity)
+            # ends the thread of a delivery nobody holds any more
+            weakref.finalize(self, self._queue.close, 0.0).atexit = False
+
+    def sink(self, lookup: TagLookup | None = None) -> Callable[[RetrievalEvent], object]:
+        """Return what takes one event; what it raises is the observer's.
+
+        Parameters
+        ----------
+        lookup : TagLookup, optional
+            Where tags are looked up.
+        """
+        if self._queue is not None and (lookup is not None or not self._inline):
+            queue = self._queue
+            return lambda event: queue.put((event, lookup))
+        if lookup is None:
+            return self.observer.observe
+        last_step = self._last_step
+        return lambda event: last_step.observe((event, lookup))
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything put so far was observed; False when time ran out."""
+        return self._queue is None or self._queue.flush(timeout)
+
+
+_Waiting = tuple[RetrievalEvent, TagLookup | None]
+
+
+class _LastStep:
+    """Look tags up where that is asked for, then tell the observer."""
+
+    def __init__(self, observer: Observer[RetrievalEvent], dropped: DroppedEvents) -> None:
+        self._observer = observer
+        self._looking_up = guarded(dropped, "tag store failed")
+
+    def observe(self, event: _Waiting) -> None:
+        """Take one event; when its tags cannot be looked up it is dropped and counted."""
+        told, lookup = event
+        if lookup is not None:
+            tagged: RetrievalEvent | None = None
+            with self._looking_up:
+                tagged = _with_stored(told, lookup)
+            if tagged is None:
+                return
+            told = tagged
+        self._observer.observe(told)
+
+
+def _with_stored(event: RetrievalEvent, lookup: TagLookup) -> RetrievalEvent:
+    """Replace the tags that a document came with by those that the store has of it."""
+    stored = lookup.get(event.ranked.doc_ids)
+    return replace(
+        event,
+        tags=tuple(
+            within if kept == _UNTAGGED else kept
+            for kept, within in zip(stored, event.tags, strict=True)
+        ),
+        bad_tags=event.bad_tags + lookup.damaged(event.ranked.doc_ids),
+    )
+
+
+# By identity: an observer need not be hashable. A delivery holds its observer, so that an id is
+# not used again while its delivery lives.
+_deliveries: weakref.WeakValueDictionary[tuple[int, bool], Delivery] = weakref.WeakValueDictionary()
+
+
+def delivery_for(observer: Observer[RetrievalEvent], *, queue: bool = True) -> Delivery:
+    """Return the delivery of an observer.
+
+    Everything that observes for one observer shares it, so that a retrieval that several of them
+    see (a handler registered twice, a store instrumented under a retriever) counts once.
+    """
+    key = (id(observer), queue)
+    found = _deliveries.get(key)
+    if found is None:
+        found = _deliveries[key] = Delivery(observer, queue=queue)
+    return found
+
+
+# What an adapter calls: begin, end, record. Nothing here raises into the application.
 
 
 class Recorder:
@@ -45,7 +643,7 @@ class Recorder:
         From a native document to its id, where the framework's own is not the one wanted.
     query_key : bytes, optional
         Record a hash of the query under this key (see
-        :func:`~rag_sourcebias.instrument.hash_query`); without it nothing of the query is kept.
+        :func:`~rag_sourcebias.instrument.events.hash_query`); without it nothing of the query is kept.
     queue : bool
         Observe on a thread of its own; without, the application waits for the observer. One that
         promises to be quick (its attribute ``inline`` is True) needs that thread only with

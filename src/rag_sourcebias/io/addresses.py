@@ -7,9 +7,7 @@ import ipaddress
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from rag_sourcebias.errors import DataError
-
-__all__ = ["Address", "address_of", "is_loopback"]
+from rag_sourcebias.core.errors import DataError
 
 
 class Address(NamedTuple):

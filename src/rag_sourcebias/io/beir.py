@@ -1,27 +1,533 @@
-"""BEIR folders: corpus, queries and judgments, with several versions per document.
-
-Two layouts of the corpus are understood.
-
-*Paired*: ``corpus/<source>.jsonl``, one file per source, in which versions of a document share
-its ``_id``. The document ids become ``"<_id>@<source>"``, ``_id`` becomes the pair id, and a
-judgment of ``_id`` is copied to every version. See :func:`source_of_stem` for the sources.
-
-*Plain*: ``corpus.jsonl``. Tags come from ``tags.tsv``, ``.csv`` or ``.jsonl`` in the folder
-(:func:`read_tags`); documents without a row there may declare ``"human"`` or
-``"llm:<model>"`` in ``metadata.source``. Judgments use the document ids.
-"""
+"""Write a data set of rewrites as a BEIR folder in the paired layout."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import os
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+from urllib.parse import unquote
 
-from rag_sourcebias.io.beir_corpus import read_corpus
-from rag_sourcebias.io.beir_judgments import OnUnknown, assemble_judged
-from rag_sourcebias.io.beir_queries import checked_folder, read_judged_queries
-from rag_sourcebias.io.files import PathLike
-from rag_sourcebias.types import Dataset
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["read_beir"]
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
+from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_qrels
+
+# Rows of BEIR corpus and query files, checked one by one.
+
+
+def read_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Stream the ids and rows of a BEIR corpus or query file.
+
+    Returns
+    -------
+    iterator of (str, mapping)
+        ``_id``, a whole number as text, and the row, whose ``text`` is a string and whose
+        ``title`` is a string, None or absent.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or malformed, or an ``_id`` occurs twice.
+    """
+    return check_rows(file, read_jsonl(file))
+
+
+def check_rows(
+    file: Path,
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    *,
+    unit: Literal["line", "row"] = "line",
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Check numbered rows of a BEIR file one by one: all of it, or a part.
+
+    Parameters
+    ----------
+    file : Path
+        Named by errors.
+    rows : iterable of (int, mapping)
+    unit : {"line", "row"}
+        What the numbers count.
+
+    Yields
+    ------
+    tuple of (str, mapping)
+        As :func:`read_rows`, which says what is checked.
+    """
+    colon = ":" if unit == "line" else ": row "
+    line_of: dict[str, int] = {}
+    for number, row in rows:
+        row_id, title = row.get("_id"), row.get("title")
+        if isinstance(row_id, int) and not isinstance(row_id, bool):
+            row_id = str(row_id)
+        # What is wrong is named below: here nothing but questions, as most rows have no fault.
+        if (
+            not isinstance(row_id, str)
+            or not row_id
+            or row_id in line_of
+            or not isinstance(row.get("text"), str)
+            or not (title is None or isinstance(title, str))
+        ):
+            raise DataError(f"{file}{colon}{number}: {_fault(row, row_id, line_of, unit)}")
+        line_of[row_id] = number
+        if "metadata" in row:
+            _check_names(row, f"{file}{colon}{number}")
+        yield row_id, row
+    if not line_of:
+        raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
+
+
+def _fault(row: Mapping[str, Any], row_id: object, line_of: Mapping[str, int], unit: str) -> str:
+    if not isinstance(row_id, str) or not row_id:
+        return f"_id {row_id!r} must be a non-empty string; keys are {list(row)}"
+    if row_id in line_of:
+        return (
+            f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
+            "each row needs its own _id"
+        )
+    if not isinstance(row.get("text"), str):
+        return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
+    return f"title of _id {row_id!r} must be a string"
+
+
+def _check_names(row: Mapping[str, Any], where: str) -> None:
+    metadata = row["metadata"]
+    if not isinstance(metadata, dict):
+        return
+    style, source = metadata.get("style"), metadata.get("source")
+    if isinstance(style, str) and not style.isprintable() and style.strip():
+        require_name(style, "style", where)
+    # elsewhere the key often holds what is no tag, and is not read as one
+    if isinstance(source, str) and not source.isprintable() and source.startswith("llm:"):
+        require_name(source, "source", where)
+
+
+def document_text(row: Mapping[str, Any], *, titles: bool) -> str:
+    """Return the text to index: the title, if wanted, a space, and the text, stripped."""
+    title = (row.get("title") or "") if titles else ""
+    return f"{title} {row['text']}".strip()
+
+
+def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of a row, empty if there is none."""
+    metadata = row.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
+    """Return a metadata value that is a non-empty string, else None."""
+    value = metadata_of(row).get(key)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+# From judgments as a file gives them to judgments of the rows of a corpus.
+
+
+_logger = logging.getLogger("rag_sourcebias.io")
+OnUnknown = Literal["drop", "error"]
+_KINDS = {
+    "queries": "queries that queries.jsonl does not hold",
+    "documents": "documents that the corpus does not hold",
+}
+
+
+def report_unknown(
+    kind: Literal["queries", "documents"],
+    ids: Sequence[str],
+    known: Container[str],
+    *,
+    where: str,
+    on_unknown: OnUnknown = "drop",
+) -> None:
+    """Warn about judged ids that a data set does not hold.
+
+    Parameters
+    ----------
+    kind : {"queries", "documents"}
+    ids : sequence of str
+        As judged.
+    known : container of str
+    where : str
+        Names the file of judgments.
+    on_unknown : {"drop", "error"}
+        ``"error"`` raises instead.
+
+    Raises
+    ------
+    DataError
+        If no id is known, or, with ``"error"``, one is not.
+    """
+    unknown = [i for i in ids if i not in known]
+    text = f"{where}: {_KINDS[kind]}: {len(unknown)} of {len(ids)}, first {unknown[:3]}"
+    if len(unknown) == len(ids):
+        raise DataError(f"{text}; the ids must be those of the _id fields")
+    if unknown and on_unknown == "error":
+        raise DataError(f"{text}; use on_unknown='drop' to go on without them")
+    if unknown:
+        _logger.warning("%s; their judgments were dropped", text)
+
+
+def rows_as_judged(doc_ids: Sequence[str], judged_as: Callable[[str], str]) -> dict[str, list[int]]:
+    """Return the positions of the versions of each document, by the id that judgments use."""
+    rows: dict[str, list[int]] = {}
+    for row, doc_id in enumerate(doc_ids):
+        rows.setdefault(judged_as(doc_id), []).append(row)
+    return rows
+
+
+def assemble_judged(
+    judged: Qrels,
+    *,
+    query_ids: Sequence[str],
+    doc_ids: Sequence[str],
+    rows: Mapping[str, Sequence[int]],
+    where: str,
+    on_unknown: OnUnknown = "drop",
+) -> Qrels:
+    """Give every version of a document the grade of its judged id.
+
+    With the documents of a whole corpus this is what :func:`read_beir` returns; an excerpt that
+    holds every judged document has the same judgments in the same order, with other codes.
+
+    Parameters
+    ----------
+    judged : Qrels
+        As :func:`read_qrels` gives them.
+    query_ids : sequence of str
+        The queries to keep, in this order.
+    doc_ids : sequence of str
+        The documents, in row order: the vocabulary of the result.
+    rows : mapping of str to sequence of int
+        Positions in ``doc_ids`` of the versions of each document, by the id that judgments use;
+        empty for one that exists and is left out.
+    where : str
+        Names the file of judgments, for messages.
+    on_unknown : {"drop", "error"}
+        What to do with judgments of documents that are not in ``rows``.
+
+    Raises
+    ------
+    DataError
+        If no judged document is in ``rows``, or, with ``"error"``, one is not.
+    """
+    report_unknown("documents", judged.doc_ids, rows, where=where, on_unknown=on_unknown)
+    counts = np.array([len(rows.get(d, ())) for d in judged.doc_ids], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    flat = np.array([r for d in judged.doc_ids for r in rows.get(d, ())], dtype=np.int32)
+    code_of = {query_id: code for code, query_id in enumerate(query_ids)}
+    query_codes = np.array([code_of.get(q, -1) for q in judged.query_ids], dtype=np.int32)
+    known = query_codes[judged.query_codes] >= 0
+    docs = judged.doc_codes[known]
+    copies = counts[docs]
+    # Position of each copy within its document's versions: 0, 1, … restarting at every judgment.
+    ends = np.cumsum(copies)
+    within = np.arange(int(copies.sum())) - np.repeat(ends - copies, copies)
+    return Qrels(
+        query_ids=tuple(query_ids),
+        doc_ids=tuple(doc_ids),
+        query_codes=np.repeat(query_codes[judged.query_codes[known]], copies),
+        doc_codes=flat[np.repeat(starts[docs], copies) + within],
+        grades=np.repeat(judged.grades[known], copies),
+        n_negative=judged.n_negative,
+    )
+
+
+# Tags of a plain BEIR corpus: from a tag file, or declared by its rows.
+
+
+def tag_file(folder: Path) -> Path | None:
+    """Return the tag file beside a plain corpus, None if there is none.
+
+    Raises
+    ------
+    DataError
+        If there are several.
+    """
+    names = [f"tags.{ending}{gz}" for ending in ("tsv", "csv", "jsonl") for gz in ("", ".gz")]
+    files = [folder / name for name in names if os.path.lexists(folder / name)]
+    if len(files) > 1:
+        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
+    return files[0] if files else None
+
+
+def declared_tags(
+    doc_id: str, row: Mapping[str, Any], table: TagTable | None
+) -> tuple[DocTags, list[str]]:
+    """Return the tags of a plain document, and a source value that is no tag.
+
+    A row of the tag table goes before what the document's own row declares.
+    """
+    # Elsewhere the key often holds a path, an address or a publisher: never take that for a tag.
+    value = metadata_of(row).get("source")
+    known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
+    source = value if known else None
+    refused = [] if source or not value else [str(value)]
+    if table and doc_id in table.row_of:
+        return table.get(doc_id), refused
+    tags = DocTags(
+        source=source,
+        style=metadata_text(row, "style"),
+        pair_id=metadata_text(row, "pair_id"),
+        origin=None if source is None else "declared",
+    )
+    return tags, refused
+
+
+def report_strange(where: object, strange: Sequence[str]) -> None:
+    """Warn about source values that were not read as tags, if there are any."""
+    if strange:
+        _logger.warning(
+            "%s: %d metadata.source value(s) such as %r were not read as tags: only 'human' and "
+            "'llm:<model>' are; use a tags.tsv for other names",
+            where,
+            len(strange),
+            strange[0],
+        )
+
+
+# The corpus part of a BEIR folder, in its paired and its plain layout.
+
+
+class BeirCorpus(NamedTuple):
+    """A corpus and how the ids of its judgments map to it.
+
+    ``rows`` gives, for each id that judgments may use, the corpus rows of its versions (an empty
+    tuple for a document that exists but was not selected).
+    """
+
+    corpus: Corpus
+    rows: Mapping[str, Sequence[int]]
+    paired: bool
+
+
+def source_of_stem(stem: str) -> str:
+    """Return the source that a corpus file ``<stem>.jsonl`` holds.
+
+    ``human`` is human and ``llm:…`` is kept; anything else names a model. ``%2F`` stands for a
+    slash, which no file name can hold.
+
+    Examples
+    --------
+    >>> source_of_stem("human"), source_of_stem("llama-2-7b-chat"), source_of_stem("llm:x")
+    ('human', 'llm:llama-2-7b-chat', 'llm:x')
+    """
+    name = unquote(stem)
+    return name if name == "human" or name.startswith("llm:") else f"llm:{name}"
+
+
+def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) -> BeirCorpus:
+    """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
+    files = corpus_files(folder)
+    if None in files:
+        return _read_plain(files[None], sources, titles=titles)
+    return _read_paired({s: f for s, f in files.items() if s is not None}, sources, titles=titles)
+
+
+def corpus_files(folder: Path) -> dict[str | None, Path]:
+    """Find the files of a corpus, in row order, by the source each holds.
+
+    The key of a plain ``corpus.jsonl``, whose documents have sources of their own, is None.
+
+    Raises
+    ------
+    DataError
+        If there are none, files of both layouts, or two files of one source.
+    """
+    paired = _jsonl_files(folder / "corpus")
+    plain = [p for p in _jsonl_files(folder) if _stem(p) == "corpus"]
+    if bool(paired) == bool(plain) or len(plain) > 1:
+        found = ", ".join(str(p.relative_to(folder)) for p in [*plain, *paired])
+        raise DataError(
+            f"{folder} holds {found or 'no corpus'}; expected either corpus/<source>.jsonl files "
+            "(versions of a document share its _id) or one corpus.jsonl, each plain or .gz"
+        )
+    by_source: dict[str | None, Path] = {None: plain[0]} if plain else {}
+    for file in paired:
+        source = require_name(source_of_stem(_stem(file)), "source", str(file))
+        if source in by_source:
+            raise DataError(f"{by_source[source]} and {file} both hold source {source!r}; keep one")
+        by_source[source] = file
+    return by_source
+
+
+def _jsonl_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _read_paired(
+    by_source: Mapping[str, Path], sources: Sequence[str] | None, *, titles: bool
+) -> BeirCorpus:
+    texts: list[str] = []
+    items: list[tuple[str, DocTags]] = []
+    rows: dict[str, list[int]] = {}
+    folder = str(next(iter(by_source.values())).parent)
+    for source in _selected(list(by_source), sources, folder):
+        for doc_id, row in read_rows(by_source[source]):
+            rows.setdefault(doc_id, []).append(len(texts))
+            texts.append(document_text(row, titles=titles))
+            items.append(version_of(source, doc_id, row))
+    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+    return BeirCorpus(corpus=corpus, rows=rows, paired=True)
+
+
+def version_of(source: str, doc_id: str, row: Mapping[str, Any]) -> tuple[str, DocTags]:
+    """Return id and tags of a document in the paired layout."""
+    style = metadata_text(row, "style")
+    tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
+    return f"{doc_id}@{source}", tags
+
+
+def _read_plain(file: Path, sources: Sequence[str] | None, *, titles: bool) -> BeirCorpus:
+    tags_file = tag_file(file.parent)
+    table = read_tags(tags_file) if tags_file else None
+    texts: list[str] = []
+    items: list[tuple[str, DocTags]] = []
+    strange: list[str] = []
+    for doc_id, row in read_rows(file):
+        texts.append(document_text(row, titles=titles))
+        tags, refused = declared_tags(doc_id, row, table)
+        strange += refused
+        items.append((doc_id, tags))
+    report_strange(file, strange)
+    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+    if table:
+        extra = [d for d in table.doc_ids if d not in corpus.tags.row_of]
+        if extra:
+            _logger.warning(
+                "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
+                file.parent,
+                len(extra),
+                extra[:3],
+            )
+    rows: dict[str, tuple[int, ...]] = {d: (row,) for row, d in enumerate(corpus.doc_ids)}
+    if sources is not None:
+        chosen = _selected(list(corpus.tags.sources), sources, str(file))
+        codes = [corpus.tags.sources.index(s) for s in chosen]
+        keep: npt.NDArray[np.intp] = np.flatnonzero(np.isin(corpus.tags.source_codes, codes))
+        rows = dict.fromkeys(corpus.doc_ids, ())
+        corpus = corpus.take(keep)
+        rows.update((d, (row,)) for row, d in enumerate(corpus.doc_ids))
+    return BeirCorpus(corpus=corpus, rows=rows, paired=False)
+
+
+def _selected(found: list[str], asked: Sequence[str] | None, where: str) -> list[str]:
+    if asked is None:
+        return found
+    missing = [source for source in asked if source not in found]
+    if missing or not asked:
+        raise DataError(f"{where} has no source {missing or asked}; sources are {sorted(found)}")
+    return [source for source in found if source in asked]
+
+
+# Queries and judgments of a BEIR folder.
+
+
+_SPLIT_ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
+
+
+class JudgedQueries(NamedTuple):
+    """The queries that a split judges, and its judgments.
+
+    ``rows`` of shape (n_queries,) are their positions among the ``n_rows`` queries of
+    ``queries.jsonl``; ``judged`` has the ids of the file of judgments, which ``where`` names.
+    """
+
+    queries: tuple[Query, ...]
+    rows: npt.NDArray[np.int64]
+    n_rows: int
+    judged: Qrels
+    where: str
+
+
+def checked_folder(folder: PathLike) -> Path:
+    """Return the path of a BEIR folder.
+
+    Raises
+    ------
+    DataError
+        If there is no folder of that name.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        what = "is not a folder" if root.exists() else "does not exist"
+        raise DataError(
+            f"{root} {what}; expected a folder with corpus/<source>.jsonl or corpus.jsonl, "
+            "queries.jsonl and qrels/<split>.tsv"
+        )
+    return root
+
+
+def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> JudgedQueries:
+    """Read ``qrels/<split>.tsv``, and from ``queries.jsonl`` the queries it judges, in file order.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, empty or malformed, or no judgment fits the queries (or, with
+        ``"error"``, one does not).
+    """
+    if on_unknown not in get_args(OnUnknown):
+        raise DataError(f"on_unknown {on_unknown!r} is neither 'drop' nor 'error'")
+    qrels_file = _split_file(root, split)
+    judged = read_qrels(qrels_file)
+    wanted = set(judged.query_ids)
+    texts: dict[str, str] = {}
+    rows: list[int] = []
+    n_rows = 0
+    for query_id, row in read_rows(_either(root / "queries.jsonl")):
+        if query_id in wanted:
+            texts[query_id] = row["text"].strip()
+            rows.append(n_rows)
+        n_rows += 1
+    where = str(qrels_file)
+    report_unknown("queries", judged.query_ids, texts, where=where, on_unknown=on_unknown)
+    return JudgedQueries(
+        queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
+        rows=np.array(rows, dtype=np.int64),
+        n_rows=n_rows,
+        judged=judged,
+        where=where,
+    )
+
+
+def _either(path: Path) -> Path:
+    """Return the file, or its .gz sibling where only that exists."""
+    packed = path.with_name(path.name + ".gz")
+    return packed if packed.is_file() and not path.is_file() else path
+
+
+def _split_file(root: Path, split: str) -> Path:
+    folder = root / "qrels"
+    for ending in _SPLIT_ENDINGS:
+        if (folder / f"{split}{ending}").is_file():
+            return folder / f"{split}{ending}"
+    names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+    splits = {n.removesuffix(e) for n in names for e in _SPLIT_ENDINGS if n.endswith(e)}
+    raise DataError(
+        f"{folder} has no split {split!r} ({split}.tsv); splits found: {sorted(splits) or 'none'}"
+    )
+
+
+# BEIR folders: corpus, queries and judgments, with several versions per document.
+# Two layouts of the corpus are understood.
+# *Paired*: ``corpus/<source>.jsonl``, one file per source, in which versions of a document share
+# its ``_id``. The document ids become ``"<_id>@<source>"``, ``_id`` becomes the pair id, and a
+# judgment of ``_id`` is copied to every version. See :func:`source_of_stem` for the sources.
+# *Plain*: ``corpus.jsonl``. Tags come from ``tags.tsv``, ``.csv`` or ``.jsonl`` in the folder
+# (:func:`read_tags`); documents without a row there may declare ``"human"`` or ``"llm:<model>"``
+# in ``metadata.source``. Judgments use the document ids.
 
 
 def read_beir(
@@ -87,3 +593,95 @@ def read_beir(
         ),
         design="rewrites" if found.paired else "unknown",
     )
+
+
+# Write a data set of rewrites as a BEIR folder in the paired layout.
+
+
+def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> None:
+    """Write ``corpus/<source>.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+
+    Source, pair id and style of each document are kept; origin and confidence are not (whatever a
+    corpus file holds is declared).
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Each document has a source, and ``"<pair_id>@<source>"`` as its id; versions of a document
+        have the same grades.
+    folder : path
+        Made if missing; files of the same names are replaced.
+    split : str
+
+    Raises
+    ------
+    DataError
+        If the data set is not of that form; the message names the first document that is not.
+    """
+    root = Path(folder)
+    tags = {doc_id: dataset.corpus.tags.get(doc_id) for doc_id in dataset.corpus.doc_ids}
+    for doc_id, tag in tags.items():
+        if tag.source is None or doc_id != f"{tag.pair_id}@{tag.source}":
+            raise DataError(
+                f"document {doc_id!r} (source {tag.source!r}, pair id {tag.pair_id!r}) does not "
+                "fit the paired layout, whose ids are '<pair_id>@<source>'"
+            )
+    stems = {source: _file_stem(source) for source in dataset.corpus.tags.sources}
+    judgments = list(_judgments(dataset, tags))
+    try:
+        (root / "corpus").mkdir(parents=True, exist_ok=True)
+        (root / "qrels").mkdir(exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{root} cannot be written: {error.strerror or error}") from error
+    for source, stem in stems.items():
+        rows = (
+            _row(tags[doc_id], text)
+            for doc_id, text in dataset.corpus
+            if tags[doc_id].source == source
+        )
+        write_atomic(root / "corpus" / f"{stem}.jsonl", jsonl_text(rows))
+    queries = ({"_id": q.query_id, "text": q.text} for q in dataset.queries)
+    write_atomic(root / "queries.jsonl", jsonl_text(queries))
+    lines = (f"{query}\t{pair}\t{grade}\n" for query, pair, grade in judgments)
+    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *lines])
+
+
+def _file_stem(source: str) -> str:
+    """Return the file stem that reads back as this source."""
+    plain = source.replace("%", "%25").replace("/", "%2F")
+    for stem in (plain.removeprefix("llm:"), plain):
+        if stem and not stem.startswith(".") and source_of_stem(stem) == source:
+            return stem
+    raise DataError(
+        f"source {source!r} cannot be a file of the paired layout; use 'human' or 'llm:<model>'"
+    )
+
+
+def _row(tags: DocTags, text: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"_id": tags.pair_id, "title": "", "text": text}
+    return row | ({"metadata": {"style": tags.style}} if tags.style else {})
+
+
+def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str, str, int]]:
+    """Judgments of pair ids; all versions of a document must agree."""
+    qrels = dataset.qrels
+    versions: dict[str | None, int] = {}
+    for tag in tags.values():
+        versions[tag.pair_id] = versions.get(tag.pair_id, 0) + 1
+    grades: dict[tuple[str, str], list[int]] = {}
+    columns = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
+    for query, doc, grade in columns:
+        doc_id = qrels.doc_ids[doc]
+        pair_id = tags[doc_id].pair_id if doc_id in tags else None
+        if pair_id is None:
+            raise DataError(f"document {doc_id!r} is judged but not in the corpus")
+        grades.setdefault((qrels.query_ids[query], pair_id), []).append(int(grade))
+    for (query_id, pair_id), found in grades.items():
+        if len(found) != versions[pair_id] or len(set(found)) > 1:
+            raise DataError(
+                f"query {query_id!r}: the {versions[pair_id]} versions of {pair_id!r} have grades "
+                f"{found}; the paired layout needs the same grade for each of them"
+            )
+        if any("\t" in i or "\n" in i or "\r" in i for i in (query_id, pair_id)):
+            raise DataError(f"id {query_id!r} or {pair_id!r} holds a tab or a line break")
+        yield query_id, pair_id, found[0]

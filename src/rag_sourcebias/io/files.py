@@ -1,45 +1,298 @@
-"""Text files in and out: UTF-8, plain or gzip by name, errors that name file and line."""
+"""Something fitted, as a JSON file that says what it is."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import math
 import os
 import re
 import secrets
 import stat
+import sys
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal, TypeVar
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.damage import (
-    REMEDY,
-    PathLike,
-    check_unpacked,
-    longest_line,
-    open_file,
-    refused_line,
-    sound,
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.names import visible
+
+# Damaged files, and what is no file: one place that turns either into a sentence.
+# Two limits keep a small file from taking all memory, and can be raised by who trusts the file:
+# they are read from the environment, so that they reach worker processes as well.
+# ``RAG_SOURCEBIAS_MAX_LINE_MB`` (64) Longest line of a text file, in megabytes.
+# ``RAG_SOURCEBIAS_MAX_UNPACK_RATIO`` (200) Unpacked bytes for each byte of a file. Ordinary text
+# packs 3 to 30 to 1. What unpacks to less than a megabyte does no harm and is read at any ratio.
+
+
+PathLike = str | os.PathLike[str]
+
+REMEDY = "take another copy, or write it again"
+HARMLESS_BYTES = 1 << 20
+_MEGABYTE = 1 << 20
+_LINE = ("RAG_SOURCEBIAS_MAX_LINE_MB", 64.0)
+_RATIO = ("RAG_SOURCEBIAS_MAX_UNPACK_RATIO", 200.0)
+_LONGEST_REASON = 300
+# Read by numpy, pyarrow, PyYAML, zipfile … a damaged file raises any of these. Not caught are
+# AssertionError, NameError, ZeroDivisionError and the like, which are ours.
+_BUILTIN = (
+    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError,
+    MemoryError, RuntimeError, SyntaxError,
+)  # fmt: skip
+_ELSEWHERE = (
+    ("zipfile", "BadZipFile"),
+    ("zlib", "error"),
+    ("lzma", "LZMAError"),
+    ("struct", "error"),
+    ("tokenize", "TokenError"),
+    ("sqlite3", "Error"),
+    ("csv", "Error"),
+    ("pyarrow", "ArrowException"),
+    ("yaml", "YAMLError"),
 )
-from rag_sourcebias.io.private import create_file
-from rag_sourcebias.types.names import visible
 
-__all__ = [
-    "PathLike",
-    "jsonl_text",
-    "open_bytes",
-    "open_lines",
-    "read_json",
-    "read_jsonl",
-    "read_jsonl_part",
-    "read_lines",
-    "read_text",
-    "write_atomic",
-]
+
+@contextmanager
+def sound(
+    path: PathLike,
+    expected: str,
+    *,
+    remedy: str = REMEDY,
+    names_file: bool = True,
+) -> Iterator[None]:
+    """Turn what a damaged file raises into one sentence: the file, the place and the remedy.
+
+    Parameters
+    ----------
+    path : path
+    expected : str
+        What the file should be, such as ``"a complete Parquet file"``.
+    remedy : str
+    names_file : bool
+        False where the code inside does not know the file: path and what is expected are then put
+        before the messages of data errors as well.
+
+    Raises
+    ------
+    DataError
+        If the block raises what damage raises. Errors of this library pass.
+    """
+    try:
+        yield
+    except (DataError, UnsupportedVersionError) as error:
+        if names_file:
+            raise
+        if isinstance(error, UnsupportedVersionError):
+            raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
+        text = _one_line(str(error))
+        raise type(error)(f"{os.fspath(path)} is not {expected}: {text}") from error
+    except Exception as error:
+        if not isinstance(error, _kinds()):
+            raise
+        line = getattr(error, "lineno", None) if isinstance(error, ValueError) else None
+        place = "" if line is None else f":{line}"
+        raise DataError(
+            f"{os.fspath(path)}{place} is not {expected} ({reason_of(error)}); {remedy}"
+        ) from error
+
+
+def _kinds() -> tuple[type[BaseException], ...]:
+    """Return what damage raises; what is not imported cannot have been raised."""
+    loaded = ((sys.modules.get(module), name) for module, name in _ELSEWHERE)
+    return (*_BUILTIN, *(getattr(module, name) for module, name in loaded if module is not None))
+
+
+def reason_of(error: BaseException) -> str:
+    """Say on one line what went wrong; messages of libraries may have several, or none."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    words = _one_line(text)[:_LONGEST_REASON]
+    return words if words and not isinstance(error, LookupError) else repr(error)[:_LONGEST_REASON]
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def check_file(path: PathLike) -> os.stat_result:
+    """Refuse what is no ordinary file, without opening it.
+
+    Raises
+    ------
+    DataError
+        If it is missing, a folder, a link to itself, a pipe, a socket or a device.
+    """
+    file = Path(path)
+    try:
+        found = file.stat()
+    except FileNotFoundError as error:
+        raise DataError(f"{file} does not exist; {_inside(file.parent)}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name that holds a NUL
+        raise DataError(f"{file} cannot be opened: {reason_of(error)}") from error
+    if stat.S_ISDIR(found.st_mode):
+        raise DataError(f"{file} is a folder; expected a file")
+    if not stat.S_ISREG(found.st_mode):
+        kind = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise DataError(
+            f"{file} is {kind.get(stat.S_IFMT(found.st_mode), 'a device')}, not a file: it would "
+            "be read more than once; write what it gives to a file first"
+        )
+    return found
+
+
+def _inside(folder: Path) -> str:
+    """Say what a folder holds, so that a misspelt name is easy to see."""
+    try:
+        names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
+    except OSError:
+        return f"nor does its folder {folder}"
+    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    return f"its folder holds {shown}" if names else "its folder is empty"
+
+
+def open_file(path: PathLike) -> io.BufferedReader:
+    """Open an ordinary file for reading; nothing else is waited for.
+
+    Raises
+    ------
+    DataError
+        As :func:`check_file`, and if it cannot be opened.
+    """
+    check_file(path)
+    try:
+        # A pipe may have come in between: opening it must not wait for somebody to write.
+        return open(path, "rb", opener=_descriptor)
+    except OSError as error:
+        raise DataError(f"{os.fspath(path)} cannot be opened: {reason_of(error)}") from error
+
+
+def _descriptor(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def longest_line() -> int:
+    """Return the most bytes that a line may have."""
+    return int(_limit(*_LINE) * _MEGABYTE)
+
+
+def refused_line(path: PathLike, n_bytes: int) -> DataError:
+    """Return the error for a line that is longer, and goes on at that byte."""
+    name, usual = _LINE
+    return DataError(
+        f"{os.fspath(path)}: the line before byte {n_bytes:,} is longer than "
+        f"{_limit(name, usual):g} MB, which hardly is text; break it up, or set {name} higher"
+    )
+
+
+def check_unpacked(path: PathLike, *, unpacked: int, packed: int) -> None:
+    """Refuse a file that unpacks to far more than it takes.
+
+    Parameters
+    ----------
+    unpacked : int
+        Bytes so far, or as the file declares.
+    packed : int
+        Size of the file.
+
+    Raises
+    ------
+    DataError
+        If the ratio is above the limit.
+    """
+    if unpacked <= HARMLESS_BYTES:
+        return
+    name, usual = _RATIO
+    most = _limit(name, usual)
+    if unpacked > most * packed:
+        raise DataError(
+            f"{os.fspath(path)}: its {packed:,} bytes unpack to {unpacked:,} or more, over "
+            f"{most:g} to 1; take a file that you trust, unpack it yourself, or set {name} higher"
+        )
+
+
+def _limit(name: str, usual: float) -> float:
+    given = os.environ.get(name)
+    if not given:
+        return usual
+    try:
+        value = float(given)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise DataError(f"{name} is {given!r}; expected a number above 0, such as {usual:g}")
+    return value
+
+
+# Files and folders that only their owner may read.
+
+
+PRIVATE = 0o600
+
+
+def check_mode(mode: int) -> int:
+    """Return the mode of a file that its owner can read and write.
+
+    Raises
+    ------
+    DataError
+        If it is something else.
+    """
+    if (
+        isinstance(mode, bool)
+        or not isinstance(mode, int)
+        or mode & ~0o777
+        or mode & 0o600 != 0o600
+    ):
+        raise DataError(
+            f"file_mode must let the owner read and write, such as 0o600 or 0o640, got {mode!r}"
+        )
+    return mode
+
+
+def create_file(path: Path, mode: int = PRIVATE) -> None:
+    """Create an empty file with exactly this mode; one that is there stays as it is.
+
+    Raises
+    ------
+    OSError
+        If it cannot be created.
+    """
+    try:
+        opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    except FileExistsError:
+        return
+    try:
+        if hasattr(os, "fchmod"):  # whatever the umask says
+            os.fchmod(opened, mode)
+    finally:
+        os.close(opened)
+
+
+def create_folder(path: Path, mode: int = PRIVATE) -> None:
+    """Create a folder, and those above it that are missing, for who may read files of this mode.
+
+    Raises
+    ------
+    OSError
+        If it cannot be created, or is a file.
+    """
+    wanted = mode | (mode & 0o444) >> 2
+    for folder in reversed([path, *path.parents]):
+        if not folder.is_dir():
+            folder.mkdir(wanted, exist_ok=True)  # another process may have been faster
+            folder.chmod(wanted)  # whatever the umask says
+
+
+# Text files in and out: UTF-8, plain or gzip by name, errors that name file and line.
+
 
 _BOM = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -55,7 +308,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     ------
     DataError
         If it is missing, no ordinary file, or cannot be opened; while it is read, if it unpacks to
-        far more than it takes (see :mod:`~rag_sourcebias.io.damage`).
+        far more than it takes (see :mod:`~rag_sourcebias.io.files`).
     """
     return _opened(path, most=None)
 
@@ -253,7 +506,7 @@ def read_text(path: PathLike, expected: str, *, remedy: str = REMEDY) -> str:
     path : path
         Plain text, or gzip if the name ends in ``.gz``; a byte-order mark is left out.
     expected, remedy : str
-        For the message: see :func:`~rag_sourcebias.io.damage.sound`.
+        For the message: see :func:`~rag_sourcebias.io.files.sound`.
 
     Raises
     ------
@@ -336,3 +589,159 @@ def _write(stream: IO[bytes], content: str | bytes | Iterable[str], *, compress:
     # mtime 0 and no name: equal content gives equal bytes.
     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
         packed.writelines(chunk.encode("utf-8") for chunk in chunks)
+
+
+# NumPy files, believed only as far as their size bears them out: no pickles, no huge shapes.
+
+
+Array = npt.NDArray[Any]
+
+_KIND = "a complete .npy file of numbers, as numpy.save writes it"
+_ARCHIVE = "a complete .npz file, as numpy.savez writes it"
+
+
+def read_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
+    """Read an ``.npy`` file.
+
+    Parameters
+    ----------
+    path : path
+    remedy : str
+        What to do about a damaged file, for the message.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged, holds a pickle, or has another size than it says.
+    """
+    with sound(path, _KIND, remedy=remedy), open_file(path) as stream:
+        return _array(stream, os.fstat(stream.fileno()).st_size)
+
+
+def map_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
+    """Return the array of an ``.npy`` file, read from disk where it is used.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_array`.
+    """
+    with sound(path, _KIND, remedy=remedy), open_file(path) as stream:
+        shape, fortran, dtype = _header(stream, os.fstat(stream.fileno()).st_size)
+        if not math.prod(shape):
+            return np.empty(shape, dtype)
+        order: Literal["C", "F"] = "F" if fortran else "C"
+        return np.memmap(path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
+
+
+def read_arrays(
+    path: PathLike,
+    *,
+    content: bytes | None = None,
+    expected: str = _ARCHIVE,
+    remedy: str = REMEDY,
+) -> dict[str, Array]:
+    """Read all arrays of an ``.npz`` file.
+
+    Parameters
+    ----------
+    path : path
+    content : bytes, optional
+        What the file holds, where it was read already.
+    expected, remedy : str
+        What the file should be and what to do about a damaged one, for the message.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged, holds a pickle, unpacks to far more than it takes, or an
+        array has another size than it says.
+    """
+    opened = open_file(path) if content is None else io.BytesIO(content)
+    with sound(path, expected, remedy=remedy), opened as stream, zipfile.ZipFile(stream) as archive:
+        size = stream.seek(0, os.SEEK_END)
+        members = archive.infolist()
+        check_unpacked(path, unpacked=sum(m.file_size for m in members), packed=size)
+        found: dict[str, Array] = {}
+        for member in members:
+            with archive.open(member) as data:
+                found[member.filename.removesuffix(".npy")] = _array(data, member.file_size)
+                data.read(1)  # at its end, the checksum is compared
+        return found
+
+
+def _array(stream: IO[bytes], size: int) -> Array:
+    shape, fortran, dtype = _header(stream, size)
+    data = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
+    rest = data.data
+    while rest:
+        some = stream.read(min(len(rest), 1 << 20))
+        if not some:
+            raise EOFError(f"{len(rest)} bytes are missing at the end")
+        rest[: len(some)] = some
+        rest = rest[len(some) :]
+    return np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+
+
+def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read what an array is, of a file of that many bytes, and leave the stream at its numbers."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"it has version {version}; expected 1.0 or 2.0")
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which only a pickle can give back")
+    declared, left = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or not dtype.itemsize or declared != left:
+        raise ValueError(f"shape {shape} of {dtype} takes {declared} bytes, there are {left}")
+    return shape, fortran, dtype
+
+
+# Something fitted, as a JSON file that says what it is.
+
+
+T = TypeVar("T")
+
+
+def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> None:  # noqa: ANN401
+    """Write a dataclass; numbers are read back exactly.
+
+    Parameters
+    ----------
+    kind : str
+        What it is, such as ``"style adjustment"``.
+    version : int
+        Of its fields.
+
+    Raises
+    ------
+    DataError
+        If the folder is missing.
+    """
+    data = {"kind": kind.replace(" ", "_"), "schema_version": version, **to_plain(fitted)}
+    write_atomic(path, json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
+    """Read what :func:`write_fitted` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or holds nothing of that kind or not all of it.
+    UnsupportedVersionError
+        If it was written by a release with other fields.
+    """
+    data = read_json(path, f"the JSON of a {kind}")
+    if not isinstance(data, dict) or data.get("kind") != kind.replace(" ", "_"):
+        raise DataError(f"{path} is no {kind}; expected a file that this library wrote")
+    if data.get("schema_version") != version:
+        raise UnsupportedVersionError(
+            f"{path}: {kind} of schema version {data.get('schema_version')!r}; this release reads "
+            f"version {version}"
+        )
+    with sound(path, f"a complete {kind}", names_file=False):
+        return from_plain(cls, data)

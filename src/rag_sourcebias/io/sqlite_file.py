@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.damage import check_file, reason_of
-
-__all__ = ["MOST_KEYS", "SqliteFile"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import check_file, reason_of
 
 MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
 _WAIT_SECONDS = 60.0  # for another process that is writing

@@ -1,20 +1,177 @@
-"""Tables of any form as columns: CSV, TSV, JSON lines, Parquet."""
+"""Clusters of queries: topics, paraphrase groups, user sessions."""
 
 from __future__ import annotations
 
 import csv
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
-from rag_sourcebias.io.parquet import open_parquet, parquet_columns
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Table", "read_table"]
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.io.beir import read_corpus
+from rag_sourcebias.io.files import (
+    PathLike,
+    check_file,
+    check_unpacked,
+    open_bytes,
+    read_json,
+    read_jsonl,
+    read_lines,
+    sound,
+)
+
+# pyarrow, which is loaded only where a Parquet file is read or written.
+
+
+def pyarrow_modules(feature: str) -> tuple[Any, Any]:
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
+
+    Parameters
+    ----------
+    feature : str
+        What needs them, for the message.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        if error.name != "pyarrow":
+            raise
+        raise MissingExtraError(package="pyarrow", extra="parquet", feature=feature) from error
+    return pa, pq
+
+
+# Parquet files, read a few rows at a time and only in proportion to their size.
+
+
+_ROWS = 1_024
+_MANY = 65_536
+_BATCH_BYTES = 64 << 20
+_SMALL = 4 << 20
+
+
+@contextmanager
+def open_parquet(path: Path, *, expected: str = "a readable Parquet file") -> Iterator[Any]:
+    """Open a file as ``pyarrow.parquet.ParquetFile``; what damage raises is a data error.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, no ordinary file, damaged, or unpacks to far more than it takes.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    size = check_file(path).st_size
+    _, pq = pyarrow_modules(f"reading {path.name}")
+    with sound(path, expected), pq.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(g) for g in range(file.num_row_groups))
+        check_unpacked(path, unpacked=sum(group.total_byte_size for group in groups), packed=size)
+        yield file
+
+
+def parquet_batches(
+    file: Any,  # noqa: ANN401 - pyarrow is untyped
+    path: Path,
+    columns: Sequence[str],
+    *,
+    groups: Iterable[int] | None = None,
+) -> Iterator[Any]:
+    """Give the rows as record batches.
+
+    Values that repeat are stored once, so what is unpacked is counted again as it comes.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        From :func:`open_parquet`, in whose block this is read.
+    groups : iterable of int, optional
+        Row groups; all of them if left out.
+    """
+    pa, pq = pyarrow_modules(f"reading {path.name}")
+    size, unpacked = path.stat().st_size, 0
+    chosen = list(range(file.num_row_groups) if groups is None else groups)
+    # No value is longer than its row group: where that is small, little is unpacked at once.
+    longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=1)
+    rows = min(_ROWS, _BATCH_BYTES // max(longest, 1)) if longest < _SMALL else _ROWS
+    if rows < _ROWS and (longest := _longest_repeated(pq, file, path, columns, chosen)) is not None:
+        rows = min(_MANY, _BATCH_BYTES // max(longest, 1) or 1)
+    for found in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
+        batch = found
+        if any(pa.types.is_dictionary(field.type) for field in found.schema):
+            batch = pa.RecordBatch.from_arrays([_plain(pa, c) for c in found], found.schema.names)
+        unpacked += batch.nbytes
+        check_unpacked(path, unpacked=unpacked, packed=size)
+        yield batch
+
+
+def _longest_repeated(
+    pq: Any,  # noqa: ANN401
+    file: Any,  # noqa: ANN401
+    path: Path,
+    columns: Sequence[str],
+    groups: Iterable[int],
+) -> int | None:
+    """Return the length of the longest text that a file stores once for many rows.
+
+    None where that is not known: texts in lists, and values of a length of their own.
+    """
+    from pyarrow import compute
+
+    schema, texts = file.metadata.schema, []
+    for column in (schema.column(i) for i in range(len(schema))):
+        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type:
+            if column.physical_type != "BYTE_ARRAY" or column.path not in columns:
+                return None
+            texts.append(column.path)
+    longest = 0
+    # The first row as a dictionary comes with all values of its row group's.
+    with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
+        for group in groups if texts else ():
+            for row in reader.iter_batches(1, row_groups=[group], columns=texts):
+                for values in (column.dictionary for column in row):
+                    longest = max(longest, compute.max(compute.binary_length(values)).as_py() or 0)
+                break
+    return longest
+
+
+def _plain(pa: Any, column: Any) -> Any:  # noqa: ANN401
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def parquet_columns(
+    file: Any,  # noqa: ANN401
+    path: Path,
+    columns: Sequence[str],
+    *,
+    groups: Iterable[int] | None = None,
+) -> dict[str, list[Any]]:
+    """Read columns as lists; see :func:`parquet_batches`."""
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    batches = list(parquet_batches(file, path, columns, groups=groups))
+    if not batches:
+        return {name: [] for name in columns}
+    table = pa.Table.from_batches(batches)
+    return {name: table.column(name).to_pylist() for name in columns}
+
+
+# Tables of any form as columns: CSV, TSV, JSON lines, Parquet.
+
 
 _LARGEST_CELL = 2**31 - 1
 _RECORDS = 256
@@ -182,3 +339,404 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
         lines=_rows(range(1, n_rows + 1), str(path)),
         columns=columns,
     )
+
+
+# Cells of judged data as numbers and names.
+
+
+_LARGEST = sys.float_info.max
+_NUMBERS = {float, int, type(None)}
+_MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none"})
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "unacceptable"), 0.0),
+}
+
+
+def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.NDArray[np.float64]:
+    """Read a column as numbers; NaN where a cell is missing.
+
+    Parameters
+    ----------
+    role : str
+        What the value is, for messages: ``"human label"`` or ``"judge value"``.
+    ids : list of str
+        Ids of the rows, for messages.
+
+    Raises
+    ------
+    DataError
+        Naming file, line, item and value: a cell is not a number, or words (yes, no, true, …)
+        stand among numbers other than 0 and 1.
+    """
+    cells = table.columns[column]
+    numbers = _numbers(cells)
+    if numbers is not None:
+        return numbers
+    values = np.empty(len(cells))
+    known: dict[str, float] = {}
+    first_word = -1
+    for i, cell in enumerate(cells):
+        value = known.get(cell) if isinstance(cell, str) else None
+        if value is None:
+            value, word = _number(cell)
+            if value is None:
+                raise DataError(
+                    f"{table.where(i)}: {role} {cell!r} of item {ids[i]!r} (column {column!r}) is "
+                    "not a finite number; numbers, true/false, yes/no, correct/incorrect or an "
+                    "empty cell are accepted"
+                )
+            if word and first_word < 0:
+                first_word = i
+            if isinstance(cell, str):
+                known[cell] = value
+        values[i] = value
+    if first_word >= 0:
+        other = np.flatnonzero(~(np.isnan(values) | (values == 0) | (values == 1)))
+        if len(other):
+            raise DataError(
+                f"{table.where(first_word)}: {role} {cells[first_word]!r} of item "
+                f"{ids[first_word]!r} in a column that also holds {cells[other[0]]!r} "
+                f"({table.where(int(other[0]))}); use words or numbers, not both"
+            )
+    return values
+
+
+def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Return cells that are all numbers or missing, as of Parquet; None if one is anything else."""
+    if not set(map(type, cells)) <= _NUMBERS:
+        return None
+    try:
+        values = np.array(cells, dtype=np.float64)  # None becomes NaN
+    except OverflowError:
+        return None
+    return None if np.isinf(values).any() else values
+
+
+def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever the file holds
+    """Return the number (NaN: missing, None: not a number) and whether it was a word."""
+    if cell is None:
+        return math.nan, False
+    if isinstance(cell, bool):
+        return float(cell), True
+    if isinstance(cell, int | float):
+        return (float(cell) if not abs(cell) > _LARGEST else None), False
+    if isinstance(cell, str):
+        text = cell.strip().lower()
+        if text in _MISSING:
+            return math.nan, False
+        if text in _WORDS:
+            return _WORDS[text], True
+        try:
+            value = math.inf if "_" in text else float(text)  # Python reads 1_0 as 10
+        except ValueError:
+            return None, False
+        return (value if math.isfinite(value) else None), False
+    try:
+        return _number(float(cell))  # such as Decimal
+    except (TypeError, ValueError, OverflowError):
+        return None, False
+
+
+def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> list[str]:
+    """Read a column as non-empty names; numbers and booleans become text.
+
+    Parameters
+    ----------
+    shown : bool
+        Refuse control characters: what reports are about has a name, where ids may be any text.
+
+    Raises
+    ------
+    DataError
+        Naming file and line of an empty cell or one that is no name.
+    """
+    names: list[str] = []
+    for i, cell in enumerate(table.columns[column]):
+        if isinstance(cell, str):
+            name = cell.strip()
+        elif isinstance(cell, bool | int) or (isinstance(cell, float) and math.isfinite(cell)):
+            name = str(int(cell)) if not isinstance(cell, bool) and cell == int(cell) else str(cell)
+        else:
+            name = ""
+        if not name:
+            raise DataError(
+                f"{table.where(i)}: {role} {cell!r} (column {column!r}) must be a non-empty name"
+            )
+        names.append(name)
+    if shown:
+        for i, name in enumerate(names):
+            if not name.isprintable():
+                require_name(name, role, table.where(i))
+    return names
+
+
+def ids_of(table: Table, columns: tuple[str, ...]) -> list[str]:
+    """Read the item ids; several columns are joined by a tab, none gives row numbers from 1.
+
+    Raises
+    ------
+    DataError
+        If an id is empty or repeated, naming both lines.
+    """
+    if not columns:
+        return [str(i) for i in range(1, len(table) + 1)]
+    parts = [names_of(table, name, role="id") for name in columns]
+    ids = parts[0] if len(parts) == 1 else ["\t".join(p) for p in zip(*parts, strict=True)]
+    if len(set(ids)) < len(ids):
+        first: dict[str, int] = {}
+        for i, name in enumerate(ids):
+            if first.setdefault(name, i) != i:
+                raise DataError(
+                    f"{table.where(i)}: item {name!r} occurs already in {table.where(first[name])};"
+                    " keep one row per item, the mean of several labels"
+                )
+    return ids
+
+
+# Which column holds what, where the caller does not say.
+
+
+_ALIASES = {
+    "human": (
+        "human", "human_label", "human_score", "human_grade", "human_rating", "human_value",
+        "human_verdict", "human_judgment", "human_judgement", "human_mean", "y", "gold",
+        "gold_label", "gold_score", "label", "annotation", "expert", "expert_label", "acceptable",
+    ),
+    "judge": (
+        "judge", "judge_label", "judge_score", "judge_grade", "judge_rating", "judge_value",
+        "judge_verdict", "judge_mean", "yhat", "llm", "llm_label", "llm_score", "llm_grade",
+        "llm_rating", "llm_judge", "llm_verdict", "model_score",
+    ),
+    "id": ("id", "item_id", "sample_id", "example_id", "uid"),
+    "query_id": ("query_id", "qid", "question_id", "topic", "topic_id"),
+    "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "document_id"),
+    "group": ("group",),
+    "cluster": ("cluster",),
+    "stratum": ("stratum",),
+}  # fmt: skip
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def find_column(names: Sequence[str], role: str, *, given: str | None, path: str) -> str | None:
+    """Find the column of a role.
+
+    Parameters
+    ----------
+    role : str
+        ``"human"``, ``"judge"``, ``"id"``, ``"query_id"``, ``"doc_id"``, ``"group"``, ``"cluster"``
+        or ``"stratum"``.
+    given : str or None
+        What the caller said; it must exist.
+
+    Returns
+    -------
+    str or None
+        None if nothing is given and no column has one of the usual names.
+
+    Raises
+    ------
+    DataError
+        If the given column does not exist, or several columns could be meant.
+    """
+    if given is not None:
+        if given not in names:
+            raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(names)}")
+        return given
+    aliases = _ALIASES[role]
+    found = sorted(
+        (n for n in names if _plain_name(n) in aliases), key=lambda n: aliases.index(_plain_name(n))
+    )
+    if len(found) > 1 and _plain_name(found[0]) != role:
+        raise DataError(
+            f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
+            f"say which with {role}=…"
+        )
+    return found[0] if found else None
+
+
+def find_ids(
+    names: Sequence[str], *, given: str | Sequence[str] | None, path: str
+) -> tuple[str, ...]:
+    """Find the id column, or the query and document columns that identify an item together."""
+    if given is not None:
+        wanted = (given,) if isinstance(given, str) else tuple(given)
+        for name in wanted:
+            find_column(names, "id", given=name, path=path)
+        return wanted
+    single = find_column(names, "id", given=None, path=path)
+    if single is not None:
+        return (single,)
+    query = find_column(names, "query_id", given=None, path=path)
+    doc = find_column(names, "doc_id", given=None, path=path)
+    return tuple(n for n in (query, doc) if n is not None)
+
+
+# Tables of any form, JSON arrays of objects included.
+
+
+_START = 4_096  # bytes in which the first bracket stands
+
+
+class _Records(Table):
+    """Rows without lines of their own: they are counted."""
+
+    def where(self, row: int) -> str:
+        """Name file and record of a row."""
+        return f"{self.path}: record {self.lines[row]}"
+
+
+def read_any_table(path: PathLike, choose: Chooser) -> Table:
+    """Read a table as :func:`~rag_sourcebias.io.tables.read_table`, or a JSON array of objects.
+
+    Raises
+    ------
+    DataError
+        As :func:`~rag_sourcebias.io.tables.read_table`, and if an array holds something else.
+    """
+    name = os.fspath(path)
+    if _is_parquet(name) or not _is_array(Path(path)):
+        return read_table(path, choose)
+    rows = read_json(path, "a JSON array of objects")
+    if not rows:
+        raise DataError(f"{name} holds an empty array; at least one record is needed")
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise DataError(f"{name}: record {number} is {row!r:.80}; expected an object")
+    names = tuple(dict.fromkeys(key for row in rows for key in row))
+    columns = {column: [row.get(column) for row in rows] for column in choose(names)}
+    return _Records(path=name, names=names, lines=range(1, len(rows) + 1), columns=columns)
+
+
+def _is_array(path: Path) -> bool:
+    with sound(path, "a table or a JSON array"), open_bytes(path) as stream:
+        start = stream.read(_START).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start.startswith(b"[")
+
+
+def _is_parquet(name: str) -> bool:
+    return Path(name).suffix in (".parquet", ".pq")
+
+
+# Texts by id, from tables and BEIR files.
+
+
+Kind = Literal["query", "document"]
+_IDS = {
+    "query": ("query_id", "query-id", "qid", "_id", "id", "topic"),
+    "document": ("doc_id", "docid", "docno", "corpus-id", "passage_id", "pid", "_id", "id"),
+}
+_TEXTS = {
+    "query": ("text", "query", "question", "title"),
+    "document": ("text", "contents", "passage", "body", "document"),
+}
+
+
+def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
+    """Read queries or documents as a mapping from id to text.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV, JSON lines (also .gz) or Parquet with an id (``_id``, ``query_id``, ``doc_id``,
+        …) and a text (``text``, ``query``, ``contents``, …); a ``title`` of a document goes before
+        its text. Two tab-separated columns without a header are id and text, as TREC and MS MARCO
+        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is
+        then called ``<_id>@<source>``, as in an audit.
+
+    Raises
+    ------
+    DataError
+        If no column is recognised as id or text, or an id is empty or occurs twice.
+    """
+    file = Path(path)
+    if kind == "document" and file.is_dir():
+        corpus = read_corpus(file, sources=None, titles=True).corpus
+        return dict(zip(corpus.doc_ids, corpus.texts, strict=True))
+    if (plain := _without_header(path, kind)) is not None:
+        return plain
+    name = os.fspath(path)
+    chosen: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        for what, known in (("id", _IDS[kind]), ("text", _TEXTS[kind])):
+            found = next((n for k in known for n in names if n.lower() == k), None)
+            if found is None:
+                raise DataError(
+                    f"{name}: no column is recognised as {kind} {what}; its columns are "
+                    f"{', '.join(names)}; call it {known[0]}"
+                )
+            chosen.append(found)
+        if kind == "document":
+            chosen.extend(n for n in names if n.lower() == "title" and n not in chosen)
+        return chosen
+
+    table = read_table(path, choose)
+    ids = ids_of(table, (chosen[0],))
+    columns = [table.columns[c] for c in (*chosen[2:], chosen[1])]
+    texts = [" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True)]
+    return dict(zip(ids, texts, strict=True))
+
+
+def _without_header(path: PathLike, kind: Kind) -> dict[str, str] | None:
+    """Read id and text of two columns whose first line names neither; None for other files."""
+    if not os.fspath(path).removesuffix(".gz").endswith((".tsv", ".txt")):
+        return None
+    first = next(read_lines(path), (0, ""))[1].split("\t")
+    known = {*_IDS[kind], *_TEXTS[kind]}
+    if len(first) != 2 or any(cell.strip().lower() in known for cell in first):
+        return None
+    texts: dict[str, str] = {}
+    for number, line in read_lines(path):
+        name, tab, text = line.partition("\t")
+        if not tab or not name.strip() or name.strip() in texts:
+            raise DataError(
+                f"{os.fspath(path)}:{number}: expected an id that occurs once, a tab and a text, "
+                f"found {line[:80]!r}"
+            )
+        texts[name.strip()] = text.strip()
+    return texts
+
+
+# Clusters of queries: topics, paraphrase groups, user sessions.
+
+
+_COLUMNS = ("query_id", "cluster")
+
+
+def read_clusters(path: PathLike) -> dict[str, str]:
+    """Read the cluster of each query from CSV, TSV, JSON lines or Parquet.
+
+    Parameters
+    ----------
+    path : path
+        With the columns ``query_id`` and ``cluster``; others are ignored.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, a value is empty, or a query is named twice.
+    """
+
+    def choose(names: tuple[str, ...]) -> tuple[str, ...]:
+        if missing := [name for name in _COLUMNS if name not in names]:
+            raise DataError(
+                f"{path} has no column {' and no column '.join(missing)}; it has {list(names)}"
+            )
+        return _COLUMNS
+
+    table = read_table(path, choose)
+    found: dict[str, str] = {}
+    for row, (query, cluster) in enumerate(
+        zip(table.columns["query_id"], table.columns["cluster"], strict=True)
+    ):
+        for name, value in (("query_id", query), ("cluster", cluster)):
+            if value is None or not str(value).strip():
+                raise DataError(f"{table.where(row)}: {name} is empty; give each query a cluster")
+        if str(query) in found:
+            raise DataError(f"{table.where(row)}: query {str(query)!r} is named twice")
+        found[str(query)] = str(cluster)
+    return found

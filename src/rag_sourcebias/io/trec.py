@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import require_name
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
-from rag_sourcebias.types import Qrels, Run
-from rag_sourcebias.types.names import require_name
-
-__all__ = ["read_qrels", "read_run", "write_run"]
 
 _logger = logging.getLogger("rag_sourcebias.io")
 # The first number that rounds to infinity; the largest float32 itself prints as 3.4028235e+38.

@@ -1,17 +1,8 @@
 """Language models behind one seam: asked concurrently, retried, cached, counted."""
 
-from rag_sourcebias.llm.ask import Asker, Outcome, ask_all
-from rag_sourcebias.llm.cache import CompletionCache
-from rag_sourcebias.llm.cost import Prices
-from rag_sourcebias.llm.openai_server import OpenAICompleter
-from rag_sourcebias.llm.retry import RetryPolicy
+import lazy_loader
 
-__all__ = [
-    "Asker",
-    "CompletionCache",
-    "OpenAICompleter",
-    "Outcome",
-    "Prices",
-    "RetryPolicy",
-    "ask_all",
-]
+from rag_sourcebias.core.moved import moved_names
+
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = moved_names(__name__, _load)

@@ -2,24 +2,241 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
+import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.llm.cache import Answer, CompletionCache, request_key
-from rag_sourcebias.llm.retry import RetryPolicy, with_retries
-from rag_sourcebias.protocols import Completer
-from rag_sourcebias.types.completions import CompletionError, Request, Usage
+from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
 
-__all__ = ["Asker", "Outcome", "ask_all"]
+# When to ask again, and how long to wait before.
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Exponential back-off with jitter.
+
+    The wait before attempt i + 1 is uniform in [½, 1] · min(``base`` · 2^(i−1), ``longest``)
+    seconds, or what the server asked for (Retry-After) plus up to a tenth of it.
+
+    Parameters
+    ----------
+    attempts : int
+        Times a request is sent at most.
+    base, longest : float
+        Seconds.
+    patience : float
+        A server that asks to wait longer than this is not asked again.
+    """
+
+    attempts: int = 5
+    base: float = 1.0
+    longest: float = 30.0
+    patience: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise DataError(f"attempts must be at least 1, got {self.attempts}")
+        for name in ("base", "longest", "patience"):
+            value = getattr(self, name)
+            if not (value >= 0 and math.isfinite(value)):
+                raise DataError(f"{name} must be a number of seconds of at least 0, got {value!r}")
+
+    def wait(self, attempt: int, error: CompletionError) -> float | None:
+        """Return the seconds to wait after failed attempt number ``attempt``; None to give up."""
+        if not error.passing or attempt >= self.attempts:
+            return None
+        if error.retry_after is not None:
+            if error.retry_after > self.patience:
+                return None
+            return error.retry_after * random.uniform(1.0, 1.1)
+        # beyond 2^30 the cap holds anyway, and a float would overflow
+        longest = min(self.base * 2.0 ** min(attempt - 1, 30), self.longest)
+        return longest * random.uniform(0.5, 1.0)
+
+
+def with_retries(
+    call: Callable[[], T],
+    policy: RetryPolicy,
+    *,
+    stop: threading.Event,
+    retried: Callable[[], None],
+) -> T:
+    """Call until it succeeds, the policy gives up, or ``stop`` is set.
+
+    Parameters
+    ----------
+    call : callable
+    policy : RetryPolicy
+    stop : threading.Event
+        Ends a wait at once.
+    retried : callable
+        Told of every repetition.
+
+    Raises
+    ------
+    CompletionError
+        The last one.
+    """
+    attempt = 1
+    while True:
+        try:
+            return call()
+        except CompletionError as error:
+            wait = policy.wait(attempt, error)
+            if wait is None or stop.wait(wait):
+                raise
+        attempt += 1
+        retried()
+
+
+# What tokens cost.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices of one model. They change: the library ships none.
+
+    Parameters
+    ----------
+    prompt, completion : float
+        Price of a million tokens, read and written.
+    currency : str
+
+    Examples
+    --------
+    >>> Prices(prompt=0.15, completion=0.60).cost(prompt_tokens=2_000_000, completion_tokens=10_000)
+    0.306
+    """
+
+    prompt: float
+    completion: float
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        for name, value in (("prompt", self.prompt), ("completion", self.completion)):
+            if not (value >= 0 and math.isfinite(value)):
+                raise DataError(
+                    f"{name} price {value!r} is not a price; give the price of a million tokens"
+                )
+
+    def cost(self, *, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return what that many tokens cost."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+# Answers of language models kept on disk, so that nothing is asked and paid for twice.
+# One SQLite file, readable and writable by several processes at once. A run that is killed loses
+# the answers that were on their way and nothing else.
+
+
+Answer = Completion | LabelScores
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS answers (request BLOB PRIMARY KEY, answer TEXT NOT NULL) "
+    "WITHOUT ROWID"
+)
+
+
+def request_key(fingerprint: str, request: Request) -> bytes:
+    """Return the 128-bit BLAKE2b hash of a request to the completer with that fingerprint."""
+    parts = (
+        [fingerprint, "labels", request.prompt, list(request.labels)]
+        if request.labels
+        else [
+            *(fingerprint, "text", request.prompt),
+            *(request.max_tokens, request.temperature, request.sample),
+        ]
+    )
+    return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+
+class CompletionCache:
+    """Store of answers by the hash of completer and request.
+
+    Prompts are not stored, only their hash; answers are. A connection is opened for each call, so
+    that one object may be shared between threads and survives a fork; see :meth:`held`.
+
+    Parameters
+    ----------
+    path : str or Path
+        SQLite file; it and its folder are created on first use.
+
+    Raises
+    ------
+    DataError
+        By every method, if the file is damaged, is not such a cache, or cannot be opened or
+        written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = SqliteFile(path, _SCHEMA)
+        self.path = self._file.path
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        """Return the answers that are there."""
+        found: dict[bytes, Answer] = {}
+        if not self._file.exists:
+            return found
+        with self._file.connection() as database:
+            for start in range(0, len(keys), MOST_KEYS):
+                part = keys[start : start + MOST_KEYS]
+                marks = ",".join("?" * len(part))
+                for key, text in database.execute(
+                    f"SELECT request, answer FROM answers WHERE request IN ({marks})", part
+                ):
+                    found[key] = self._decoded(text)
+        return found
+
+    def put(self, answers: Mapping[bytes, Answer]) -> None:
+        """Store answers in one transaction; existing ones are replaced."""
+        if not answers:
+            return
+        self._file.create_folder()
+        rows = [(key, json.dumps(answer.to_dict())) for key, answer in answers.items()]
+        with self._file.connection() as database:
+            database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the file open for the length of a block; it must be there.
+
+        SQLite tidies up and waits for the disk whenever nobody has the file open any more, which
+        takes longer than to store a few answers.
+        """
+        with closing(sqlite3.connect(self.path, check_same_thread=False)) as idle:
+            idle.execute("SELECT 1 FROM answers LIMIT 1").fetchall()  # opened on first use
+            yield
+
+    def _decoded(self, text: str) -> Answer:
+        try:
+            data = json.loads(text)
+            return (
+                LabelScores.from_dict(data) if "n_bounded" in data else Completion.from_dict(data)
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._file.damaged(f"stored answer {text!r:.60}") from error
+
+
+# Many requests to one completer: at once, again after failures, and never twice.
+
 
 _BLOCK = 256  # requests looked up in the cache together, and answers stored at the latest
 _UNREACHABLE = 3  # times as many as may be in flight: that many failures in a row end the run

@@ -2,31 +2,342 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
+import heapq
+import json
 import logging
+import os
+import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.guard import guarded
-from rag_sourcebias.io.damage import sound
-from rag_sourcebias.io.private import PRIVATE, check_mode
-from rag_sourcebias.monitor.follow_state import (
-    START_ANEW,
-    STATE_FILE,
-    Position,
-    read_position,
-    write_position,
-)
-from rag_sourcebias.monitor.log.tail import Tail, read_tail
-from rag_sourcebias.monitor.replay import events_of
+from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded
+from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
+from rag_sourcebias.io.tables import open_parquet, parquet_batches, pyarrow_modules
+from rag_sourcebias.monitor.log.codes import EventColumns
+from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
+from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
 
-__all__ = ["LogFollower"]
+# Retrievals of the Parquet files that event logs leave behind (see ``log.archive``).
+
+
+_NAME = re.compile(r"events-(\w+)-(\d+)-\d+\.parquet")
+_READING = "reading archives of event logs"
+_EXPECTED = "a file of retrievals that an event log archived"
+_NEEDED = ("time", "labels", "query_id", "sources", "styles")
+_MAY_BE = ("doc_ids", "event_labels")
+_Timed = tuple[RetrievalEvent, float]
+
+
+class _File(NamedTuple):
+    """A file in the order of replay: folder of its day, log, first number."""
+
+    day: str
+    log: str
+    first: int
+    path: Path
+
+
+def is_parquet(path: str | Path) -> bool:
+    """Whether a path is that of a folder, or of a Parquet file."""
+    return Path(path).is_dir() or Path(path).suffix == ".parquet"
+
+
+def parquet_events(
+    path: str | Path,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[_Timed]:
+    """Return retrievals with their Unix times, day by day, oldest first.
+
+    Memory does not grow with the files. Those of one log are read one after another; where
+    several logs were archived in one folder, retrievals of a day are merged by time.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or a folder that has files with names in ``*.parquet`` at any depth.
+    since, until : float or None
+        Seconds since 1970; ``until`` itself is left out.
+    labels : mapping of str to str, optional
+        Only retrievals with all of these labels.
+
+    Raises
+    ------
+    DataError
+        If there is no file, or one has not been written by an event log.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    root = Path(path)
+    found = sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
+    if not found:
+        raise DataError(f"{root} holds no Parquet files: expected date=YYYY-MM-DD/events-….parquet")
+    pyarrow_modules(_READING)  # missing, it is asked for now and not at the first retrieval
+    files = sorted(map(_file, found))
+    return _chosen(_merged(files), since, until, labels)
+
+
+def _file(path: Path) -> _File:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return _File(path.parent.name, path.name, 0, path)
+    return _File(path.parent.name, match[1], int(match[2]), path)
+
+
+def _merged(files: list[_File]) -> Iterator[_Timed]:
+    for _, day in groupby(files, attrgetter("day")):
+        logs = [
+            _of_files([file.path for file in log]) for _, log in groupby(day, attrgetter("log"))
+        ]
+        yield from logs[0] if len(logs) == 1 else heapq.merge(*logs, key=itemgetter(1))
+
+
+def _chosen(
+    timed: Iterator[_Timed],
+    since: float | None,
+    until: float | None,
+    labels: Mapping[str, str] | None,
+) -> Iterator[_Timed]:
+    wanted = set((labels or {}).items())
+    for event, at in timed:
+        inside = (since is None or at >= since) and (until is None or at < until)
+        if inside and wanted <= set(event.labels.items()):
+            yield event, at
+
+
+def _of_files(paths: list[Path]) -> Iterator[_Timed]:
+    for path in paths:
+        yield from _of_file(path)
+
+
+def _of_file(path: Path) -> Iterator[_Timed]:
+    pa, _ = pyarrow_modules(_READING)
+    with open_parquet(path, expected=_EXPECTED) as file:
+        names = file.schema_arrow.names
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise DataError(f"{path}: no columns {missing}; expected those of an event log")
+        columns = [*_NEEDED, *(name for name in _MAY_BE if name in names)]
+        for batch in parquet_batches(file, path, columns):
+            with sound(path, _EXPECTED, names_file=False):
+                times = batch.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+                rest = {name: batch.column(name).to_pylist() for name in columns[1:]}
+                yield from _events(times.to_pylist(), rest)
+
+
+def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Timed]:
+    tag, labels_of = cache(_tag), cache(json.loads)
+    ids, own = (columns.get(name, [None] * len(times)) for name in _MAY_BE)
+    for i, at in enumerate(times):
+        pairs = zip(columns["sources"][i], columns["styles"][i], strict=True)
+        tags = tuple(tag(source, style) for source, style in pairs)
+        doc_ids = tuple(ids[i] or ("",) * len(tags))
+        ranked = RankedList(query_id=columns["query_id"][i] or "", doc_ids=doc_ids)
+        labels = labels_of(columns["labels"][i])
+        if own[i]:
+            labels = {**labels, **json.loads(own[i])}
+        yield RetrievalEvent(ranked=ranked, tags=tags, labels=labels), at / 1e6
+
+
+def _tag(source: str | None, style: str | None) -> DocTags:
+    return DocTags(source=source, style=style)
+
+
+# Feed what happened before through a monitor, to see when it would have raised an alarm.
+
+
+Timed = tuple[RetrievalEvent, float | None]
+
+
+def replay(
+    events: str | Path | Run | Iterable[RetrievalEvent],
+    monitor: SkewMonitor,
+    *,
+    tags: TagTable | None = None,
+    labels: Mapping[str, str] | None = None,
+    since: float | None = None,
+    until: float | None = None,
+) -> int:
+    """Replay retrievals and test what was still being aggregated; return how many there were.
+
+    Parameters
+    ----------
+    events : str, Path, Run or iterable of RetrievalEvent
+        A path is that of an event log, of a folder of Parquet files that logs have archived, or
+        of one of these files (of a sampled log each retrieval kept counts once). Alarms then
+        have the time at which they would have come.
+    monitor : SkewMonitor
+    tags : TagTable or None
+        What is known of the documents of a run; required for it, and for nothing else.
+    labels : mapping of str to str, optional
+        Labels of the retrievals of a run; of a log or files, only retrievals with all of these.
+    since, until : float or None
+        Of a log or files, in Unix time; ``until`` itself is left out.
+
+    Raises
+    ------
+    DataError
+        If tags are missing or superfluous, or log or files cannot be read.
+    MissingExtraError
+        If there are Parquet files to read, and pyarrow is not installed.
+    UnsupportedVersionError
+        If the log has another version than this release writes.
+    """
+    if isinstance(events, Run) != (tags is not None):
+        raise DataError("tags= belongs to a run: a run needs it, logs and events have their own")
+    if not isinstance(events, str | Path) and not (since is None and until is None):
+        raise DataError("since= and until= are for event logs, whose retrievals have Unix times")
+    timed: Iterable[Timed]
+    if isinstance(events, Run):
+        timed = _of_run(events, tags or TagTable.from_tags([]), labels or {})
+    elif isinstance(events, str | Path) and is_parquet(events):
+        timed = parquet_events(events, since=since, until=until, labels=labels)
+    elif isinstance(events, str | Path):
+        parts = iter_events(events, since=since, until=until, labels=labels)
+        timed = (item for part in parts for item in events_of(part))
+    elif labels is not None:
+        raise DataError("labels= is for runs and logs; events have their own")
+    else:
+        timed = ((event, None) for event in events)
+    n = monitor.record_many(timed)
+    monitor.flush(finish=True)
+    return n
+
+
+def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Timed]:
+    known = {doc_id: tags.get(doc_id) for doc_id in run.doc_ids}
+    for query_id, start, stop in zip(run.query_ids, run.offsets, run.offsets[1:], strict=False):
+        ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
+        ranked = RankedList(query_id=query_id, doc_ids=ids)
+        found = tuple(known[doc_id] for doc_id in ids)
+        yield RetrievalEvent(ranked=ranked, tags=found, labels=labels), None
+
+
+def events_of(part: EventColumns) -> Iterator[Timed]:
+    """Yield the retrievals of a log, with their Unix times."""
+    tags = [DocTags(source=source, style=style) for source, style in part.tags]
+    codes = part.tag_codes.tolist()
+    alone = bool(part.event_labels)
+    for i, (start, stop) in enumerate(zip(part.offsets, part.offsets[1:], strict=False)):
+        found = tuple(tags[code] for code in codes[start:stop])
+        ids = ("",) * len(found) if part.doc_ids is None else part.doc_ids[start:stop].tolist()
+        event = RetrievalEvent(
+            ranked=RankedList(query_id=str(part.query_ids[i]), doc_ids=tuple(ids)),
+            tags=found,
+            labels=part.labels_at(i) if alone else part.labels[part.label_codes[i]],
+        )
+        yield event, float(part.times[i])
+
+
+# Where a follower of a log stands, in a file that is always complete.
+
+
+_KIND, _VERSION = "log-follower", 1
+STATE_FILE = "the state file of a monitor"
+START_ANEW = "start anew, or name another state file"
+
+
+@dataclass(kw_only=True)
+class Position:
+    """How far a log was read.
+
+    Parameters
+    ----------
+    log : int or None
+        Which log it is; None before it was seen.
+    number : int or None
+        Of the last retrieval read; None before any.
+    n_read : int
+        Retrievals given to the monitor.
+    dropped : mapping of str to int
+        Retrievals that could not be read, by reason.
+    """
+
+    log: int | None = None
+    number: int | None = None
+    n_read: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def write_position(
+    path: Path, position: Position, monitor: Mapping[str, Any], *, mode: int = PRIVATE
+) -> None:
+    """Write a position and the state that the monitor has there, or leave the file as it was.
+
+    A new file gets this mode.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    data = {
+        "kind": _KIND,
+        "version": _VERSION,
+        "log": position.log,
+        "number": position.number,
+        "n_read": position.n_read,
+        "dropped": dict(position.dropped),
+        "monitor": monitor,
+    }
+    write_atomic(path, json.dumps(data), mode=mode)
+
+
+def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
+    """Return what :func:`write_position` wrote; None where there is no such file.
+
+    Parts that a killed process left beside it are removed.
+
+    Raises
+    ------
+    DataError
+        If the file is something else or cannot be read.
+    UnsupportedVersionError
+        If another release wrote it.
+    """
+    with contextlib.suppress(OSError):
+        for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            part.unlink(missing_ok=True)
+    if not os.path.lexists(path):
+        return None
+    data = read_json(path, STATE_FILE, remedy=START_ANEW)
+    if not isinstance(data, dict) or data.get("kind") != _KIND:
+        raise DataError(f"{path} is not {STATE_FILE}; {START_ANEW}")
+    if data.get("version") != _VERSION:
+        raise UnsupportedVersionError(
+            f"state file {path} has version {data.get('version')!r}, this release reads "
+            f"{_VERSION}; {START_ANEW}"
+        )
+    with sound(path, STATE_FILE, remedy=START_ANEW):
+        position = Position(
+            log=_whole(data["log"]),
+            number=_whole(data["number"]),
+            n_read=int(data["n_read"]),
+            dropped={str(k): int(v) for k, v in data["dropped"].items()},
+        )
+        return position, dict(data["monitor"])
+
+
+def _whole(value: Any) -> int | None:  # noqa: ANN401 - of a JSON file
+    return None if value is None else int(value)
+
+
+# Feed a monitor from an event log that other processes write.
+
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
 _SAVE_SHARE = 20  # of the time, at most one part in so many goes into writing the state

@@ -1,10 +1,31 @@
-"""The metrics that a monitor has in Prometheus and OpenTelemetry: one table of names."""
+"""Put the shipped rule files where Prometheus and Grafana read them."""
 
 from __future__ import annotations
 
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["METRICS", "Metric"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import is_source
+from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
+from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.monitor.data import (
+    OTHER,
+    RANK_LIMITS,
+    Alarm,
+    CanaryPoint,
+    GroupCount,
+    GroupShare,
+    MonitorSnapshot,
+)
+from rag_sourcebias.monitor.log.reading import LogSummary
+
+# The metrics that a monitor has in Prometheus and OpenTelemetry: one table of names.
 
 
 class Metric(NamedTuple):
@@ -77,3 +98,318 @@ METRICS = (
 There is no ``unfairness_score`` among them: it compares the ranks of versions of one document
 in every style, which live traffic does not have.
 """
+
+
+# What metric systems are told of a monitor: its snapshots and canary points, as values.
+
+
+UNTAGGED = "untagged"
+"""The group of documents without a tag: an empty label is none at all in Prometheus."""
+_OWN_LABELS = frozenset(
+    {"by", "group", "label", "measure", "rule", "reason", "part", "metric", "human", "llm", "le"}
+    | {"quantile"}
+)
+
+Labels = tuple[tuple[str, str], ...]
+Values = Mapping[Labels, float]
+"""Values of one metric by labels, these in alphabetical order."""
+Readings = Mapping[str, Values]
+"""Values by name of the metric."""
+
+_PREFIX = {"exposure": "exposure", "first": "top1"}
+_SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
+_LIMITS = tuple(f"{limit:.1f}" for limit in RANK_LIMITS)
+
+
+def read_snapshots(
+    snapshots: Iterable[MonitorSnapshot], *, canary: Iterable[CanaryPoint] = ()
+) -> Readings:
+    """Return every value that snapshots and the latest canary points hold, once.
+
+    Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
+    ``by`` ("source" or "style") and ``group`` for shares and counts of a group, these and ``le``
+    for its ranks, these and ``measure`` for its alarms, ``rule`` for other alarms, ``metric``,
+    ``human`` and ``llm`` for a Relative Δ, ``part`` and ``reason`` for lost events, ``part`` and
+    ``label`` for labels with too many values, ``part`` for tags that are none. All values of a
+    metric have the same label names.
+
+    A retrieval that is watched by source and by style counts once: where several snapshots have
+    the same labels the highest count is taken. Lost events are counted by the monitor and not by
+    label, so that the highest count of a reason is taken there too. Of canary points that compare
+    the same the latest is taken. What is not known yet is left out.
+    """
+    given, points = tuple(snapshots), _latest(canary)
+    places = [one.labels for one in given] + [one.labels for one in points]
+    empty = {name: "" for place in places for name in label_values(place)}
+    found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
+
+    def note(name: str, labels: Mapping[str, str], value: float) -> None:
+        at, values = tuple(sorted(labels.items())), found[name]
+        if name.partition(".")[0] in _SHARES:
+            # A share of another monitor with the same labels is no better than this one's.
+            values.setdefault(at, value)
+        else:
+            values[at] = max(value, values.get(at, value))
+
+    for snapshot in given:
+        for one in _values(snapshot, empty | label_values(snapshot.labels)):
+            note(*one)
+    for point in points:
+        for one in _canary_values(point, empty | label_values(point.labels)):
+            note(*one)
+    found["odd_source_documents"] |= _odd_sources(given)
+    return found
+
+
+def _odd_sources(snapshots: Iterable[MonitorSnapshot]) -> dict[Labels, float]:
+    """Return documents of sources that are none; those of several sets of labels add up."""
+    counts = [count for one in snapshots if one.by == "source" for count in one.counts]
+    odd = [c.documents for c in counts if c.group not in ("", OTHER) and not is_source(c.group)]
+    return {(("part", "monitor"),): float(sum(odd))} if counts else {}
+
+
+_Value = tuple[str, Mapping[str, str], float]
+
+
+def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Value]:
+    yield "retrievals", where, float(snapshot.n_retrievals)
+    yield "empty_retrievals", where, float(snapshot.n_empty)
+    yield "retrieved_documents", where, float(snapshot.n_documents)
+    by = {**where, "by": snapshot.by}
+    for group in snapshot.groups:
+        yield from _shares(group, {**by, "group": group.group or UNTAGGED})
+    for count in snapshot.counts:
+        yield from _counts(count, {**by, "group": count.group or UNTAGGED})
+    for name, share in snapshot.corrected.items():
+        if not math.isnan(share):
+            yield "corrected_share", {**by, "group": name or UNTAGGED}, share
+    if any(group.baseline is not None for group in snapshot.groups):
+        alarm = any(group.alarm for group in snapshot.groups)
+        yield "alarm.active", {**where, "rule": "baseline"}, float(alarm)
+    for reason, lost in snapshot.dropped.items():
+        yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
+    for label, n in snapshot.overflowed.items():
+        yield "label_overflow", {"part": "monitor", "label": label}, float(n)
+    yield "bad_tags", {"part": "monitor"}, float(snapshot.bad_tags)
+
+
+def _shares(group: GroupShare, labels: Mapping[str, str]) -> Iterator[_Value]:
+    name = _PREFIX[group.measure]
+    if not math.isnan(group.share):
+        yield name, labels, group.share
+        yield f"{name}.lower", labels, group.lower
+        yield f"{name}.upper", labels, group.upper
+    if group.baseline is not None:
+        yield f"{name}.baseline", labels, group.baseline
+        yield "group_alarm.active", {**labels, "measure": name}, float(group.alarm)
+
+
+def _counts(count: GroupCount, labels: Mapping[str, str]) -> Iterator[_Value]:
+    yield "group_documents", labels, float(count.documents)
+    for limit, documents in zip(_LIMITS, count.ranks, strict=True):
+        yield "retrieved_rank", {**labels, "le": limit}, float(documents)
+    yield "retrieved_rank", {**labels, "le": "+Inf"}, float(count.documents)
+
+
+def _latest(points: Iterable[CanaryPoint]) -> tuple[CanaryPoint, ...]:
+    """Return the latest point of each comparison."""
+    kept: dict[object, CanaryPoint] = {}
+    for point in points:
+        key = (tuple(sorted(point.labels.items())), point.measure, point.human, point.llm)
+        if key not in kept or point.at >= kept[key].at:
+            kept[key] = point
+    return tuple(kept.values())
+
+
+def _canary_values(point: CanaryPoint, where: Mapping[str, str]) -> Iterator[_Value]:
+    labels = {**where, "metric": point.measure, "human": point.human, "llm": point.llm}
+    if point.relative_delta is not None:
+        yield "relative_delta", labels, point.relative_delta / 100
+        yield "relative_delta.lower", labels, point.lower / 100
+        yield "relative_delta.upper", labels, point.upper / 100
+    yield "relative_delta.baseline", labels, point.reference / 100
+    yield "canary_round.timestamp", labels, point.at
+    yield "canary_failed", labels, float(point.failed)
+    yield "alarm.active", {**where, "rule": "canary"}, float(point.alarm)
+
+
+def label_values(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return a monitor's labels under names that Prometheus takes."""
+    return {_label_name(key): str(value) for key, value in labels.items()}
+
+
+def _label_name(key: str) -> str:
+    """Return ``key`` as a label name that Prometheus takes and that no metric has of its own."""
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", key).lstrip("_")
+    return f"label_{name}" if not name or name[0].isdigit() or name in _OWN_LABELS else name
+
+
+# Read a monitor for a metric system, whatever the monitor does.
+
+
+_RULES = ("baseline", "change")
+LostEvents = Mapping[str, Mapping[str, int]]
+"""Events lost by reason, for each part of an application: ``{"log": log.dropped.by_reason}``."""
+
+
+class MonitorReader:
+    """Current values of every metric, and a count of the alarms it was told of.
+
+    Parameters
+    ----------
+    snapshots : callable
+        Returns the monitor's state for every set of labels; called once a reading.
+    canary : callable or None
+        Returns canary points, of which the latest of each comparison count.
+    lost : callable or None
+        Returns what other parts of the application lost.
+    log : callable or None
+        Returns the summary of an event log: what it lost, and what is not as it should be in its
+        labels and tags.
+
+    Attributes
+    ----------
+    dropped : DroppedEvents
+        Readings that failed; they are read under ``dropped_events`` themselves.
+    """
+
+    def __init__(
+        self,
+        snapshots: Callable[[], Iterable[MonitorSnapshot]],
+        *,
+        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
+        lost: Callable[[], LostEvents] | None = None,
+        log: Callable[[], LogSummary | None] | None = None,
+    ) -> None:
+        self._snapshots, self._canary, self._lost, self._log = snapshots, canary, lost, log
+        self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
+        self._lock = threading.Lock()
+        self.dropped = DroppedEvents()
+        self._reading = guarded(self.dropped, "monitor could not be read")
+        self._reading_canary = guarded(self.dropped, "canary points could not be read")
+        self._reading_lost = guarded(self.dropped, "lost events could not be read")
+        renews_after_fork(self)
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Count one alarm."""
+        key = (tuple(sorted(label_values(alarm.labels).items())), alarm.rule)
+        with self._lock:
+            self._alarms[key] = self._alarms.get(key, 0) + 1
+
+    def read(self) -> Readings:
+        """Return all values; never raises.
+
+        ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
+        """
+        points: tuple[CanaryPoint, ...] = ()
+        with self._reading_canary:
+            given = () if self._canary is None else tuple(self._canary())
+            read_snapshots((), canary=given)  # broken points must not cost the snapshots
+            points = given
+        read: Readings = read_snapshots((), canary=points)
+        with self._reading:
+            read = read_snapshots(self._snapshots(), canary=points)
+        found = {name: dict(values) for name, values in read.items()}
+        with self._reading_lost:
+            for part, reasons in ({} if self._lost is None else self._lost()).items():
+                found["dropped_events"] |= {_lost(part, r): float(n) for r, n in reasons.items()}
+        with self._reading_lost:
+            summary = None if self._log is None else self._log()
+            for name, values in ({} if summary is None else _of_log(summary)).items():
+                found[name] |= values
+        for reason, n in self.dropped.by_reason.items():
+            found["dropped_events"][_lost("monitor", reason)] = float(n)
+        found["alarms"] = self._counted(found["retrievals"])
+        return found
+
+    def _counted(self, places: Iterable[Labels]) -> dict[Labels, float]:
+        with self._lock:
+            counts = dict(self._alarms)
+        known = [dict(place) for place in places]
+        names = {name for place in known for name in place} | {
+            name for place, _ in counts for name, _ in place
+        }
+        empty = dict.fromkeys(names, "")
+        found = {
+            tuple(sorted({**empty, **place, "rule": rule}.items())): 0.0
+            for place in known
+            for rule in _RULES
+        }
+        for (place, rule), count in counts.items():
+            at = tuple(sorted({**empty, **dict(place), "rule": rule}.items()))
+            found[at] = found.get(at, 0.0) + count
+        return found
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _of_log(summary: LogSummary) -> dict[str, dict[Labels, float]]:
+    part = ("part", "log")
+    return {
+        "dropped_events": {_lost("log", reason): float(n) for reason, n in summary.dropped.items()},
+        "label_overflow": {
+            (("label", name), part): float(n) for name, n in summary.overflowed.items()
+        },
+        "bad_tags": {(part,): float(summary.bad_tags)},
+        "odd_source_documents": {(part,): float(sum(summary.odd_sources.values()))},
+    }
+
+
+def _lost(part: str, reason: str) -> Labels:
+    return (("part", str(part)), ("reason", str(reason)))
+
+
+# Put the shipped rule files where Prometheus and Grafana read them.
+
+
+RULE_FILES = ("alerts.yml", "grafana-dashboard.json")
+"""Alert rules for ``rule_files`` of Prometheus, and a dashboard to import into Grafana."""
+
+
+def read_rules(name: str) -> str:
+    """Return the text of one of :data:`RULE_FILES`.
+
+    Raises
+    ------
+    DataError
+        If there is no such file.
+    """
+    if name not in RULE_FILES:
+        raise DataError(f"no rule file {name!r}; there are {', '.join(RULE_FILES)}")
+    return (files("rag_sourcebias.monitor.rules") / name).read_text(encoding="utf-8")
+
+
+def write_rules(folder: PathLike, *, overwrite: bool = False) -> tuple[Path, ...]:
+    """Write every rule file into a folder, which is created.
+
+    The expressions ask for the metrics of
+    :class:`rag_sourcebias_integrations.prometheus.collector.SkewCollector` with its default prefix.
+
+    Parameters
+    ----------
+    folder : path
+    overwrite : bool
+        Replace files that are there already, which may have been edited.
+
+    Returns
+    -------
+    tuple of pathlib.Path
+        ``alerts.yml`` and ``grafana-dashboard.json``.
+
+    Raises
+    ------
+    DataError
+        If a file is there already, or cannot be written. No file is written where one is there.
+    """
+    targets = tuple(Path(folder) / name for name in RULE_FILES)
+    there = [path.name for path in targets if path.exists()]
+    if there and not overwrite:
+        raise DataError(f"{folder} has {' and '.join(there)} already; say overwrite=True")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path in targets:
+            write_atomic(path, [read_rules(path.name)])
+    except OSError as error:
+        raise DataError(f"rule files cannot be written to {folder}: {error}") from error
+    return targets

@@ -1,17 +1,29 @@
-"""Where a monitor's alarms and states go: what a sink is, and the one that writes log lines."""
+"""Tell an HTTP endpoint of alarms, without making the application wait for it."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import http.client
+import json
 import logging
+import math
+import ssl
+import threading
+import time
+import uuid
 from collections.abc import Iterable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.guard import guarded
-from rag_sourcebias.types.monitor import Alarm, GroupShare, MonitorSnapshot
-from rag_sourcebias.types.names import visible
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import visible
+from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
+from rag_sourcebias.instrument.recorder import EventQueue
+from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot
 
-__all__ = ["LoggingSink", "Sink", "SinkGroup"]
+# Where a monitor's alarms and states go: what a sink is, and the one that writes log lines.
+
 
 _MEASURES = {"exposure": "exposure", "first": "share of first ranks"}
 
@@ -154,3 +166,259 @@ def _where(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
     return " (" + ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) + ")"
+
+
+# One HTTP endpoint that takes alarms: its URL, its requests, its answers.
+
+
+_MAY_PASS = frozenset({408, 425, 429})
+_UNREACHABLE = "webhook endpoint could not be reached"
+_TIMED_OUT = "webhook endpoint did not answer in time"
+
+
+class Answer(NamedTuple):
+    """What came of one request: success, or why not and whether another may succeed."""
+
+    accepted: bool
+    may_pass: bool = False
+    reason: str = ""
+
+
+class Endpoint:
+    """A checked URL, the seconds to wait for it, and the key to sign with.
+
+    Raises
+    ------
+    DataError
+        If the URL cannot be posted to, the timeout is not above 0, or the secret is empty. No
+        message repeats the path of the URL or the secret.
+    """
+
+    def __init__(self, url: str, *, timeout: float, secret: str | bytes | None) -> None:
+        if not 0 < timeout < math.inf:
+            raise DataError(f"timeout must be a number of seconds above 0, got {timeout}")
+        if secret is not None and not secret:
+            raise DataError("secret of the webhook is empty; give None to send no signature")
+        self.timeout = timeout
+        self._key = secret.encode() if isinstance(secret, str) else secret
+        self._secure, self._host, self._port, self._target = _parts(url)
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        port = "" if self._port is None else f":{self._port}"
+        self.shown = f"{'https' if self._secure else 'http'}://{host}{port}/…"
+        self._context = ssl.create_default_context() if self._secure else None
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
+
+    def request(self, alarm: Alarm) -> Request:
+        """Return the request that tells of ``alarm``."""
+        fields = {key: _finite(value) for key, value in alarm.to_dict().items()}
+        whole = {"kind": "alarm", "version": 1, "alarm": fields}
+        return Request(self, json.dumps(whole, allow_nan=False).encode())
+
+    def post(self, body: bytes, *, delivery: str) -> int:
+        """Send ``body`` once and return the status of the answer.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            If there is no connection, or no answer that is HTTP.
+        """
+        connection = self._connection()
+        try:
+            connection.request("POST", self._target, body, self._headers(body, delivery))
+            return connection.getresponse().status  # its content is of no use
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self.timeout)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=self.timeout, context=self._context
+        )
+
+    def _headers(self, body: bytes, delivery: str) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "rag-sourcebias",
+            "Rag-Sourcebias-Delivery": delivery,
+        }
+        if self._key is not None:
+            stamp = str(int(time.time()))
+            signed = hmac.new(self._key, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+            headers["Rag-Sourcebias-Timestamp"] = stamp
+            headers["Rag-Sourcebias-Signature"] = f"sha256={signed}"
+        return headers
+
+
+class Request:
+    """One alarm on its way; each attempt says the same delivery id."""
+
+    def __init__(self, endpoint: Endpoint, body: bytes) -> None:
+        self._endpoint, self._body = endpoint, body
+        self._delivery = str(uuid.uuid4())
+
+    def send(self) -> Answer:
+        """Try once."""
+        try:
+            status = self._endpoint.post(self._body, delivery=self._delivery)
+        except TimeoutError:
+            return Answer(False, may_pass=True, reason=_TIMED_OUT)
+        except (OSError, http.client.HTTPException):
+            return Answer(False, may_pass=True, reason=_UNREACHABLE)
+        if 200 <= status < 300:
+            return Answer(True)
+        may_pass = status in _MAY_PASS or status >= 500
+        return Answer(False, may_pass, f"webhook endpoint answered with status {status}")
+
+
+def _parts(url: str) -> tuple[bool, str, int | None, str]:
+    """Return whether it is https, host, port, and path with query."""
+    if not (url.isascii() and url.isprintable() and " " not in url):
+        raise DataError("URL of the webhook holds spaces or characters that a URL has to escape")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        (parts.hostname or "").encode("idna")  # what connecting would raise, much later
+    except ValueError as error:
+        raise DataError("URL of the webhook has no valid host or port") from error
+    if parts.scheme not in {"http", "https"}:
+        raise DataError(
+            f"URL of the webhook must start with http:// or https://, got scheme {parts.scheme!r}"
+        )
+    if not parts.hostname:
+        raise DataError("URL of the webhook has no host; give one such as https://host/path")
+    if parts.username is not None or parts.password is not None:
+        raise DataError("URL of the webhook holds a user or password, which would not be sent")
+    target = parts.path or "/"
+    return (
+        parts.scheme == "https",
+        parts.hostname,
+        port,
+        target + f"?{parts.query}" * bool(parts.query),
+    )
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Tell an HTTP endpoint of alarms, without making the application wait for it.
+
+
+_LONGEST_PAUSE = 60.0  # seconds
+
+
+class WebhookSink:
+    """POST each alarm as JSON, from a thread of its own.
+
+    The body is ``{"kind": "alarm", "version": 1, "alarm": {…}}``, with the fields of
+    :class:`~rag_sourcebias.monitor.data.Alarm`; numbers that are not finite are null. Any 2xx
+    status is success. No connection, no answer in time, 408, 425, 429 and 5xx are tried again
+    after pauses that double; any other status (redirects, too: they are not followed) is final.
+    An alarm that was not accepted is dropped and counted. An endpoint may get an alarm twice,
+    when its answer was lost: then ``Rag-Sourcebias-Delivery`` is the same.
+
+    With a secret each request carries ``Rag-Sourcebias-Timestamp`` (Unix seconds) and
+    ``Rag-Sourcebias-Signature``: ``sha256=`` and the hexadecimal HMAC-SHA256 of timestamp, a full
+    stop and body. Neither the secret nor the path of the URL (which often holds a token) appears
+    in logs, errors or ``repr``.
+
+    Parameters
+    ----------
+    url : str
+        Starts with ``http://`` or ``https://``; connected to directly, without proxies. The
+        certificate of an https endpoint is checked.
+    timeout : float
+        Seconds that connecting, sending and each wait for the answer may take, above 0.
+    secret : str, bytes or None
+    capacity : int
+        Alarms waiting or being sent, at least 1; further ones are dropped and counted.
+    attempts : int
+        Requests for one alarm, at least 1.
+    pause : float
+        Seconds before the second attempt, above 0; no pause is longer than 60 s.
+
+    Attributes
+    ----------
+    dropped : DroppedEvents
+        Alarms that were not delivered, by reason.
+
+    Raises
+    ------
+    DataError
+        If a parameter is out of range, or the URL is none that can be posted to.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 5.0,
+        secret: str | bytes | None = None,
+        capacity: int = 100,
+        attempts: int = 5,
+        pause: float = 0.5,
+    ) -> None:
+        if not attempts >= 1:
+            raise DataError(f"attempts must be at least 1, got {attempts}")
+        if not 0 < pause < float("inf"):
+            raise DataError(f"pause must be a number of seconds above 0, got {pause}")
+        self._endpoint = Endpoint(url, timeout=timeout, secret=secret)
+        self._attempts, self._pause = attempts, pause
+        self._hurry = threading.Event()
+        self.dropped = DroppedEvents()
+        self._queue: EventQueue[Alarm] = EventQueue(_Poster(self), self.dropped, capacity=capacity)
+        renews_after_fork(self)
+
+    def __repr__(self) -> str:
+        return f"WebhookSink({self._endpoint.shown!r})"
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Queue one alarm; never waits, never raises."""
+        self._queue.put(alarm)
+
+    def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
+        """Do nothing: only alarms are posted."""
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every alarm taken so far was delivered or dropped; False out of time."""
+        return self._queue.flush(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Refuse further alarms, and give those that wait ``timeout`` seconds (None: no limit)."""
+        if not self._queue.close(timeout):
+            self._hurry.set()
+
+    def _after_fork(self) -> None:
+        self._hurry = threading.Event()  # its lock may have been held at the fork
+
+    def _post(self, alarm: Alarm) -> None:
+        request = self._endpoint.request(alarm)
+        pause, reason = self._pause, ""
+        for attempt in range(self._attempts):
+            if attempt:
+                self._hurry.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            if self._hurry.is_set():
+                reason = "webhook was closed before its endpoint took the alarm"
+                break
+            answer = request.send()
+            if answer.accepted:
+                return
+            reason = answer.reason
+            if not answer.may_pass:
+                break
+        self.dropped.add(reason)
+
+
+class _Poster:
+    """The observer of the queue: it is held by the queue, and may not be the sink itself."""
+
+    def __init__(self, sink: WebhookSink) -> None:
+        self._sink = sink
+
+    def observe(self, event: Alarm) -> None:
+        """Deliver one alarm, or count it as dropped."""
+        self._sink._post(event)

@@ -1,8 +1,8 @@
-"""Models that need torch; the only package of the library that imports it, on first use."""
+"""Models that need torch; the only package that imports it, on first use."""
 
-from rag_sourcebias.neural.encoder import SentenceEncoder
-from rag_sourcebias.neural.local_llm import LocalCompleter
-from rag_sourcebias.neural.query_likelihood import QueryLikelihoodReranker
-from rag_sourcebias.neural.reranker import CrossEncoderReranker
+import lazy_loader
 
-__all__ = ["CrossEncoderReranker", "LocalCompleter", "QueryLikelihoodReranker", "SentenceEncoder"]
+from rag_sourcebias.core.moved import moved_names
+
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = moved_names(__name__, _load)

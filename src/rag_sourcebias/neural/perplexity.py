@@ -2,29 +2,367 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural.causal import CausalScorer
-from rag_sourcebias.neural.causal_model import CausalModel
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.neural.causal import CausalModel, CausalScorer
 from rag_sourcebias.neural.loading import (
     Dtype,
+    ModelFolder,
     checked_dtype,
     find_model,
     library_versions,
     pick_device,
+    quiet,
+    require_torch,
 )
-from rag_sourcebias.neural.perplexity_conditional import conditional_values
-from rag_sourcebias.neural.perplexity_masked import MaskedScorer, load_masked
-from rag_sourcebias.neural.perplexity_values import collect, even_chunks, sliding_windows
-from rag_sourcebias.types.perplexity import LogPerplexities
 
-__all__ = ["CausalPerplexity", "MaskedPerplexity"]
+# From losses to log-perplexities, and how long texts are cut.
+
+
+def collect(totals: Sequence[tuple[float, int, int]]) -> LogPerplexities:
+    """Turn (summed loss, tokens predicted, parts) of each text into means per token."""
+    loss = np.array([total for total, _, _ in totals], dtype=np.float64)
+    tokens = np.array([count for _, count, _ in totals], dtype=np.int64)
+    parts = np.array([part for _, _, part in totals], dtype=np.int64)
+    values = np.where(tokens > 0, loss / np.maximum(tokens, 1), np.nan)
+    return LogPerplexities(values=values, tokens=tokens, parts=parts)
+
+
+def even_chunks(tokens: Sequence[int], width: int) -> list[list[int]]:
+    """Cut tokens into the fewest chunks of at most ``width``, of equal length within one token.
+
+    A short rest at the end would be predicted from little context.
+    """
+    n = -(-len(tokens) // width)
+    ends = [len(tokens) * part // n for part in range(n + 1)] if n else []
+    return [list(tokens[a:b]) for a, b in pairwise(ends)]
+
+
+def sliding_windows(length: int, width: int) -> Iterator[tuple[int, int, int]]:
+    """Cut ``length`` tokens into windows of which the later half is new.
+
+    Yields
+    ------
+    first, middle, end : int
+        Tokens from ``first`` are read and those from ``middle`` on predicted; token 0 never is.
+    """
+    middle = 1
+    while middle < length:
+        # The first window predicts all it reads; a later one predicts what no earlier one has.
+        end = min(length, width if middle == 1 else middle + max(1, width // 2))
+        yield max(0, end - width), middle, end
+        middle = end
+
+
+# Log-perplexities of texts after other texts: windows, and many of them in one forward pass.
+
+
+_BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """Tokens that are read, of which the last ``count`` are predicted, of text ``owner``."""
+
+    owner: int
+    ids: list[int]
+    count: int
+
+
+def conditional_values(
+    scorer: CausalScorer,
+    prefixes: Sequence[str],
+    texts: Sequence[str],
+    *,
+    width: int,
+    tokens_per_pass: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> LogPerplexities:
+    """Mean −log P per token of each text after its prefix.
+
+    Parameters
+    ----------
+    width : int
+        Tokens of a window, prefix included.
+    tokens_per_pass : int
+        Tokens of a forward pass, padding included; a longer window goes alone.
+    """
+    between = scorer.tokens(_BETWEEN)
+    windows: list[_Window] = []
+    cut = np.zeros(len(texts), np.int64)
+    for owner, (prefix, text) in enumerate(zip(prefixes, texts, strict=True)):
+        tokens = scorer.tokens(text)
+        before = scorer.tokens(prefix)
+        fixed = len(scorer.start) + len(between)
+        room = max(width // 2, width - len(tokens)) - fixed
+        cut[owner] = max(0, len(before) - max(0, room))
+        stem = [*scorer.start, *before[: max(0, room)], *between]
+        windows.extend(_windows(owner, stem, tokens, width=width, started=bool(scorer.start)))
+    sums, done = np.zeros(len(texts)), 0
+    counts, parts = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
+    for batch in _batches(windows, tokens_per_pass):
+        found = scorer.sum_of_last([w.ids for w in batch], [w.count for w in batch])
+        owners = [window.owner for window in batch]
+        np.add.at(sums, owners, -found)
+        np.add.at(counts, owners, [window.count for window in batch])
+        np.add.at(parts, owners, 1)
+        done += len(batch)
+        if progress is not None:
+            progress(done, len(windows))
+    totals = list(zip(sums.tolist(), counts.tolist(), parts.tolist(), strict=True))
+    return replace(collect(totals), prefix_cut=cut)
+
+
+def _windows(
+    owner: int, stem: list[int], tokens: list[int], *, width: int, started: bool
+) -> Iterator[_Window]:
+    """Cut a text so that each piece fits behind its prefix.
+
+    Without a start token, the first token of a text is only read, as it is without a prefix.
+    """
+    rest = tokens
+    if started and tokens:
+        stem, rest = stem[:-1], [stem[-1], *tokens]
+    left = width - len(stem)
+    if left < 2:
+        raise DataError(
+            f"a window of {width} tokens has no room for a text after another one; "
+            f"at least {len(stem) + 2} are needed"
+        )
+    for first, middle, end in sliding_windows(len(rest), left):
+        yield _Window(owner=owner, ids=[*stem, *rest[first:end]], count=end - middle)
+
+
+def _batches(windows: Sequence[_Window], tokens_per_pass: int) -> Iterator[list[_Window]]:
+    """Put windows of about the same length together, so that little is padded."""
+    batch: list[_Window] = []
+    for window in sorted(windows, key=lambda window: len(window.ids)):
+        if batch and (len(batch) + 1) * len(window.ids) > tokens_per_pass:
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+# Losses of masked tokens, many copies of many texts in one forward pass.
+
+
+_TOLERANCE = 0.05  # of a logit; another position's logits are off by whole units
+
+
+class MaskedScorer:
+    """−log P of each token given all others, under a masked language model.
+
+    The vocabulary is scored at the masked position only: what the body of the model returns is cut
+    to that position before its head sees it. Where a head is not applied position by position (the
+    constructor tries an example), all positions are scored.
+
+    Parameters
+    ----------
+    model, tokenizer
+        A masked language model of transformers, in evaluation mode, and its tokenizer.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:  # noqa: ANN401
+        self._model = model
+        self._tokenizer = tokenizer
+        if tokenizer.mask_token_id is None:
+            raise DataError(
+                f"the tokenizer of {model.name_or_path!r} has no mask token; a masked language "
+                "model is needed, such as BERT"
+            )
+        self._before, self._after = _special_tokens(tokenizer)
+        self._mask = int(tokenizer.mask_token_id)
+        self._pad = int(tokenizer.pad_token_id or 0)
+        self.n_special = len(self._before) + len(self._after)
+        self.cuts = False
+        self.cuts = self._cutting_works()
+
+    @property
+    def max_length(self) -> int | None:
+        """Tokens that the model can read at once, if it has a limit."""
+        positions = getattr(self._model.config, "max_position_embeddings", None)
+        limits = [int(self._tokenizer.model_max_length)]
+        if isinstance(positions, int) and positions > 0:
+            # RoBERTa starts to count behind its padding index, so that two positions are lost.
+            offset = self._pad + 1 if self._model.config.model_type in _OFFSET_POSITIONS else 0
+            limits.append(positions - offset)
+        return min(limits)
+
+    def tokens(self, text: str) -> list[int]:
+        """Tokenize without adding special tokens."""
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
+        return ids
+
+    def losses(
+        self,
+        chunks: Sequence[Sequence[int]],
+        *,
+        tokens_per_pass: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> FloatArray:
+        """Sum of −log P over the tokens of each chunk; shape ``(len(chunks),)``.
+
+        Copies of chunks of about the same length go together, so that little is padded.
+        """
+        order = sorted(range(len(chunks)), key=lambda at: len(chunks[at]))
+        copies = [(at, place) for at in order for place in range(len(chunks[at]))]
+        sums = np.zeros(len(chunks))
+        done = 0
+        while done < len(copies):
+            end = self._end_of_pass(chunks, copies, done, tokens_per_pass)
+            part = copies[done:end]
+            found = self._pass(
+                [chunks[at] for at, _ in part], np.array([place for _, place in part])
+            )
+            np.add.at(sums, [at for at, _ in part], found)
+            done = end
+            if progress is not None:
+                progress(done, len(copies))
+        return sums
+
+    def _end_of_pass(
+        self,
+        chunks: Sequence[Sequence[int]],
+        copies: Sequence[tuple[int, int]],
+        start: int,
+        tokens_per_pass: int,
+    ) -> int:
+        end = start + 1
+        while end < len(copies):
+            width = len(chunks[copies[end][0]]) + self.n_special  # the longest so far
+            if (end + 1 - start) * width > tokens_per_pass:
+                break
+            end += 1
+        return end
+
+    def _pass(self, texts: Sequence[Sequence[int]], places: npt.NDArray[np.int64]) -> FloatArray:
+        """Loss of the token at one place of each text; shape ``(len(texts),)``."""
+        import torch
+
+        lengths = np.array([len(text) + self.n_special for text in texts])
+        ids = np.full((len(texts), int(lengths.max())), self._pad)
+        for row, text in enumerate(texts):
+            ids[row, : lengths[row]] = [*self._before, *text, *self._after]
+        rows = np.arange(len(texts))
+        at = places + len(self._before)
+        targets = ids[rows, at]
+        ids[rows, at] = self._mask
+        device = self._model.device
+        attention = None  # without padding: attention is then faster
+        if lengths.min() < lengths.max():
+            real = np.arange(ids.shape[1]) < lengths[:, None]
+            attention = torch.tensor(real, device=device).long()
+        with torch.inference_mode():
+            logits = self._logits(
+                torch.tensor(ids, device=device), attention, torch.tensor(at, device=device)
+            ).float()
+            chosen = logits.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0]
+            found: FloatArray = (logits.logsumexp(-1) - chosen).double().cpu().numpy()
+        return found
+
+    def _logits(self, ids: Any, attention: Any, at: Any) -> Any:  # noqa: ANN401 - tensors
+        """Logits at one position of each row; shape (rows, vocabulary)."""
+        import torch
+
+        rows = torch.arange(len(ids), device=ids.device)
+        if not self.cuts:
+            return self._model(input_ids=ids, attention_mask=attention).logits[rows, at]
+
+        def keep_one(_module: Any, _inputs: Any, output: Any) -> Any:  # noqa: ANN401
+            output.last_hidden_state = output.last_hidden_state[rows, at][:, None]
+            return output
+
+        hook = self._model.base_model.register_forward_hook(keep_one)
+        try:
+            return self._model(input_ids=ids, attention_mask=attention).logits[:, 0]
+        finally:
+            hook.remove()
+
+    def _cutting_works(self) -> bool:
+        import torch
+
+        text = self.tokens("Lemons are yellow and sour.")[: (self.max_length or 8) - self.n_special]
+        ids = torch.tensor([[*self._before, *text, *self._after]] * 2, device=self._model.device)
+        at = torch.tensor([0, ids.shape[1] - 1], device=ids.device)
+        with torch.inference_mode():
+            whole = self._logits(ids, None, at)
+            self.cuts = True
+            try:
+                cut = self._logits(ids, None, at)
+            except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
+                return False  # a body that returns something else, or a head that wants it whole
+        return bool(
+            cut.shape == whole.shape and torch.allclose(cut, whole, rtol=0.01, atol=_TOLERANCE)
+        )
+
+
+_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "xlm-roberta-xl")
+
+
+def load_masked(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> MaskedScorer:
+    """Load a masked language model and its tokenizer.
+
+    Raises
+    ------
+    DataError
+        If the folder holds no such model, or one whose head was not trained (a sentence encoder,
+        for instance: transformers would fill in a random one).
+    """
+    require_torch(f"masked language model {folder.name!r}")
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
+            model, found = AutoModelForMaskedLM.from_pretrained(
+                folder.path,
+                dtype=getattr(torch, dtype),
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{folder.path} cannot be loaded as a masked language model "
+            f"({str(error).strip().partition(chr(10))[0]})"
+        ) from error
+    if missing := sorted(found["missing_keys"]):
+        raise DataError(
+            f"{folder.path} has no trained head for masked tokens ({len(missing)} weights are "
+            f"missing, such as {missing[0]!r}); a masked language model is needed, such as "
+            "bert-base-uncased"
+        )
+    return MaskedScorer(model.to(pick_device(device)).eval(), tokenizer)
+
+
+def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:  # noqa: ANN401
+    """Special tokens that the tokenizer puts before and after a text."""
+    inner = tokenizer("a", add_special_tokens=False).input_ids
+    whole = tokenizer("a").input_ids
+    for start in range(len(whole) - len(inner) + 1):
+        if inner and whole[start : start + len(inner)] == inner:
+            return whole[:start], whole[start + len(inner) :]
+    raise DataError(
+        "the tokenizer writes 'a' differently with special tokens than without, so that the tokens "
+        "of a text cannot be told from them"
+    )
+
+
+# Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2, METHODS §6).
+
 
 Progress = Callable[[int, int], None]
 

@@ -10,16 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.damage import sound
-from rag_sourcebias.io.files import read_json
-from rag_sourcebias.mitigate.projection import SourceProjection, write_projection
-from rag_sourcebias.neural.encoder import SentenceEncoder
-from rag_sourcebias.neural.loading import find_model, require_torch
-from rag_sourcebias.neural.packaged import ENCODERS
-from rag_sourcebias.types.names import visible
-
-__all__ = ["PROJECTION_FILE", "write_projected_model"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import visible
+from rag_sourcebias.debias.projection import SourceProjection, write_projection
+from rag_sourcebias.io.files import read_json, sound
+from rag_sourcebias.neural.loading import ENCODERS, SentenceEncoder, find_model, require_torch
 
 PROJECTION_FILE = "source_projection.npz"
 """Where the written folder keeps the projection, for vectors that are already stored."""
@@ -45,7 +40,7 @@ def write_projected_model(
     that lets ``encode_query`` pass. A caller that uses plain ``encode`` for both sides, as the
     wrappers of LangChain, LlamaIndex and Chroma do, gets projected queries too; LangChain's
     accepts ``query_encode_kwargs={"task": "query"}``, and
-    :class:`~rag_sourcebias.mitigate.projected_encoder.ProjectedEncoder` needs nothing.
+    :class:`~rag_sourcebias.debias.projection.ProjectedEncoder` needs nothing.
 
     Parameters
     ----------

@@ -2,31 +2,417 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rag_sourcebias.errors import MissingExtraError
-from rag_sourcebias.mitigate.twin_texts import TrainingPairs, training_pairs
-from rag_sourcebias.neural.encoder import SentenceEncoder
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.twins import TrainingPairs, training_pairs
+from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
 from rag_sourcebias.neural.loading import (
+    ENCODERS,
+    SentenceEncoder,
     find_model,
     library_versions,
     pick_device,
+    quiet,
     require_torch,
 )
-from rag_sourcebias.neural.packaged import ENCODERS
-from rag_sourcebias.neural.train_checkpoints import checked_output, open_run
-from rag_sourcebias.neural.train_columns import data_identity, training_columns
-from rag_sourcebias.neural.train_history import read_history
-from rag_sourcebias.neural.train_judge import LiveEncoder, SkewJudge
-from rag_sourcebias.neural.train_settings import TrainingSettings
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.types.dataset import Dataset
-from rag_sourcebias.types.debias_report import DebiasConfig
-from rag_sourcebias.types.debias_training import TrainingHistory
+from rag_sourcebias.neural.training_data import (
+    TrainingColumns,
+    TrainingSettings,
+    data_identity,
+    model_card,
+    training_columns,
+    write_history,
+)
+from rag_sourcebias.neural.training_state import (
+    LiveEncoder,
+    Progress,
+    SkewJudge,
+    checked_output,
+    debiased_loss,
+    last_checkpoint,
+    open_run,
+    run_folder,
+)
 
-__all__ = ["TrainedModel", "TrainingSettings", "read_history", "train_debiased"]
+# The trainer of sentence-transformers, with our batches and checkpoints.
+
+
+# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
+require_torch("debiased training")
+
+from safetensors import SafetensorError
+from sentence_transformers import (
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.base.modules import Router
+from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.sentence_transformer.data_collator import (
+    SentenceTransformerDataCollator,
+)
+from transformers import PrinterCallback, TrainerCallback
+
+WRITING_ERRORS = (OSError, SafetensorError, RuntimeError)
+"""What writing a model raises on a full disk, torch's own writer included."""
+
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as encode_document looks for them
+
+
+class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typed here
+    """Trains on planned batches; checkpoints count only when complete and finite.
+
+    Parameters
+    ----------
+    model : SentenceTransformer
+    columns : TrainingColumns
+    settings : TrainingSettings
+    progress : Progress
+        Holds the loss.
+    folder : Path
+        For checkpoints.
+    on_progress : callable, optional
+        Told ``(step, steps)``.
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - torch is not typed here
+        columns: TrainingColumns,
+        settings: TrainingSettings,
+        *,
+        progress: Progress,
+        folder: Path,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        from datasets import Dataset  # type: ignore[import-untyped]
+
+        self._batches = columns.batches
+        self._progress = progress
+        data: dict[str, Any] = dict(columns.texts)
+        if columns.labels is not None:
+            data["label"] = columns.labels.tolist()
+        super().__init__(
+            model=model,
+            args=_arguments(settings, model, folder, len(columns.batches)),
+            train_dataset=Dataset.from_dict(data),
+            loss=progress.loss,
+            data_collator=_collator(model, list(columns.texts), settings.max_length),
+            callbacks=[_Steps(progress, on_progress)],
+        )
+        self.remove_callback(PrinterCallback)
+
+    def get_batch_sampler(self, dataset: Any, *_: object, **__: object) -> DefaultBatchSampler:  # noqa: ANN401
+        """Return the planned batches."""
+        return _Planned(dataset, self._batches)
+
+    def add_model_card_callback(self, _defaults: dict[str, Any]) -> None:
+        """Add none: it would encode examples and describe the data for a card that is not kept."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:  # noqa: ANN401
+        step = self.state.global_step
+        check_finite_weights(self.model, step)
+        folder = Path(self.args.output_dir) / f"checkpoint-{step}"
+        try:
+            super()._save_checkpoint(model, trial)
+            self._progress.write(folder)
+        except (*WRITING_ERRORS, DataError) as error:
+            shutil.rmtree(folder, ignore_errors=True)  # a full disk gets its space back
+            raise unwritable(folder, error) from error
+
+
+class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
+    def __init__(self, progress: Progress, told: Callable[[int, int], None] | None) -> None:
+        self._progress = progress
+        self._told = told
+
+    def on_step_end(self, _args: object, state: Any, _control: object, **given: Any) -> None:  # noqa: ANN401
+        """Note the step."""
+        self._progress.stepped(state.global_step, given["model"])
+        if self._told is not None:
+            self._told(state.global_step, state.max_steps)
+
+
+class _Planned(DefaultBatchSampler):  # type: ignore[misc] # not typed here
+    def __init__(self, dataset: Any, batches: Any) -> None:  # noqa: ANN401
+        super().__init__(dataset, batch_size=batches.shape[1], drop_last=True)
+        self._batches = batches.tolist()
+
+    def __iter__(self) -> Any:  # noqa: ANN401
+        return iter(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def check_finite_weights(model: Any, step: int) -> None:  # noqa: ANN401 - torch is not typed here
+    """Raise :class:`TrainingDivergedError` if a weight is not a finite number."""
+    for name, weight in model.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise TrainingDivergedError(
+                f"weights of {name} are not finite after training step {step}. Accepted are finite "
+                "ones: lower the learning rate or the debias weight, or train in float32",
+                step=step,
+            )
+
+
+def unwritable(folder: Path, error: Exception) -> DataError:
+    """Return the error for a folder that could not be written."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DataError(f"{folder} cannot be written: {reason.strip().partition(chr(10))[0]}")
+
+
+def resolved_precision(settings: TrainingSettings, device: str) -> str:
+    """Return ``"float32"``, ``"bf16"`` or ``"fp16"``.
+
+    Raises
+    ------
+    DataError
+        If the device cannot train in what the settings ask for.
+    """
+    on_gpu = not device.startswith("cpu")
+    bf16 = not on_gpu or not device.startswith("cuda") or torch.cuda.is_bf16_supported()
+    if settings.precision == "auto":
+        return ("bf16" if bf16 else "fp16") if on_gpu else "float32"
+    if settings.precision == "fp16" and not on_gpu:
+        raise DataError("precision 'fp16' needs a GPU; accepted on the CPU are float32 and bf16")
+    if settings.precision == "bf16" and not bf16:
+        raise DataError(f"device {device!r} has no bf16; accepted are fp16 and float32")
+    return settings.precision
+
+
+def _arguments(
+    settings: TrainingSettings,
+    model: Any,  # noqa: ANN401
+    folder: Path,
+    steps: int,
+) -> SentenceTransformerTrainingArguments:
+    device = str(model.device)
+    precision = resolved_precision(settings, device)
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        warmup_steps=round(settings.warmup_ratio * steps),
+        weight_decay=settings.weight_decay,
+        seed=settings.seed,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        use_cpu=device.startswith("cpu"),
+        dataloader_pin_memory=not device.startswith("cpu"),
+        eval_strategy="no",
+        logging_strategy="no",
+        save_strategy="steps",
+        save_steps=settings.checkpoint_every,
+        save_total_limit=2,
+        report_to=[],
+        disable_tqdm=True,
+    )
+
+
+def _collator(
+    model: Any,  # noqa: ANN401
+    columns: list[str],
+    max_length: int | None,
+) -> SentenceTransformerDataCollator:
+    """Texts are prepared as encode_query and encode_document do, cut at ``max_length``."""
+    sides = {name: "query" if name == "query" else "document" for name in columns}
+    document = next((name for name in _DOCUMENT_PROMPTS if name in model.prompts), "")
+    prompts = {"query": model.prompts.get("query"), "document": model.prompts.get(document)}
+    routed = any(isinstance(module, Router) for module in model.children())
+    return SentenceTransformerDataCollator(
+        preprocess_fn=model.preprocess,
+        prompts={name: prompts[side] for name, side in sides.items() if prompts[side]},
+        router_mapping=sides if routed else {},
+        max_length=max_length,
+    )
+
+
+# One run of a debiased training, from a loaded model to a written folder.
+
+
+_AGAIN = "the same call goes on from there"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun:
+    """Where a training keeps what it has, and what it says when it ends early.
+
+    Parameters
+    ----------
+    place : Path
+        Of the output.
+    settings : TrainingSettings
+    judge : SkewJudge or None
+    on_stage : callable or None
+    """
+
+    place: Path
+    settings: TrainingSettings
+    judge: SkewJudge | None
+    on_stage: Callable[[str], None] | None
+
+    @property
+    def folder(self) -> Path:
+        """Where checkpoints are kept."""
+        return run_folder(self.place)
+
+    def tell(self, stage: str) -> None:
+        """Tell the caller what is going on."""
+        if self.on_stage is not None:
+            self.on_stage(stage)
+
+    def train(
+        self,
+        live: Any,  # noqa: ANN401 - torch is not typed here
+        columns: TrainingColumns,
+        checkpoint: Path | None,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> Progress:
+        """Train the loaded model to the end of the planned steps."""
+        progress = Progress(
+            debiased_loss(live, self.settings),
+            self.judge,
+            eval_every=self.settings.eval_every,
+            on_stage=self.on_stage,
+        )
+        trainer = DebiasTrainer(
+            live,
+            columns,
+            self.settings,
+            progress=progress,
+            folder=self.folder,
+            on_progress=on_progress,
+        )
+        with self._explained(), quiet():
+            if checkpoint is None:
+                progress.add_point(live)
+            else:
+                progress.read(checkpoint)
+            self.tell(f"training, step {progress.step} of {len(columns.batches)}")
+            progress.run()
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            progress.pause()
+            check_finite_weights(live, progress.step)
+            progress.add_point(live)
+        return progress
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what is left when training ends early."""
+        try:
+            yield
+        except TrainingDivergedError as error:
+            left = self._left("train anew with other settings, and resume=False or another output")
+            raise TrainingDivergedError(f"{error}. {left}", step=error.step) from error
+        except DataError as error:
+            raise DataError(f"{error}. {self._left(_AGAIN)}") from error
+        except KeyboardInterrupt as error:
+            message = f"training was interrupted. {self._left(_AGAIN)}"
+            self.tell(message)
+            raise KeyboardInterrupt(message) from error
+
+    def _left(self, advice: str) -> str:
+        last = last_checkpoint(self.folder)
+        if last is None:
+            return (
+                f"No checkpoint was written before: the untrained model is the last good; {advice}"
+            )
+        return f"The last good checkpoint is {last}, a model folder that can be loaded; {advice}"
+
+    def write(self, live: Any, history: TrainingHistory, *, model: str, data: str) -> None:  # noqa: ANN401
+        """Write the model beside its place and move it there."""
+        card = model_card(
+            history,
+            model=model,
+            data=data,
+            judged="" if self.judge is None else self.judge.dataset.name,
+            cutoff=0 if self.judge is None else self.judge.config.skew_cutoff,
+        )
+        self.tell(f"writing {self.place}")
+        scratch = None
+        try:
+            scratch = Path(tempfile.mkdtemp(prefix=f".{self.place.name}-", dir=self.place.parent))
+            made = scratch / self.place.name
+            live.save_pretrained(str(made), create_model_card=False)
+            (made / "README.md").write_text(card, encoding="utf-8")
+            write_history(history, made)
+            made.rename(checked_output(self.place))
+        except DataError as error:
+            raise DataError(f"{error}. {self._left(_AGAIN)}") from error
+        except WRITING_ERRORS as error:
+            raise DataError(f"{unwritable(self.place, error)}. {self._left(_AGAIN)}") from error
+        finally:
+            if scratch is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def load_trainable(folder: Path) -> Any:  # noqa: ANN401 - torch is not typed here
+    """Load a model in float32.
+
+    Raises
+    ------
+    DataError
+        If it is no model of sentence-transformers that makes one vector of a text.
+    """
+    try:
+        with quiet():
+            model = SentenceTransformer(
+                str(folder),
+                device=pick_device(None),
+                local_files_only=True,
+                model_kwargs={"dtype": torch.float32},
+            )
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(
+            f"{folder} cannot be loaded as a sentence-transformers model ({reason})"
+        ) from error
+    model.model_card_data.local_files_only = True  # cards of checkpoints must not ask a hub
+    with torch.no_grad():
+        features = model.preprocess(["text"])
+        moved = {k: v.to(model.device) if isinstance(v, Tensor) else v for k, v in features.items()}
+        made = model.eval()(moved)
+    if "sentence_embedding" not in made:
+        raise DataError(
+            f"{folder} has no pooling module and makes no vector of a text; add one "
+            "(sentence_transformers.models.Pooling) and save the model again"
+        )
+    return model
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed every generator, and leave the caller's as they were."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - the trainer seeds it
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
+
+
+# Train an encoder on twins until it treats sources alike.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +503,6 @@ def train_debiased(
     )
     require_torch("debiased training")
     _require_training()
-    from rag_sourcebias.neural.train_run import TrainingRun, load_trainable, seeded
 
     named = SentenceEncoder(model, normalize=settings.similarity == "cosine")
     stated = _stated(settings, named, untrained) | _data_stated(dataset, pairs, judged)
@@ -148,7 +533,6 @@ def train_debiased(
 def _stated(
     settings: TrainingSettings, named: SentenceEncoder, untrained: Encoder | None
 ) -> dict[str, str]:
-    from rag_sourcebias.neural.train_trainer import resolved_precision
 
     device = pick_device(None)
     return {

@@ -1,21 +1,8 @@
-"""What an audit found, for people: terminal, Markdown, HTML.
+"""A report as blocks, and its renderers: HTML, Markdown, terminal, six kinds of plot."""
 
-``write_report``, ``print_report``, ``to_html`` and ``to_markdown`` take every kind of report; the
-other functions here are of source audits.
-"""
+import lazy_loader
 
-from __future__ import annotations
+from rag_sourcebias.core.moved import moved_names
 
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
-from rag_sourcebias.report.skew_words import Verdict, headline, verdicts
-from rag_sourcebias.report.write import write_report
-
-__all__ = [
-    "Verdict",
-    "headline",
-    "print_report",
-    "to_html",
-    "to_markdown",
-    "verdicts",
-    "write_report",
-]
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = moved_names(__name__, _load)

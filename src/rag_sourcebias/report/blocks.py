@@ -12,53 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.report.format import count, number, source_name
 from rag_sourcebias.report.pictures import Picture
-from rag_sourcebias.types.reports import DataSummary
 
 if TYPE_CHECKING:
-    from rag_sourcebias.io.reports import Report
-
-__all__ = [
-    "ESTABLISHED",
-    "EVERYWHERE",
-    "FILES",
-    "MARKDOWN",
-    "MET",
-    "PAGE",
-    "TERMINAL",
-    "Bar",
-    "Block",
-    "Card",
-    "CardRow",
-    "Cards",
-    "Checks",
-    "Document",
-    "Facts",
-    "Figures",
-    "Findings",
-    "Fold",
-    "Grid",
-    "Heading",
-    "Items",
-    "Lines",
-    "Name",
-    "Output",
-    "Paragraph",
-    "Questions",
-    "Section",
-    "Side",
-    "Statements",
-    "Table",
-    "Versions",
-    "assumed",
-    "caveats",
-    "data",
-    "environment_table",
-    "plain",
-    "reading",
-    "summary_table",
-]
+    from rag_sourcebias.reports import Report
 
 Output = Literal["page", "markdown", "terminal"]
 PAGE: tuple[Output, ...] = ("page",)

@@ -8,36 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.verdicts import ChangeCode, VerdictChange
-
-__all__ = [
-    "CORRECTIONS",
-    "MISSING",
-    "VARIANTS",
-    "capital",
-    "changed",
-    "count",
-    "counted",
-    "delta",
-    "distinct",
-    "ends_about_zero",
-    "estimate",
-    "interval",
-    "join",
-    "level",
-    "number",
-    "p_clause",
-    "p_value",
-    "roughly",
-    "score",
-    "settings",
-    "share",
-    "short_names",
-    "shorten",
-    "source_name",
-    "split_measure",
-]
+from rag_sourcebias.core.findings import ChangeCode, VerdictChange
+from rag_sourcebias.core.interval import Interval
 
 MISSING = "–"
 _MINUS = "\u2212"

@@ -9,16 +9,14 @@ from itertools import count, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from rag_sourcebias.errors import MissingExtraError, SourceBiasError
+from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.pictures import Picture
 from rag_sourcebias.report.svg import draw
-from rag_sourcebias.types.names import visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["failure_text", "html", "notebook"]
 
 _logger = logging.getLogger("rag_sourcebias.report")
 _LONGEST = 200

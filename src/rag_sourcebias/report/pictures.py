@@ -11,27 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.types.intervals import Interval
-
-__all__ = [
-    "Axis",
-    "Bars",
-    "Colour",
-    "Curve",
-    "Guide",
-    "HeatMap",
-    "Histogram",
-    "Intervals",
-    "Key",
-    "Lines",
-    "Mark",
-    "Picture",
-    "Points",
-    "Row",
-    "Slopes",
-    "aligned",
-    "mark",
-]
+from rag_sourcebias.core.interval import Interval
 
 Colour: TypeAlias = Literal["baseline", "other", "even", "ink", "muted", "grid"]
 Ends: TypeAlias = tuple[float, float]

@@ -18,15 +18,13 @@ from itertools import cycle, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
-from rag_sourcebias.errors import MissingExtraError
+from rag_sourcebias.core.errors import MissingExtraError
 from rag_sourcebias.report import pictures as p
 from rag_sourcebias.report.format import distinct, number, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["COLOURS", "describe", "draw", "width"]
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "{http://www.w3.org/1999/xlink}href"

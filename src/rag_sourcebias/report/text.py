@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.format import MISSING, shorten
-from rag_sourcebias.types.names import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["escape", "markdown", "print_blocks", "table", "terminal"]
 
 _MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red"), None: ("?", "bold yellow")}
 Line: TypeAlias = tuple[str | tuple[str, str], ...]  # of a terminal: pieces, some with a style

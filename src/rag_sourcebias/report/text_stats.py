@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.format import MISSING, count, estimate, level, number
-from rag_sourcebias.types.text_stats import TextStatistic
-
-__all__ = ["renamed", "text_figures", "text_key", "text_means", "text_notes", "text_table"]
 
 _FEW_WORDS = 5
 

@@ -1,21 +1,24 @@
-"""Vectors and scores kept on disk, so that no text is encoded twice.
-
-One SQLite file, readable and writable by several processes at once. Every batch is its own
-transaction: a run that is killed loses the batch it was computing and nothing else.
-"""
+"""An encoder and a reranker that compute each text only once, resumably."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.arrays import Float32Array
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder, Reranker
 from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
 
-__all__ = ["VectorCache"]
+# Vectors and scores kept on disk, so that no text is encoded twice.
+# One SQLite file, readable and writable by several processes at once. Every batch is its own
+# transaction: a run that is killed loses the batch it was computing and nothing else.
+
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (
@@ -97,3 +100,238 @@ class VectorCache:
 def _key(text: str) -> bytes:
     # Lone surrogates occur in scraped text; they must not make a text impossible to cache.
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+# An encoder and a reranker that compute each text only once, resumably.
+
+
+BATCH_SIZE = 64
+
+Progress = Callable[[int, int], None]
+
+
+class _OfEncoder(ABC):
+    """What an encoder over another one has of it."""
+
+    encoder: Encoder
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the encoder."""
+        return self.encoder.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the encoder."""
+        return self.encoder.settings
+
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
+        """Encode the query side."""
+        return self._encode(texts, "query", self.encoder.encode_queries)
+
+    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
+        """Encode the document side."""
+        return self._encode(texts, "document", self.encoder.encode_documents)
+
+    @abstractmethod
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
+        """Encode texts of one side, each once."""
+
+
+class CachedEncoder(_OfEncoder):
+    """An encoder that keeps its vectors in a :class:`VectorCache`.
+
+    Each distinct text that is not in the cache is encoded once, in batches of similar length.
+    Every batch is stored as soon as it is there, so that an interrupted run resumes.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    cache : VectorCache
+    batch_size : int
+        Texts between two commits; 64 by default.
+    progress : callable, optional
+        Told ``(done, total)`` of the texts that had to be encoded, after each batch.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        *,
+        batch_size: int = BATCH_SIZE,
+        progress: Progress | None = None,
+    ) -> None:
+        self.name = encoder.name
+        self.encoder = encoder
+        self.cache = cache
+        self.batch_size = _positive(batch_size)
+        self.progress = progress
+
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
+        if not texts:
+            return encode(texts)
+        distinct = longest_first(texts)
+        vectors = _through_cache(
+            self.cache,
+            (self.fingerprint, side),
+            distinct,
+            lambda rows: encode([distinct[i] for i in rows]),
+            batch_size=self.batch_size,
+            progress=self.progress,
+        )
+        return vectors[_rows_in(distinct, texts)]
+
+
+class BatchedEncoder(_OfEncoder):
+    """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
+
+    Its vectors are those that a :class:`CachedEncoder` computes into an empty cache: models give
+    other last digits in other batches.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    batch_size : int
+        Texts of one batch; 64 by default.
+    """
+
+    def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
+        self.name = encoder.name
+        self.encoder = encoder
+        self.batch_size = _positive(batch_size)
+
+    def _encode(
+        self,
+        texts: Sequence[str],
+        side: str,  # noqa: ARG002
+        encode: Callable[[Sequence[str]], Float32Array],
+    ) -> Float32Array:
+        if not texts:
+            return encode(texts)
+        distinct = longest_first(texts)
+        size = self.batch_size
+        parts = [encode(distinct[i : i + size]) for i in range(0, len(distinct), size)]
+        return np.concatenate(parts)[_rows_in(distinct, texts)]
+
+
+def longest_first(texts: Sequence[str]) -> list[str]:
+    """Return the distinct texts in the order in which they are cut into batches.
+
+    Longest first: a batch that does not fit in memory fails at once, and the time that is left is
+    over-estimated rather than under-estimated.
+    """
+    return sorted(set(texts), key=lambda text: (-len(text), text))
+
+
+def _rows_in(distinct: Sequence[str], texts: Sequence[str]) -> list[int]:
+    row_of = {text: row for row, text in enumerate(distinct)}
+    return [row_of[text] for text in texts]
+
+
+class CachedReranker:
+    """A reranker that keeps its scores in a :class:`VectorCache`.
+
+    Pairs are computed in the order of their document, so that a reranker that shares work between
+    the queries of one document can do so.
+
+    Parameters
+    ----------
+    reranker : Reranker
+    cache : VectorCache
+    batch_size : int
+        Pairs between two commits; 64 by default.
+    progress : callable, optional
+        Told ``(done, total)`` of the pairs that had to be scored, after each batch.
+    """
+
+    def __init__(
+        self,
+        reranker: Reranker,
+        cache: VectorCache,
+        *,
+        batch_size: int = BATCH_SIZE,
+        progress: Progress | None = None,
+    ) -> None:
+        self.name = reranker.name
+        self.reranker = reranker
+        self.cache = cache
+        self.batch_size = _positive(batch_size)
+        self.progress = progress
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the reranker."""
+        return self.reranker.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the reranker."""
+        return self.reranker.settings
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Float32Array:
+        """Score pairs, in the given order; shape ``(len(pairs),)``."""
+        if not pairs:
+            return np.empty(0, np.float32)
+        distinct = sorted(set(pairs), key=lambda pair: (-len(pair[1]), pair[1], pair[0]))
+        scores = _through_cache(
+            self.cache,
+            (self.fingerprint, "pair"),
+            [f"{len(query)} {query}{text}" for query, text in distinct],
+            lambda rows: np.reshape(self.reranker.score([distinct[i] for i in rows]), (-1, 1)),
+            batch_size=self.batch_size,
+            progress=self.progress,
+        )[:, 0]
+        row_of = {pair: row for row, pair in enumerate(distinct)}
+        return scores[[row_of[pair] for pair in pairs]]
+
+
+def _through_cache(
+    cache: VectorCache,
+    space: tuple[str, str],
+    keys: Sequence[str],
+    compute: Callable[[Sequence[int]], Float32Array],
+    *,
+    batch_size: int,
+    progress: Progress | None,
+) -> Float32Array:
+    """Return one vector per key: from the cache, or computed in batches that are stored."""
+    vectors = cache.get(*space, keys)
+    missing = [row for row, vector in enumerate(vectors) if vector is None]
+    for start in range(0, len(missing), batch_size):
+        rows = missing[start : start + batch_size]
+        computed = np.asarray(compute(rows), dtype=np.float32)
+        if computed.ndim != 2 or len(computed) != len(rows):
+            raise DataError(
+                f"a model returned shape {computed.shape} for {len(rows)} inputs; expected one "
+                "row each"
+            )
+        # A NaN is not stored: it would outlive the fault that caused it.
+        good = np.asarray(np.isfinite(computed).all(axis=1))
+        cache.put(
+            *space,
+            [keys[r] for r, ok in zip(rows, good.tolist(), strict=True) if ok],
+            computed[good],
+        )
+        for row, vector in zip(rows, computed, strict=True):
+            vectors[row] = vector
+        if progress is not None:
+            progress(min(start + batch_size, len(missing)), len(missing))
+    found = [vector for vector in vectors if vector is not None]
+    sizes = {len(vector) for vector in found}
+    if len(sizes) > 1:
+        raise DataError(
+            f"cache {cache.path} holds vectors of different sizes {sorted(sizes)} for one model; "
+            "delete the file, it will be filled again"
+        )
+    return np.stack(found)
+
+
+def _positive(batch_size: int) -> int:
+    if batch_size < 1:
+        raise DataError(f"batch_size must be at least 1, got {batch_size}")
+    return batch_size

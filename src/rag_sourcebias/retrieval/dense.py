@@ -1,24 +1,405 @@
-"""Exact search over the vectors of an encoder."""
+"""Approximate search of one shard by a FAISS index, scored as exact search scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder, Retriever
-from rag_sourcebias.retrieval.exact import Part, best_documents, best_run, parts_of
-from rag_sourcebias.retrieval.topk import tie_order
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import Float32Array, IntArray
+from rag_sourcebias.core.data import Corpus, Query, Run
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.retrieval.vectors import (
     DocumentVectors,
     Similarity,
     encode_corpus,
     query_vectors,
 )
-from rag_sourcebias.types.documents import Corpus, Query
-from rag_sourcebias.types.rankings import Run
 
-__all__ = ["DenseRetriever", "DenseSpec"]
+# The best documents of dense score blocks, with ties broken blindly to the source.
+# Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora
+# are stored human first, so ordering ties by row or by id would itself look like source bias. Ties
+# follow a permutation of the documents that is drawn once from a fixed seed.
+
+
+TIE_SEED = 20240825
+"""Seed of the permutation that orders ties; part of the definition of a run."""
+
+_BLOCK_BYTES = 64 * 2**20  # per temporary array of one block of scores
+
+
+def tie_order(n_docs: int, *, seed: int = TIE_SEED) -> npt.NDArray[np.uint64]:
+    """Return the priority of each document among ties, highest first; shape ``(n_docs,)``."""
+    return np.random.default_rng(seed).permutation(n_docs).astype(np.uint64)
+
+
+def block_rows(n_docs: int) -> int:
+    """Return how many queries to score at once so that memory stays bounded."""
+    return max(1, _BLOCK_BYTES // (8 * max(n_docs, 1)))
+
+
+def require_depth(depth: int) -> None:
+    """Refuse a depth below 1.
+
+    Raises
+    ------
+    DataError
+        If ``depth`` is below 1.
+    """
+    if depth < 1:
+        raise DataError(f"depth must be at least 1, got {depth}")
+
+
+def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Map (score, priority) to one unsigned integer with the same order.
+
+    The bit pattern of a float32 orders like the number itself once negative values are inverted
+    and positive ones get the highest bit. Keys are unique, so partitioning cannot cut through a
+    tie block in an order of its own.
+    """
+    bits = (scores + np.float32(0)).view(np.uint32)  # + 0 turns −0.0 into 0.0: they must tie
+    negative = bits >> np.uint32(31) == 1
+    ordered = np.where(negative, ~bits, bits | np.uint32(0x8000_0000)).astype(np.uint64)
+    return (ordered << np.uint64(32)) | priority
+
+
+def top_documents(
+    blocks: Iterable[npt.NDArray[np.floating]],
+    *,
+    query_ids: Sequence[str],
+    doc_ids: Sequence[str],
+    depth: int,
+    name: str,
+    seed: int = TIE_SEED,
+) -> Run:
+    """Rank documents by score, best first.
+
+    Order is by descending float32 score, ties by :func:`tie_order`; the result depends on the
+    scores, the seed and the row numbers only. A score of −inf means "not retrieved".
+
+    Parameters
+    ----------
+    blocks : iterable of float arrays of shape (rows, n_docs)
+        Scores of successive queries; together ``len(query_ids)`` rows.
+    query_ids, doc_ids : sequence of str
+    depth : int
+        Documents per query, at least 1.
+    name : str
+        Name of the run.
+    seed : int
+        Seed of the tie order.
+
+    Raises
+    ------
+    DataError
+        If a score is NaN (the message names query and document), the blocks have another shape,
+        or ``depth`` is below 1.
+    """
+    require_depth(depth)
+    priority = tie_order(len(doc_ids), seed=seed)
+    docs: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    values: list[Float32Array] = [np.empty(0, np.float32)]
+    counts: list[npt.NDArray[np.int64]] = []
+    done = 0
+    for block in blocks:
+        scores = np.asarray(block, dtype=np.float32)
+        if scores.ndim != 2 or scores.shape[1] != len(doc_ids):
+            raise DataError(
+                f"{name}: a block of scores has shape {scores.shape}, expected "
+                f"(queries, {len(doc_ids)})"
+            )
+        _refuse_nan(scores, query_ids[done : done + len(scores)], doc_ids, name)
+        columns = _best_columns(sort_keys(scores, priority), depth)
+        best = np.take_along_axis(scores, columns, axis=1)
+        found = best > -np.inf
+        docs.append(columns[found])
+        values.append(best[found])
+        counts.append(found.sum(axis=1))
+        done += len(scores)
+    if done != len(query_ids):
+        raise DataError(f"{name}: scores for {done} queries, expected {len(query_ids)}")
+    offsets = np.zeros(len(query_ids) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate(counts) if counts else [], out=offsets[1:])
+    return Run(
+        query_ids=tuple(query_ids),
+        offsets=offsets,
+        doc_codes=np.concatenate(docs).astype(np.int32),
+        doc_ids=tuple(doc_ids),
+        scores=np.concatenate(values),
+        name=name,
+    )
+
+
+def _best_columns(keys: npt.NDArray[np.uint64], depth: int) -> npt.NDArray[np.int64]:
+    """Return the columns of the ``depth`` largest keys of each row, largest first."""
+    n_docs = keys.shape[1]
+    if depth < n_docs:
+        part = np.argpartition(keys, n_docs - depth, axis=1)[:, n_docs - depth :]
+        order = np.argsort(np.take_along_axis(keys, part, axis=1), axis=1)[:, ::-1]
+        return np.take_along_axis(part, order, axis=1)
+    return np.argsort(keys, axis=1)[:, ::-1]
+
+
+def _refuse_nan(
+    scores: Float32Array, query_ids: Sequence[str], doc_ids: Sequence[str], name: str
+) -> None:
+    bad = np.argwhere(np.isnan(scores))
+    if len(bad):
+        row, column = bad[0]
+        raise DataError(
+            f"{name}: {len(bad)} NaN score(s), first for query {query_ids[row]!r}, document "
+            f"{doc_ids[column]!r}; a score must be a number"
+        )
+
+
+def score_in_blocks(
+    score: Callable[[slice], Float32Array], *, n_queries: int, n_docs: int
+) -> Iterable[Float32Array]:
+    """Yield ``score(rows)`` for successive slices of the queries, sized to bound memory."""
+    step = block_rows(n_docs)
+    return (score(slice(i, min(i + step, n_queries))) for i in range(0, n_queries, step))
+
+
+# Exact search whose result does not depend on how the work is divided.
+# A matrix product of float32 vectors rounds differently with the number of rows, threads and the
+# library behind it, so the same pair would score differently in another division of a corpus. Here
+# the product only finds candidates, with a margin that covers its rounding; their scores are then
+# computed one pair at a time in float64, in a fixed order, and rounded once. Any division into
+# parts, on any number of machines, gives the same scores and ranks to the last digit.
+
+
+_PART_ROWS = 16_384  # documents multiplied at once
+_QUERY_ROWS = 1_024  # queries multiplied at once: with a part of documents 64 MiB of scores
+_PAIRS = 2**16  # pairs scored at once: 200 MB in float64 at 384 dimensions
+_ROUNDING = 2.0**-24  # of one float32 operation
+_SMALLEST = 2.0**-149  # of float32, what an underflow may lose
+
+
+class Part(NamedTuple):
+    """Documents that are searched together.
+
+    ``rows`` (n,) are their numbers in the whole corpus, ``vectors`` (n, dimension) float32, and
+    ``priority`` (n,) orders ties, highest first (:func:`~rag_sourcebias.retrieval.tie_order`).
+    """
+
+    rows: IntArray
+    vectors: Float32Array
+    priority: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Best:
+    """The best documents of each query, best first, one row per entry.
+
+    Parameters
+    ----------
+    n_queries : int
+    query : int64 array of shape (nnz,)
+        Number of the query, rising.
+    row : int64 array of shape (nnz,)
+        Row of the document within the whole corpus.
+    score : float32 array of shape (nnz,)
+    priority : uint64 array of shape (nnz,)
+    """
+
+    n_queries: int
+    query: IntArray
+    row: IntArray
+    score: Float32Array
+    priority: npt.NDArray[np.uint64]
+
+    @classmethod
+    def none(cls, n_queries: int) -> Best:
+        """Return the result before any document was seen."""
+        empty = np.empty(0, np.int64)
+        return cls(
+            n_queries=n_queries,
+            query=empty,
+            row=empty,
+            score=np.empty(0, np.float32),
+            priority=np.empty(0, np.uint64),
+        )
+
+    def last_scores(self, depth: int) -> Float32Array:
+        """Score of the document at rank ``depth`` of each query, −inf with fewer documents."""
+        ends = np.cumsum(np.bincount(self.query, minlength=self.n_queries))
+        sizes = np.diff(ends, prepend=0)
+        full = sizes >= depth
+        result = np.full(self.n_queries, -np.inf, dtype=np.float32)
+        result[full] = self.score[(ends - sizes)[full] + depth - 1]
+        return result
+
+
+def exact_scores(
+    queries: Float32Array, documents: Float32Array, query: IntArray, document: IntArray
+) -> Float32Array:
+    """Dot products of pairs, each the same whatever else is computed; shape ``(len(query),)``.
+
+    Products of float32 numbers are exact in float64, and a row is summed in an order that depends
+    on its length only.
+    """
+    result = np.empty(len(query), dtype=np.float32)
+    for start in range(0, len(query), _PAIRS):
+        pairs = slice(start, start + _PAIRS)
+        left = queries[query[pairs]].astype(np.float64)
+        left *= documents[document[pairs]]
+        result[pairs] = left.sum(axis=1)
+    return result
+
+
+def best_documents(queries: Float32Array, parts: Iterable[Part], *, depth: int) -> Best:
+    """Return the ``depth`` best documents of each query over all parts.
+
+    Order is by descending score (:func:`exact_scores`), ties by descending priority.
+
+    Parameters
+    ----------
+    queries : float32 array of shape (nq, dimension)
+        Finite.
+    parts : iterable of Part
+        In any division and order; vectors finite.
+    depth : int
+        At least 1.
+
+    Raises
+    ------
+    DataError
+        If a product is beyond float32, or ``depth`` is below 1.
+    """
+    require_depth(depth)
+    found = Best.none(len(queries))
+    lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
+    for part in parts:
+        if not len(part.rows):
+            continue
+        rounding = _rounding_of(lengths, part)
+        floor = found.last_scores(depth)
+        new = [found]
+        for start in range(0, len(queries), _QUERY_ROWS):
+            block = slice(start, start + _QUERY_ROWS)
+            query, document = _candidates(
+                queries[block], part.vectors, floor[block], rounding[block], depth
+            )
+            new.append(_scored(queries, part, query + start, document))
+        found = merge_best(new, depth=depth)
+    return found
+
+
+def _rounding_of(lengths: npt.NDArray[np.float64], part: Part) -> npt.NDArray[np.float64]:
+    """Bound how far a float32 product of a query can be from the score; shape ``(nq,)``.
+
+    The forward error of a dot product in any order of summation (Higham 2002, §3.1), with the
+    rounding of the score itself.
+    """
+    dimension = part.vectors.shape[1]
+    squares = np.einsum("ij,ij->i", part.vectors, part.vectors)
+    longest = float(np.sqrt(squares.max())) * 1.001  # the squares were rounded too
+    if not longest * float(lengths.max(initial=0.0)) < np.finfo(np.float32).max / 2:
+        raise DataError(
+            f"vectors are too long for scores in float32 (a document of length {longest:.3g}); "
+            "use cosine similarity, or scale the vectors"
+        )
+    relative = dimension * _ROUNDING / (1 - dimension * _ROUNDING) + _ROUNDING
+    return np.asarray(relative * longest * lengths + (dimension + 1) * _SMALLEST)
+
+
+def _candidates(
+    queries: Float32Array,
+    documents: Float32Array,
+    floor: Float32Array,
+    rounding: npt.NDArray[np.float64],
+    depth: int,
+) -> tuple[IntArray, IntArray]:
+    """Return every pair in which the document can be among the best of the query."""
+    products = queries @ documents.T
+    least = floor.astype(np.float64) - rounding
+    # Where fewer than ``depth`` documents are known, those of this part alone set a bound: at
+    # least ``depth`` of them score no less than their product at that rank minus the rounding.
+    if np.isneginf(least).any() and len(documents) > depth:
+        at = len(documents) - depth
+        alone = np.partition(products, at, axis=1)[:, at] - 2 * rounding
+        least = np.maximum(least, alone)
+    # Rounded towards −inf: comparing in float64 would copy the products.
+    bound = np.nextafter(least.astype(np.float32), np.float32(-np.inf))
+    query, document = np.divmod(np.flatnonzero(products >= bound[:, None]), len(documents))
+    return query, document
+
+
+def _scored(queries: Float32Array, part: Part, query: IntArray, document: IntArray) -> Best:
+    return Best(
+        n_queries=len(queries),
+        query=query,
+        row=part.rows[document],
+        score=exact_scores(queries, part.vectors, query, document),
+        priority=part.priority[document],
+    )
+
+
+def merge_best(found: Sequence[Best], *, depth: int) -> Best:
+    """Return the best of several results over disjoint documents, for the same queries."""
+    query, row, score, priority = (
+        np.concatenate([getattr(one, name) for one in found])
+        for name in ("query", "row", "score", "priority")
+    )
+    order = np.lexsort((~sort_keys(score, priority), query))
+    query = query[order]
+    starts = np.searchsorted(query, np.arange(found[0].n_queries))
+    keep = np.arange(len(query)) - starts[query] < depth
+    kept = order[keep]
+    return Best(
+        n_queries=found[0].n_queries,
+        query=query[keep],
+        row=row[kept],
+        score=score[kept],
+        priority=priority[kept],
+    )
+
+
+def best_run(found: Best, *, query_ids: Sequence[str], doc_ids: Sequence[str], name: str) -> Run:
+    """Turn a result into a run; ``doc_ids[row]`` is the id of the document in that row."""
+    return Run(
+        query_ids=tuple(query_ids),
+        offsets=np.searchsorted(found.query, np.arange(found.n_queries + 1)).astype(np.int64),
+        doc_codes=found.row.astype(np.int32),
+        doc_ids=tuple(doc_ids),
+        scores=found.score,
+        name=name,
+    )
+
+
+def parts_of(
+    vectors: Float32Array,
+    priority: npt.NDArray[np.uint64],
+    *,
+    rows: IntArray | None = None,
+    vector_of: IntArray | None = None,
+) -> Iterator[Part]:
+    """Cut documents into parts of a size that is fast to multiply.
+
+    Parameters
+    ----------
+    vectors : float32 array of shape (n_vectors, dimension)
+    priority : uint64 array of shape (n,)
+    rows : int64 array of shape (n,), optional
+        Row of each document within the whole corpus; 0…n − 1 by default.
+    vector_of : int64 array of shape (n,), optional
+        Which of ``vectors`` belongs to each document; the one with its number by default.
+    """
+    n = len(priority)
+    for start in range(0, n, _PART_ROWS):
+        part = slice(start, min(start + _PART_ROWS, n))
+        yield Part(
+            rows=np.arange(part.start, part.stop) if rows is None else rows[part],
+            vectors=vectors[part if vector_of is None else vector_of[part]],
+            priority=priority[part],
+        )
+
+
+# Exact search over the vectors of an encoder.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,3 +477,109 @@ class DenseSpec:
             self.encoder, corpus, similarity=self.similarity, progress=self.progress
         )
         return DenseRetriever(name=self.name, encoder=self.encoder, vectors=vectors)
+
+
+# Approximate search of one shard by a FAISS index, scored as exact search scores.
+
+
+_TRY_DIMENSION = 64  # a multiple of what usual quantisers divide by
+
+
+def approximate_best(
+    queries: Float32Array,
+    vectors: Float32Array,
+    *,
+    rows: npt.NDArray[np.int64],
+    priority: npt.NDArray[np.uint64],
+    depth: int,
+    description: str,
+) -> Best:
+    """Return what a FAISS index over these vectors finds, best first.
+
+    The index is built on one thread, so that it is the same wherever it is built. It chooses the
+    documents; their scores are those of :func:`~rag_sourcebias.retrieval.dense.exact_scores`.
+
+    Parameters
+    ----------
+    rows : int64 array of shape (n,)
+        Row of each vector within the whole corpus.
+    priority : uint64 array of shape (n,)
+        Order among ties.
+    description : str
+        As ``faiss.index_factory`` takes it, for example ``"HNSW32,Flat"`` or ``"IVF64,Flat"``.
+
+    Raises
+    ------
+    DataError
+        If FAISS refuses the description for these vectors.
+    MissingExtraError
+        If faiss is not installed.
+    """
+    faiss = _import_faiss()
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = _built(faiss, np.ascontiguousarray(vectors), description)
+        _, found = index.search(np.ascontiguousarray(queries), min(depth, len(vectors)))
+    finally:
+        faiss.omp_set_num_threads(threads)
+    query, column = np.nonzero(found >= 0)
+    document = found[query, column].astype(np.int64)
+    best = Best(
+        n_queries=len(queries),
+        query=query,
+        row=rows[document],
+        score=exact_scores(queries, vectors, query, document),
+        priority=priority[document],
+    )
+    return merge_best([best], depth=depth)
+
+
+def require_index(description: str) -> None:
+    """Refuse a description that FAISS does not know, before hours of work.
+
+    Raises
+    ------
+    DataError
+        If FAISS does not accept it.
+    MissingExtraError
+        If faiss is not installed.
+    """
+    if description != "exact":
+        _described(_import_faiss(), _TRY_DIMENSION, description)
+
+
+def _built(faiss: Any, vectors: Float32Array, description: str) -> Any:  # noqa: ANN401
+    index = _described(faiss, vectors.shape[1], description)
+    try:
+        if not index.is_trained:
+            index.train(vectors)
+        index.add(vectors)
+    except RuntimeError as error:
+        raise DataError(
+            f"FAISS could not build {description!r} over {len(vectors)} vectors: "
+            f"{str(error).splitlines()[-1]}; use larger shards or another index"
+        ) from error
+    return index
+
+
+def _described(faiss: Any, dimension: int, description: str) -> Any:  # noqa: ANN401
+    try:
+        return faiss.index_factory(dimension, description, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise DataError(
+            f"index {description!r} is no description that FAISS knows; write exact, or for "
+            "example HNSW32,Flat or IVF64,Flat"
+        ) from error
+
+
+def _import_faiss() -> Any:  # noqa: ANN401 - an untyped module
+    try:
+        import faiss
+    except ModuleNotFoundError as error:
+        if error.name != "faiss":
+            raise
+        raise MissingExtraError(
+            package="faiss-cpu", extra="faiss", feature="approximate search of shards"
+        ) from error
+    return faiss

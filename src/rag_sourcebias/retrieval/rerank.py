@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Reranker, Retriever, RetrieverSpec
-from rag_sourcebias.retrieval.topk import require_depth
-from rag_sourcebias.types.documents import Corpus, Query
-from rag_sourcebias.types.rankings import Run
-
-__all__ = ["RerankedSpec", "rerank", "rerank_settings"]
+from rag_sourcebias.core.data import Corpus, Query, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Reranker, Retriever, RetrieverSpec
+from rag_sourcebias.retrieval.dense import require_depth
 
 
 def rerank(

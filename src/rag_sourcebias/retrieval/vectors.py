@@ -9,19 +9,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import Encoder
-from rag_sourcebias.types.arrays import Float32Array
-from rag_sourcebias.types.documents import Corpus, Query
-
-__all__ = [
-    "ENCODED_TOGETHER",
-    "DocumentVectors",
-    "Similarity",
-    "checked_vectors",
-    "encode_corpus",
-    "query_vectors",
-]
+from rag_sourcebias.core.arrays import Float32Array
+from rag_sourcebias.core.data import Corpus, Query
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
 
 Similarity = Literal["cosine", "dot"]
 

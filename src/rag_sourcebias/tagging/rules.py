@@ -1,18 +1,310 @@
-"""Tags from rules on metadata, URL host, document id and text."""
+"""Tag rules from a YAML file; whatever is wrong is named with file, line and key."""
 
 from __future__ import annotations
 
+import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.conditions import Condition
-from rag_sourcebias.tagging.fingerprint import digest
-from rag_sourcebias.tagging.tag_rule import PLACEHOLDER, TAG_FIELDS, TagRule
-from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.source_names import check_source
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import check_source, require_name
+from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
+from rag_sourcebias.tagging.taggers import digest
 
-__all__ = ["RuleTagger", "TagRule"]
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+
+# Conditions of tag rules: one test on the metadata, the URL, the id or the text of a document.
+
+
+OPERATORS = ("equals", "in", "regex", "glob", "present")
+Target = Literal["metadata", "url_host", "id", "text"]
+_TARGETS = ("metadata", "url_host", "id", "text")
+_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
+_MISSING = object()
+
+#: A document's value to a match: True or the regex match, False or None where it does not hold.
+Test = Callable[[object], "re.Match[str] | bool | None"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One condition; it is compiled when it is made.
+
+    Parameters
+    ----------
+    target : {"metadata", "url_host", "id", "text"}
+        What is tested. ``"url_host"`` is the lower-cased host of the document's URL.
+    key : str or None
+        Metadata key, for ``target="metadata"`` only. ``a.b`` is the key ``"a.b"`` or, where there
+        is none, the key ``"b"`` of the mapping under ``"a"``.
+    operator : {"equals", "in", "regex", "glob", "present"}
+        ``regex`` searches, ``glob`` fits the whole value; both are case-sensitive (``(?i)`` makes
+        a regex insensitive). A list in the metadata holds when one of its elements does.
+    value : object
+        What it is tested against; True or False for ``present``.
+
+    Raises
+    ------
+    DataError
+        For an unknown target or operator, a missing key, a bad regex or a value of a wrong type.
+    """
+
+    target: Target
+    operator: str
+    value: object
+    key: str | None = None
+    pattern: re.Pattern[str] | None = field(init=False, default=None)
+    _test: Test = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.target not in _TARGETS:
+            raise DataError(f"target {self.target!r} is none of {list(_TARGETS)}")
+        if (self.target == "metadata") != bool(self.key):
+            raise DataError(f"key {self.key!r}: a metadata condition names a key, no other does")
+        if self.operator in {"regex", "glob"}:
+            object.__setattr__(self, "pattern", _pattern(self.operator, self.value))
+        object.__setattr__(self, "_test", self._compile())
+
+    def _compile(self) -> Test:
+        expected = self.value
+        if self.pattern is not None:
+            fits = self.pattern.match if self.operator == "glob" else self.pattern.search
+            return lambda value: None if value is _MISSING else fits(str(value))
+        if self.operator == "present":
+            if not isinstance(expected, bool):
+                raise DataError(f"present: {expected!r} is not true or false")
+            return lambda value: (value is not _MISSING and value is not None) is expected
+        if self.operator == "equals":
+            if not isinstance(expected, str | int | float | bool):
+                raise DataError(f"equals: {expected!r} is not one text, number, true or false")
+            return lambda value: value == expected and _same_kind(value, expected)
+        if self.operator == "in":
+            if isinstance(expected, str) or not isinstance(expected, Collection) or not expected:
+                raise DataError(f"in: {expected!r} is not a list with at least one value")
+            values = tuple(expected)
+            return lambda value: any(value == v and _same_kind(value, v) for v in values)
+        raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
+
+    def match(
+        self, doc_id: str, text: str, metadata: Mapping[str, object], url: str | None
+    ) -> re.Match[str] | bool | None:
+        """Test one document; a regex gives its match, so that its groups can be used."""
+        if self.key is not None:
+            value = metadata.get(self.key, _MISSING)
+            if value is None or (value is _MISSING and "." in self.key):
+                value = _nested(metadata, self.key)
+            if isinstance(value, (list, tuple)) and self.operator != "present":
+                return next((hit for v in value if (hit := self._test(v))), None)
+            return self._test(value)
+        if self.target == "url_host":
+            return self._test(_host(url) if url else _MISSING)
+        return self._test(doc_id if self.target == "id" else text)
+
+
+def _pattern(operator: str, value: object) -> re.Pattern[str]:
+    if not isinstance(value, str) or not value:
+        raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
+    source = fnmatch.translate(value) if operator == "glob" else value
+    return regular_expression(source, named=f"{operator}: {value!r:.200}")
+
+
+def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
+    """Compile a pattern somebody gave; a bad one is refused in one sentence that begins ``named``.
+
+    Raises
+    ------
+    DataError
+        Also for brackets nested too deep and for counts of repetition that are too large.
+    """
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        deep = isinstance(error, RecursionError)
+        reason = "its brackets are nested too deep" if deep else str(error)[:200]
+        raise DataError(
+            f"{named} is not a regular expression: {reason}; "
+            "expected the syntax of Python's re module"
+        ) from error
+
+
+def _same_kind(value: object, expected: object) -> bool:
+    """Keep True from being equal to 1."""
+    return isinstance(value, bool) is isinstance(expected, bool)
+
+
+def _nested(metadata: Mapping[str, object], key: str) -> object:
+    node: object = metadata
+    for part in key.split("."):
+        node = node.get(part, _MISSING) if isinstance(node, Mapping) else _MISSING
+    return _MISSING if node is None else node
+
+
+@lru_cache(maxsize=256)
+def _host(url: str) -> object:
+    found = _HOST.match(url.strip())
+    return found.group(1).casefold() if found else _MISSING
+
+
+# Tags from document ids such as ``d17#llm:gpt-4o``.
+
+
+#: ``<id>#<source>`` or ``<id>@<source>``; the id before the mark is the pair id.
+ID_PATTERN = r"^(?P<pair_id>.+)[#@](?P<source>human|llm:.+)$"
+_GROUPS = ("pair_id", "source", "model", "style")
+
+
+class IdTagger:
+    """Read pair, source and style from document ids.
+
+    Parameters
+    ----------
+    pattern : str
+        Regex searched in the id, with at least one of the named groups ``pair_id``, ``source``,
+        ``model`` (the source is then ``llm:<model>``) and ``style``. The default reads
+        ``<pair_id>#<source>`` and ``<pair_id>@<source>``, where the source is ``human`` or
+        ``llm:<model>``.
+    sources : mapping of str to str, optional
+        What the texts of the group ``source`` mean, such as ``{"orig": "human"}``. A text that is
+        not in it has to be a source name itself.
+
+    Raises
+    ------
+    DataError
+        For a bad regex, one without these groups, one with both ``source`` and ``model``, or a
+        bad name in ``sources``; when tagging, for an id whose source text is no source name.
+
+    Examples
+    --------
+    >>> tags = IdTagger()("d17#llm:gpt-4o", "", {})
+    >>> tags.pair_id, tags.source
+    ('d17', 'llm:gpt-4o')
+    """
+
+    def __init__(
+        self, pattern: str = ID_PATTERN, *, sources: Mapping[str, str] | None = None
+    ) -> None:
+        self._pattern = regular_expression(pattern, named=f"id pattern {pattern!r:.200}")
+        named = set(self._pattern.groupindex)
+        if not named or not named <= set(_GROUPS) or {"source", "model"} <= named:
+            raise DataError(
+                f"id pattern {pattern!r} has the named groups {sorted(named)}; expected some of "
+                f"{list(_GROUPS)}, and not both source and model"
+            )
+        self.sources = {text: check_source(name) for text, name in (sources or {}).items()}
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the pattern and of what the source texts mean."""
+        return "ids:" + digest(self._pattern.pattern, self.sources)
+
+    def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
+        """Tags of one document, with origin "declared"; None when the pattern does not fit."""
+        found = self._pattern.search(doc_id)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        source = groups.get("source") or None
+        if source is not None and (source := self.sources.get(source, source)):
+            try:
+                check_source(source)
+            except DataError as error:
+                known = f"; the texts given a meaning are {sorted(self.sources)}"
+                raise DataError(f"document id {doc_id!r}: {error}{known}") from error
+        if groups.get("model"):
+            source = f"llm:{groups['model']}"
+        pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
+        if source is None and pair_id is None and style is None:
+            return None
+        return DocTags(
+            source=source,
+            style=style,
+            pair_id=pair_id,
+            origin=None if source is None else "declared",
+        )
+
+
+# One tag rule: conditions, and what documents that fulfil them are tagged with.
+
+
+TAG_FIELDS = ("source", "style", "pair_id")
+#: A group of a regex in a field of a rule.
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagRule:
+    """What documents that fulfil all conditions are tagged with.
+
+    Parameters
+    ----------
+    name : str
+        Name under which documents are counted.
+    conditions : sequence of Condition
+        All must hold.
+    source, style, pair_id : str or None
+        What to tag, at least one. ``{name}`` stands for a named group of any regex of the rule,
+        ``{1}`` for a numbered group where only one regex has groups. A field whose group took no
+        part in the match stays unknown.
+
+    Raises
+    ------
+    DataError
+        Without conditions or tags, for a bad source name, control characters or a group that no
+        regex has.
+    """
+
+    name: str
+    conditions: Sequence[Condition]
+    source: str | None = None
+    style: str | None = None
+    pair_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.conditions:
+            raise DataError(f"rule {self.name!r} has no condition; expected at least one")
+        for what, name in (("name", self.name), ("source", self.source), ("style", self.style)):
+            require_name(name or "", f"{what} of a rule")
+        templates = {name: getattr(self, name) for name in TAG_FIELDS}
+        if not any(templates.values()):
+            raise DataError(f"rule {self.name!r} tags nothing; expected one of {list(TAG_FIELDS)}")
+        known = _known_groups(self)
+        for name, template in templates.items():
+            for group in PLACEHOLDER.findall(template or ""):
+                if group not in known:
+                    raise DataError(
+                        f"rule {self.name!r}: {name} {template!r} uses the group {{{group}}}, "
+                        f"which is not to be had; groups are {sorted(known)} "
+                        "(numbers only where one regex alone has groups)"
+                    )
+        if self.source is not None and not PLACEHOLDER.search(self.source):
+            check_source(self.source)
+
+
+def _known_groups(rule: TagRule) -> set[str]:
+    """Names and numbers that the fields of a rule may use."""
+    patterns = [
+        c.pattern
+        for c in rule.conditions
+        if c.operator == "regex" and c.pattern is not None and c.pattern.groups
+    ]
+    names = [name for pattern in patterns for name in pattern.groupindex]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(
+                f"rule {rule.name!r}: two regexes have a group {name!r}; expected different names"
+            )
+    numbers = range(1, patterns[0].groups + 1) if len(patterns) == 1 else ()
+    return set(names) | {str(n) for n in numbers}
+
+
+# Tags from rules on metadata, URL host, document id and text.
 
 
 class RuleTagger:
@@ -136,3 +428,125 @@ def _checked(value: str, name: str, rule: TagRule) -> str:
         return check_source(value)
     except DataError as error:
         raise DataError(f"rule {rule.name!r} with source {rule.source!r}: {error}") from error
+
+
+# Tag rules from a YAML file; whatever is wrong is named with file, line and key.
+#
+# ::
+#
+#     rules:
+#       - name: house bot              # optional
+#         when:                        # all must hold
+#           metadata:
+#             author: bot              # a value: equals; a list: one of
+#             generator: {regex: '^gpt-(?P<model>.+)$'}
+#             crawl.agent: {present: true}
+#           url_host: {glob: '*.example.com'}
+#           id: {regex: '^(?P<original>.+)-rewrite$'}
+#           text: {regex: '(?i)as an AI language model'}
+#         set:
+#           source: "llm:gpt-{model}"
+#           style: news
+#           pair_id: "{original}"
+
+
+def read_rules(path: str | Path) -> tuple[TagRule, ...]:
+    """Read tag rules, in the order of the file.
+
+    Parameters
+    ----------
+    path : str or Path
+        YAML file with the key ``rules``, a list. A rule has ``when`` (conditions on ``metadata``,
+        ``url_host``, ``id`` or ``text``, which must all hold), ``set`` (``source``, ``style``,
+        ``pair_id``) and perhaps a ``name``, such as::
+
+            rules:
+              - when:
+                  metadata: {generator: {regex: '^gpt-(?P<model>.+)$'}}
+                set: {source: "llm:gpt-{model}", style: news}
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is empty or no YAML, or a rule has an unknown or repeated key,
+        a value of a wrong type, a bad regex, a bad source name or a group that no regex has; names
+        file, line and key and what would be accepted.
+    """
+    root = read_yaml(Path(path), expected="a mapping with the key 'rules'")
+    top = Place(file=Path(path), key="the file")
+    found = entries(root, top, allowed=("rules",), required=("rules",))
+    place, node = found["rules"]
+    rules = [_rule(n, p, number) for number, (p, n) in enumerate(items(node, place), start=1)]
+    seen: dict[str, int] = {}
+    for rule, (_, item) in zip(rules, items(node, place), strict=True):
+        line = item.start_mark.line + 1
+        if rule.name in seen:
+            raise place.error(
+                item, f"the name {rule.name!r} is also that of the rule in line {seen[rule.name]}"
+            )
+        seen[rule.name] = line
+    return tuple(rules)
+
+
+def _rule(node: Node, place: Place, number: int) -> TagRule:
+    found = entries(node, place, allowed=("name", "when", "set"), required=("when", "set"))
+    name = f"rule {number}"
+    if "name" in found:
+        name = str(scalar(found["name"][1], found["name"][0], kinds=(str,)))
+    when_place, when = found["when"]
+    set_place, chosen = found["set"]
+    conditions = _conditions(when, when_place)
+    tags: dict[str, str] = {}
+    fields = ("source", "style", "pair_id")
+    for field, (where, value) in entries(chosen, set_place, allowed=fields).items():
+        tags[field] = str(scalar(value, where, kinds=(str,)))
+        if field == "source" and "{" not in tags[field]:
+            with where.naming(value):
+                check_source(tags[field])
+    with set_place.naming(chosen):
+        return TagRule(
+            name=name,
+            conditions=conditions,
+            source=tags.get("source"),
+            style=tags.get("style"),
+            pair_id=tags.get("pair_id"),
+        )
+
+
+def _conditions(node: Node, place: Place) -> list[Condition]:
+    conditions: list[Condition] = []
+    targets = ("metadata", "url_host", "id", "text")
+    for target, (where, value) in entries(node, place, allowed=targets).items():
+        if target == "metadata":
+            for key, (at, test) in entries(value, where).items():
+                conditions.append(_condition(test, at, "metadata", key))
+        elif target == "url_host":
+            conditions.append(_condition(value, where, "url_host", None))
+        else:
+            conditions.append(_condition(value, where, "id" if target == "id" else "text", None))
+    return conditions
+
+
+def _condition(
+    node: Node, place: Place, target: Literal["metadata", "url_host", "id", "text"], key: str | None
+) -> Condition:
+    """Build a condition from a value (equals), a list (in) or a mapping with one operator."""
+    operator, at = "equals", place
+    if kind(node) == "sequence":
+        operator = "in"
+    elif kind(node) == "mapping":
+        tests = entries(node, place, allowed=OPERATORS)
+        if len(tests) != 1:
+            raise place.error(node, f"{len(tests)} tests {list(tests)}; expected exactly one")
+        operator, (at, node) = next(iter(tests.items()))
+    value: object
+    if operator == "in":
+        value = [scalar(item, where) for where, item in items(node, at)]
+    else:
+        value = scalar(node, at)
+    with at.naming(node):
+        try:
+            return Condition(target=target, key=key, operator=operator, value=value)
+        except DataError as error:
+            # the place already ends with the operator
+            raise DataError(str(error).removeprefix(f"{operator}: ")) from error

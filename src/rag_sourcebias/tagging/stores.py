@@ -1,50 +1,603 @@
-"""Open a store of documents by its address, ``KIND:PLACE``."""
+"""Choose a tag store by the name of its file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.metadata import entry_points
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from io import SEEK_END, FileIO
+from pathlib import Path
+from threading import RLock
+from typing import Any
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.corpus_store import CorpusStore
-from rag_sourcebias.tagging.document_store import DocumentStore
+from rag_sourcebias.core.data import DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import (
+    TAG_FIELDS,
+    UNKNOWN,
+    DamagedRowError,
+    TagRow,
+    TagStore,
+    check_rows,
+    check_strings,
+    content_hash,
+    make_tags,
+    read_fields,
+)
+from rag_sourcebias.io.files import check_file, open_lines, reason_of, sound, write_atomic
+from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
 
-__all__ = ["STORE_GROUP", "open_document_store"]
-
-STORE_GROUP = "rag_sourcebias.stores"
-_CORPUS = "corpus"
+# Tags in memory.
 
 
-def open_document_store(spec: str, *, collection: str | None = None) -> DocumentStore:
-    """Open the store that an address names.
+class MemoryTagStore:
+    """Tags that end with the process; see :class:`~rag_sourcebias.core.tags.TagStore`.
+
+    Examples
+    --------
+    >>> store = MemoryTagStore()
+    >>> store.put([("a", DocTags(source="human"))], texts={"a": "A text."})
+    >>> [tags.source for tags in store.get(["a", "b"])]
+    ['human', None]
+    >>> store.get_by_text(["A text."])[0].source
+    'human'
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._tags: dict[str, DocTags] = {}
+        self._hash_of: dict[str, bytes] = {}
+        # Every document with that text, the one put last at the end; a dict because removal from
+        # a list is slow where thousands share a text.
+        self._ids_of: dict[bytes, dict[str, None]] = {}
+
+    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+        """Tags of each document in order; all unknown where the id is not in the store."""
+        tags = self._tags
+        return [tags.get(doc_id, UNKNOWN) for doc_id in check_strings(doc_ids, "document id")]
+
+    def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
+        """Tags of the document put last with exactly this text; all unknown where none was."""
+        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
+
+    def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
+        """As :meth:`get_by_text`, for texts known by their hash only."""
+        with self._lock:
+            found = [self._ids_of.get(key) for key in hashes]
+            return [UNKNOWN if ids is None else self._tags[next(reversed(ids))] for ids in found]
+
+    def put(
+        self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Store tags, replacing those a document had; of an id given twice the last row counts."""
+        checked = check_rows(rows, texts)
+        with self._lock:
+            self._apply(checked)
+
+    def remove(self, doc_ids: Sequence[str]) -> int:
+        """Forget documents; return how many of them were in the store."""
+        ids = check_strings(doc_ids, "document id")
+        with self._lock:
+            before = len(self._tags)
+            for doc_id in ids:
+                self._forget(doc_id)
+            return before - len(self._tags)
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    def counts(self) -> dict[str, int]:
+        """Documents per source; the key ``""`` counts those stored as unknown, if any."""
+        with self._lock:
+            found = Counter(tags.source or "" for tags in self._tags.values())
+        untagged = found.pop("", 0)
+        return dict(sorted(found.items())) | ({"": untagged} if untagged else {})
+
+    def table(self) -> TagTable:
+        """All tags as columns, the document put last at the end."""
+        with self._lock:
+            items = list(self._tags.items())
+        return TagTable.from_tags(items)
+
+    def _apply(self, rows: Iterable[TagRow]) -> None:
+        for doc_id, tags, text_hash in rows:
+            old = self._forget(doc_id)  # so that the document moves to the end
+            key = old if text_hash is None else text_hash
+            self._tags[doc_id] = tags
+            if key is not None:
+                self._hash_of[doc_id] = key
+                self._ids_of.setdefault(key, {})[doc_id] = None
+
+    def _forget(self, doc_id: str) -> bytes | None:
+        """Remove a document that may be there and return the hash of its text, if known."""
+        self._tags.pop(doc_id, None)
+        key = self._hash_of.pop(doc_id, None)
+        if key is not None:
+            ids = self._ids_of[key]
+            del ids[doc_id]
+            if not ids:
+                del self._ids_of[key]
+        return key
+
+
+# A file of JSON lines that only grows, and survives a crash in the middle of a write.
+
+
+class AppendLog:
+    """The log of one process; not locked.
 
     Parameters
     ----------
-    spec : str
-        ``corpus:PLACE`` is a BEIR folder or a file of JSON lines, only read. Any other kind comes
-        from an installed package: an entry point of that name in the group
-        ``rag_sourcebias.stores``, a callable ``(place, collection)`` that opens the store.
-    collection : str, optional
-        Name of the collection, where a store holds several.
+    path : str or Path
+        The file; it and its folder are created by the first ``append``.
+
+    Attributes
+    ----------
+    lines : int
+        Records in the file.
+    torn : int
+        1 if the last line was cut short when the log was read, else 0.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.lines = 0
+        self.torn = 0
+        self._good = 0  # bytes up to the end of the last complete record
+        self._end = 0  # bytes of the file as this object knows it
+        self._lead = b""  # the line end that the last record lacks
+
+    def read(self) -> Iterator[tuple[str, object]]:
+        """Stream place (``file:line``) and content of each record, leaving out a torn last line.
+
+        Raises
+        ------
+        DataError
+            If another line is damaged (file and line are named), or the file cannot be read.
+        """
+        if not os.path.lexists(self.path):
+            return
+        with sound(self.path, "a log of tags"), open_lines(self.path) as stream:
+            for number, raw in enumerate(stream, start=1):
+                where = f"{self.path}:{number}"
+                self._end += len(raw)
+                if raw.strip():
+                    try:
+                        record = json.loads(raw.decode("utf-8-sig"))
+                    except (ValueError, RecursionError) as error:
+                        if raw.endswith(b"\n"):
+                            text = f"{where}: malformed JSON ({error}): {raw[:80]!r}"
+                            raise DataError(text) from error
+                        self.torn = 1
+                        return
+                    self.lines += 1
+                    yield where, record
+                self._good = self._end
+                self._lead = b"" if raw.endswith(b"\n") else b"\n"
+
+    def append(self, lines: list[str]) -> None:
+        """Add lines of ASCII, durably: all of them, or none when the disk is full.
+
+        Raises
+        ------
+        DataError
+            If the file was changed by someone else, or cannot be written.
+        """
+        if not lines:
+            return
+        data = self._lead + "".join(lines).encode("ascii")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab", buffering=0) as stream:
+                self._check_unchanged(stream.seek(0, SEEK_END))
+                stream.truncate(self._good)  # removes a torn line
+                self._end = self._good
+                _write(stream, data, undo=self._good)
+        except OSError as error:
+            raise DataError(
+                f"tags cannot be added to {self.path}: {error.strerror or error}; none of these "
+                f"{len(lines)} rows were stored"
+            ) from error
+        self._good = self._end = self._good + len(data)
+        self.lines, self._lead = self.lines + len(lines), b""
+
+    def rewrite(self, lines: Iterable[str], *, count: int) -> None:
+        """Replace the content by ``count`` lines; a crash leaves the old file or the new one.
+
+        Raises
+        ------
+        DataError
+            As :meth:`append`.
+        """
+        if not self.path.exists():
+            return
+        self._check_unchanged(self.path.stat().st_size)
+        write_atomic(self.path, lines)
+        self._good = self._end = self.path.stat().st_size
+        self.lines, self._lead = count, b""
+
+    def _check_unchanged(self, size: int) -> None:
+        if size != self._end:
+            raise DataError(
+                f"{self.path} has {size} bytes, not the {self._end} this process knows of: another "
+                "one changed it, or a write failed; open it again, or use a .sqlite tag store, "
+                "which several processes may share"
+            )
+
+
+def _write(stream: FileIO, data: bytes, *, undo: int) -> None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[stream.write(rest) :]
+        os.fsync(stream.fileno())
+    except OSError:
+        with suppress(OSError):
+            stream.truncate(undo)
+        raise
+
+
+# The lines of a tag log: a document with its tags, or a removal.
+
+
+_HASH_DIGITS = 32
+
+
+def put_line(row: TagRow) -> str:
+    """Return the line of a document: pure ASCII, so that lone surrogates can be written too."""
+    doc_id, tags, text_hash = row
+    record = {"doc_id": doc_id} | {name: getattr(tags, name) for name in TAG_FIELDS}
+    if text_hash is not None:
+        record["text_hash"] = text_hash.hex()
+    return json.dumps(record) + "\n"
+
+
+def remove_line(doc_id: str) -> str:
+    """Return the line that forgets a document."""
+    return json.dumps({"doc_id": doc_id, "removed": True}) + "\n"
+
+
+def read_record(record: object, where: str) -> TagRow | str:
+    """Return the row that a parsed line puts, or the id of the document it removes.
 
     Raises
     ------
     DataError
-        If the address has no kind or no place, no installed package offers the kind, or the store
-        cannot be opened.
-    MissingExtraError
-        If the package of the store is not installed.
+        Naming file and line, if it is neither.
     """
-    openers = {entry.name: entry for entry in entry_points(group=STORE_GROUP)}
-    kind, colon, place = spec.partition(":")
-    known = ", ".join(sorted({_CORPUS, *openers}))
-    if not colon or not place.strip():
-        raise DataError(f"store {spec!r} is not KIND:PLACE, such as chroma:./db; kinds are {known}")
-    if kind == _CORPUS:
-        if collection is not None:
-            raise DataError(f"store {spec!r} has no collections; leave {collection!r} out")
-        return CorpusStore(place)
-    if kind not in openers:
-        raise DataError(f"store kind {kind!r} in {spec!r} is unknown; there are {known}")
-    opener: Callable[[str, str | None], DocumentStore] = openers[kind].load()
-    return opener(place, collection)
+    doc_id = record.get("doc_id") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or not isinstance(doc_id, str) or not doc_id:
+        raise DataError(f"{where}: expected a JSON object with a doc_id, found {str(record)[:80]}")
+    if record.get("removed") is True:
+        return doc_id
+    try:
+        return doc_id, read_fields(record), _hash(record.get("text_hash"))
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def _hash(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and len(value) == _HASH_DIGITS:
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            pass
+    raise DataError(f"text_hash {value!r} is not a number of {_HASH_DIGITS} hexadecimal digits")
+
+
+# Tags in an append-only log of JSON lines.
+
+
+_SPARE_LINES = 10_000  # outdated lines a log may hold, beyond one per document
+
+
+class JsonlTagStore(MemoryTagStore):
+    """Tags in memory and in a log that is replayed on opening; for one process at a time.
+
+    Each line holds one document as ``write_tags`` writes it, with ``text_hash`` beside its tags,
+    or a removal. A line that a crash cut short is left out when the log is read, and removed from
+    it by the next write. The log is compacted when most of it is outdated.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are created by the first ``put``.
+
+    Raises
+    ------
+    DataError
+        If a line other than the last is damaged (file and line are named), or the file cannot be
+        read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self._log = AppendLog(path)
+        for where, record in self._log.read():
+            change = read_record(record, where)
+            if isinstance(change, str):
+                self._forget(change)
+            else:
+                self._apply([change])
+
+    @property
+    def torn_lines(self) -> int:
+        """1 if the last line was cut short when the log was opened, else 0."""
+        return self._log.torn
+
+    def put(
+        self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Store tags, replacing those a document had; of an id given twice the last row counts."""
+        checked = check_rows(rows, texts)
+        with self._lock:
+            self._log.append([put_line(row) for row in checked])
+            self._apply(checked)
+            self._compact_if_outdated()
+
+    def remove(self, doc_ids: Sequence[str]) -> int:
+        """Forget documents; return how many of them were in the store."""
+        wanted = check_strings(doc_ids, "document id")
+        with self._lock:
+            ids = [doc_id for doc_id in wanted if doc_id in self._tags]
+            self._log.append([remove_line(doc_id) for doc_id in ids])
+            removed = super().remove(ids)
+            self._compact_if_outdated()
+        return removed
+
+    def compact(self) -> None:
+        """Rewrite the log with one line per document; a crash leaves the old log or the new one.
+
+        Raises
+        ------
+        DataError
+            If the file was changed by someone else, or cannot be written.
+        """
+        with self._lock:
+            rows = ((i, tags, self._hash_of.get(i)) for i, tags in self._tags.items())
+            self._log.rewrite((put_line(row) for row in rows), count=len(self._tags))
+
+    def _compact_if_outdated(self) -> None:
+        if self._log.lines > 2 * len(self._tags) + _SPARE_LINES:
+            with suppress(DataError):  # the rows are stored; the next write tries again
+                self.compact()
+
+
+# The SQLite file of a tag store: its table, and what its cells can hold.
+
+
+TABLE = "rag_sourcebias_tags"
+# A row that is replaced gets a new, highest `n`: the order of the last put.
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS {TABLE} (
+    n INTEGER PRIMARY KEY, doc_id TEXT NOT NULL UNIQUE, text_hash BLOB,
+    source TEXT, style TEXT, pair_id TEXT, origin TEXT, confidence REAL)
+"""
+Cell = str | bytes | float | None
+
+
+class TagFile(SqliteFile):
+    """The file with messages of its own: a cache may be deleted, a tag store may not."""
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Open the file as :class:`SqliteFile` does."""
+        try:
+            with super().connection() as database:
+                yield database
+        except DataError as error:
+            if not isinstance(error.__cause__, sqlite3.OperationalError):
+                raise
+            raise self._unusable(error.__cause__) from error.__cause__
+
+    def check(self) -> None:
+        """Look at an existing file without changing it.
+
+        Raises
+        ------
+        DataError
+            If it is no database, or one with tables of another program only.
+        """
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        check_file(self.path)
+        try:
+            address = f"{self.path.resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, timeout=60.0)) as database:
+                names = [str(name) for (name,) in database.execute(query)]
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise self.damaged(reason_of(error)) from error
+        if names and TABLE not in names:
+            raise DataError(
+                f"{self.path} is a database of another program (it holds {', '.join(names[:5])}); "
+                "name a file of its own for the tags"
+            )
+
+    def _unusable(self, error: sqlite3.OperationalError) -> DataError:
+        return DataError(
+            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can "
+            "be written, that the disk is not full and that the file is a tag store"
+        )
+
+    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
+        """Return the error for content that cannot be read."""
+        return kind(
+            f"tag store {self.path} is damaged or not a tag store ({reason}); restore it from a "
+            "copy or name another file"
+        )
+
+
+def to_cell(value: str | float | None) -> Cell:
+    """Return what SQLite can hold: a text with a lone surrogate, which is no UTF-8, as bytes."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def from_cell(cell: Cell) -> str | float | None:
+    """Return the value that :func:`to_cell` was given."""
+    return cell.decode("utf-8", "surrogatepass") if isinstance(cell, bytes) else cell
+
+
+# Tags in a SQLite file beside the documents, shared by several processes.
+
+
+_INDEX = f"""
+CREATE INDEX IF NOT EXISTS {TABLE}_by_text ON {TABLE} (text_hash) WHERE text_hash IS NOT NULL
+"""
+_COLUMNS = ", ".join(TAG_FIELDS)
+_PUT = f"""
+INSERT OR REPLACE INTO {TABLE} (doc_id, text_hash, {_COLUMNS})
+VALUES (?1, COALESCE(?2, (SELECT text_hash FROM {TABLE} WHERE doc_id = ?1)), ?3, ?4, ?5, ?6, ?7)
+"""
+
+
+class SqliteTagStore:
+    """Tags in one SQLite file; see :class:`~rag_sourcebias.core.tags.TagStore`.
+
+    A ``put`` is one transaction. A writer waits for another one up to a minute.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are created by the first ``put``.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged, or a database of another program.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file = TagFile(path, SCHEMA)
+        if self._file.exists:
+            self._file.check()  # now, not at the first retrieval
+
+    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
+        """Tags of each document in order; all unknown where the id is not in the store."""
+        return self._find("doc_id", [to_cell(i) for i in check_strings(doc_ids, "document id")])
+
+    def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
+        """Tags of the document put last with exactly this text; all unknown where none was."""
+        return self.get_by_hash([content_hash(text) for text in check_strings(texts, "text")])
+
+    def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
+        """As :meth:`get_by_text`, for texts known by their hash only."""
+        return self._find("text_hash", list(hashes))
+
+    def put(
+        self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Store tags, replacing those a document had; of an id given twice the last row counts."""
+        cells = [
+            (to_cell(doc_id), text_hash, *(to_cell(getattr(tags, name)) for name in TAG_FIELDS))
+            for doc_id, tags, text_hash in check_rows(rows, texts)
+        ]
+        if not cells:
+            return
+        self._file.create_folder()
+        with self._file.connection() as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(_INDEX)
+            database.executemany(_PUT, cells)
+
+    def remove(self, doc_ids: Sequence[str]) -> int:
+        """Forget documents; return how many of them were in the store."""
+        keys = [(to_cell(doc_id),) for doc_id in check_strings(doc_ids, "document id")]
+        if not keys or not self._file.exists:
+            return 0
+        with self._file.connection() as database:
+            return database.executemany(f"DELETE FROM {TABLE} WHERE doc_id = ?", keys).rowcount
+
+    def __len__(self) -> int:
+        return int(self._select("count(*)")[0][0]) if self._file.exists else 0
+
+    def counts(self) -> dict[str, int]:
+        """Documents per source; the key ``""`` counts those stored as unknown, if any."""
+        found = self._select("source, count(*)", "GROUP BY source")
+        number = {"" if source is None else self._text(source): n for source, n in found}
+        untagged = number.pop("", 0)
+        return dict(sorted(number.items())) | ({"": untagged} if untagged else {})
+
+    def table(self) -> TagTable:
+        """All tags as columns, the document put last at the end."""
+        rows = self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
+        return TagTable.from_tags((self._text(key), self._tags(key, row)) for key, *row in rows)
+
+    def _find(self, column: str, keys: list[Cell] | list[bytes]) -> list[DocTags]:
+        found: dict[Cell, DocTags] = {}
+        if not keys or not self._file.exists:
+            return [UNKNOWN] * len(keys)
+        with self._file.connection() as database:
+            for start in range(0, len(keys), MOST_KEYS):
+                some = keys[start : start + MOST_KEYS]
+                places = ",".join("?" * len(some))
+                query = f"SELECT {column}, {_COLUMNS} FROM {TABLE} WHERE {column} IN ({places})"
+                for key, *row in database.execute(f"{query} ORDER BY n", some):
+                    found[key] = self._tags(key, row)
+        return [found.get(key, UNKNOWN) for key in keys]
+
+    def _select(self, columns: str, rest: str = "") -> list[tuple[Any, ...]]:
+        if not self._file.exists:
+            return []
+        with self._file.connection() as database:
+            return database.execute(f"SELECT {columns} FROM {TABLE} {rest}").fetchall()
+
+    def _text(self, cell: Cell) -> str:
+        try:
+            return str(from_cell(cell))
+        except UnicodeDecodeError as error:
+            reason = f"{cell!r:.40} is no text: {error.reason}"
+            raise self._file.damaged(reason, DamagedRowError) from error
+
+    def _tags(self, key: object, row: Sequence[Cell]) -> DocTags:
+        try:
+            return make_tags(*map(from_cell, row))
+        except ValueError as error:  # a DataError is one
+            raise self._file.damaged(f"row {key!r}: {error}", DamagedRowError) from error
+
+
+# Choose a tag store by the name of its file.
+
+
+_SQLITE = (".sqlite", ".sqlite3", ".db")
+
+
+def open_tag_store(spec: str | Path | None = None) -> TagStore:
+    """Open the tag store that a file name asks for.
+
+    Parameters
+    ----------
+    spec : str, Path or None
+        ``.jsonl``: a log of one process. ``.sqlite``, ``.sqlite3`` or ``.db``: a database several
+        processes may share. None: memory. A file that is missing is created by the first ``put``.
+
+    Raises
+    ------
+    DataError
+        If the name has another ending, or the file is damaged.
+    """
+    if spec is None:
+        return MemoryTagStore()
+    if isinstance(spec, str | Path):
+        ending = Path(spec).suffix.lower()
+        if ending == ".jsonl":
+            return JsonlTagStore(spec)
+        if ending in _SQLITE:
+            return SqliteTagStore(spec)
+    raise DataError(
+        f"tag store {spec!r} is not recognised; name a file that ends in .jsonl or in "
+        f"{', '.join(_SQLITE)}, or give None to keep the tags in memory"
+    )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.audit import annotation_units
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.types.annotations import AnnotationUnit
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.annotate import AnnotationUnit, annotation_units
 
 SOURCES = ("human", "llm:a", "llm:b")
 

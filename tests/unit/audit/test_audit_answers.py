@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.audit import audit_answers
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures import installed_statistics, text_similarity
-from rag_sourcebias.types import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.audit import audit_answers
+from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats import texts as text_similarity
+from rag_sourcebias.stats.texts import installed_statistics
 
 FAST = AnswerConfig(resamples=200)
 NAMES = ("short", "sentence", "essay")
@@ -93,7 +94,7 @@ def test_text_statistics_describe_correct_answers(report):
 
 def test_text_statistics_without_their_libraries_warn(monkeypatch):
     monkeypatch.setattr(
-        "rag_sourcebias.audit.answers_summary.installed_statistics", lambda: ("words", "overlap")
+        "rag_sourcebias.stats.texts.installed_statistics", lambda: ("words", "overlap")
     )
     found = audit_answers(answers(), [named("a")], config=FAST)
     assert {s.name for s in found.text_statistics} == {"words", "overlap"}

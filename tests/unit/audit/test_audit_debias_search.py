@@ -9,18 +9,22 @@ import numpy as np
 import pytest
 from favoured_twins import FAVOUR, LLM, N_TOPICS, FavouringEncoder, Vectors, favoured_dataset
 
-from rag_sourcebias.audit.debias_scores import score_debias
-from rag_sourcebias.audit.debias_search import DebiasVariant, search_debias
-from rag_sourcebias.audit.debias_variants import calibration_variants, projection_variants
-from rag_sourcebias.audit.remembered import RememberedEncoder, RememberedSpec
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.mitigate.fit import fit_parity_calibration
-from rag_sourcebias.mitigate.rescored import RescoredSpec
-from rag_sourcebias.mitigate.twin_texts import twin_texts
-from rag_sourcebias.retrieval import DenseSpec
-from rag_sourcebias.types import Corpus, DocTags, TagTable
-from rag_sourcebias.types.debias import DebiasPoint
-from rag_sourcebias.types.debias_report import DebiasConfig
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.twins import twin_texts
+from rag_sourcebias.debias.audit import score_debias
+from rag_sourcebias.debias.data import DebiasConfig, DebiasPoint
+from rag_sourcebias.debias.fit import fit_parity_calibration
+from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.weights import (
+    DebiasVariant,
+    RememberedEncoder,
+    RememberedSpec,
+    calibration_variants,
+    projection_variants,
+    search_debias,
+)
+from rag_sourcebias.retrieval.dense import DenseSpec
 
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3)
 

@@ -13,20 +13,16 @@ import pytest
 from hashing_encoder import HashingEncoder
 from sharded_corpora import N_PAIRS, Once, assert_same, paired_data
 
-from rag_sourcebias.audit import (
-    LocalEngine,
-    ShardedRetriever,
-    audit_source,
-    audit_source_sharded,
-)
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.io import open_sharded, open_vectors, read_beir, write_beir
-from rag_sourcebias.retrieval import DenseSpec, RerankedSpec
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.io.shards import open_sharded, open_vectors
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.vectors import encode_corpus
-from rag_sourcebias.types import (
-    AuditConfig,
-    SkewReport,
-)
+from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.source.shards.audit import audit_source_sharded
+from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +83,7 @@ def test_groups_of_shards_are_merged(
     folder: Path, tmp_path: Path, in_memory: SkewReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for together in (1, 2_048):
-        monkeypatch.setattr("rag_sourcebias.audit.sharded.search._TOGETHER", together)
+        monkeypatch.setattr("rag_sourcebias.source.shards.work._TOGETHER", together)
         assert_same(in_memory, sharded(folder, tmp_path))
     found = sorted(path.name for path in tmp_path.rglob("by-2048/view-0/*.npz"))
     assert found == ["000000.npz", "000000.npz", "000002.npz", "000002.npz"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_source
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.retrieval import BM25Spec
-from rag_sourcebias.types import AuditConfig, Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.source.audit import audit_source
 
 TOPICS = ["apple", "birch", "cedar", "daisy", "elder", "fig"]
 CONFIG = AuditConfig(resamples=200, cutoffs=(1, 2))
@@ -182,7 +183,7 @@ def test_errors(dataset, specs, options, message):
 def test_environment_names_what_was_imported():
     import sys
 
-    from rag_sourcebias.audit.environment import environment
+    from rag_sourcebias.core.environment import environment
 
     found = environment()
     assert found["numpy"] == np.__version__

@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.audit import audit_style, measure_style_bias
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import adjust_p_values
-from rag_sourcebias.measures import relative_delta
-from rag_sourcebias.retrieval import BM25Spec, CachedEncoder, DenseSpec, VectorCache
-from rag_sourcebias.types import Run, StyleConfig, StyledTexts
+from rag_sourcebias.core.data import Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import StyleConfig, StyledTexts
+from rag_sourcebias.style.texts import audit_style
 
 CONFIG = StyleConfig(resamples=300, cutoffs=(1, 3))
 DOCS, FORMS = ("human", "chatty", "terse"), ("original", "chatty")
@@ -341,7 +345,7 @@ def test_a_cached_encoder_reports_progress_and_changes_nothing(tmp_path):
 def test_texts_are_described_by_what_is_installed(monkeypatch):
     data = texts(20)
     monkeypatch.setattr(
-        "rag_sourcebias.audit.style_texts.installed_statistics", lambda: ("words", "Jaccard")
+        "rag_sourcebias.stats.texts.installed_statistics", lambda: ("words", "Jaccard")
     )
     report = audit_style(data, encoders=[HashingEncoder()], config=CONFIG, index=False)
     found = {(s.group, s.name): s for s in report.document_statistics}

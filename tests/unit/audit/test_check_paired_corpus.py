@@ -9,19 +9,11 @@ import pytest
 from hashing_encoder import HashingEncoder
 from paired_texts import LLM, WordSpec, human_text, paired_dataset, rewritten
 
-from rag_sourcebias.audit import check_paired_corpus
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.inference.equivalence import equivalence_test
-from rag_sourcebias.types import (
-    Corpus,
-    DocTags,
-    PairCheckConfig,
-    PairReport,
-    PairThresholds,
-    Qrels,
-    TagTable,
-)
-from rag_sourcebias.types.pair_checks import PairChecks
+from rag_sourcebias.core.data import Corpus, DocTags, Qrels, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairReport, PairThresholds
+from rag_sourcebias.stats.changes import equivalence_test
 
 FAST = PairCheckConfig(resamples=200)
 

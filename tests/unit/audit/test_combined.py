@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_source, measure_source_bias
-from rag_sourcebias.audit.combined import combine_reports
-from rag_sourcebias.audit.dataset import BM25_SETTINGS
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.random_effects import random_effects
-from rag_sourcebias.io import load_sample
-from rag_sourcebias.report.skew import document
-from rag_sourcebias.retrieval import BM25Spec
-from rag_sourcebias.types import AuditConfig, DocTags, Interval, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.source.audit import (
+    BM25_SETTINGS,
+    audit_source,
+    combine_reports,
+    measure_source_bias,
+)
+from rag_sourcebias.source.report import document
+from rag_sourcebias.stats.comparisons import random_effects
 
 
 def interval(estimate: float, error: float) -> Interval:

@@ -8,24 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_source
-from rag_sourcebias.audit.debias_scores import other_sources, score_debias, two_sources
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.measures import relative_delta
-from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.mitigate.rescored import RescoredSpec
-from rag_sourcebias.retrieval import BM25Spec, DenseSpec, RerankedSpec
-from rag_sourcebias.types import (
-    AuditConfig,
-    Corpus,
-    Dataset,
-    DebiasConfig,
-    DocTags,
-    Interval,
-    Qrels,
-    Query,
-    TagTable,
-)
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
+from rag_sourcebias.debias.data import DebiasConfig
+from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.stats.ranking import relative_delta
 
 LLM, SECOND = "llm:x", "llm:y"
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=5)

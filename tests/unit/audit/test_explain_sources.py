@@ -16,12 +16,14 @@ from explained_pairs import (
     explained_dataset,
 )
 
-from rag_sourcebias import ExplainConfig, ExplainReport, explain_sources, load_sample
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.explain import maps
-from rag_sourcebias.io.reports import read_report_json, write_report_json
-from rag_sourcebias.measures import jaccard
-from rag_sourcebias.types import Corpus, Dataset, Qrels
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.explain import vectors as maps
+from rag_sourcebias.explain.audit import explain_sources
+from rag_sourcebias.explain.data import ExplainConfig, ExplainReport
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.reports import read_report_json, write_report_json
+from rag_sourcebias.stats.texts import jaccard
 
 CONFIG = ExplainConfig(resamples=60)
 

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import judge_items_with_intervals
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals import difference_interval, mean_interval
-from rag_sourcebias.types import JudgedConfig, JudgedItems, JudgedReport
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
+from rag_sourcebias.stats.means import difference_interval, mean_interval
 
 FAST = JudgedConfig(coverage_runs=0)
 

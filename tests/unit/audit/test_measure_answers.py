@@ -10,13 +10,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import measure_answer_bias
-from rag_sourcebias.audit.answers_auc import auc_change_interval, auc_interval
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.answer_auc import question_auc
-from rag_sourcebias.measures.answer_length import length_correlation
-from rag_sourcebias.measures.answer_verdicts import best_threshold, verdict_flips
-from rag_sourcebias.types import AnswerBiasReport, AnswerConfig, AnswerScores, AnswerTexts
+from rag_sourcebias.answers.audit import auc_change_interval, auc_interval, measure_answer_bias
+from rag_sourcebias.answers.data import AnswerBiasReport, AnswerConfig, AnswerScores, AnswerTexts
+from rag_sourcebias.answers.measure import (
+    best_threshold,
+    length_correlation,
+    question_auc,
+    verdict_flips,
+)
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 
 SYSTEMS = ("terse", "plain", "chatty")
 MEAN_WORDS = np.array([2, 12, 40])

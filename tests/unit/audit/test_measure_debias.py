@@ -10,36 +10,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import audit_source
-from rag_sourcebias.audit.debias import measure_debias
-from rag_sourcebias.audit.debias_changes import unchanged_qualities
-from rag_sourcebias.audit.debias_scores import score_debias, two_sources
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import (
-    adjust_p_values,
-    clustered_difference,
-    difference_test,
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.debias.audit import (
+    measure_debias,
+    score_debias,
+    two_sources,
+    unchanged_qualities,
+)
+from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport
+from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.rescore import ExposureReranker, RescoredSpec
+from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.stats.changes import (
+    delta_change_interval,
+    delta_change_test,
     noninferiority_test,
-    relative_delta_interval,
 )
-from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
-from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker
-from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.mitigate.rescored import RescoredSpec
-from rag_sourcebias.types import (
-    AuditConfig,
-    Corpus,
-    Dataset,
-    DebiasConfig,
-    DebiasMethod,
-    DebiasReport,
-    DocTags,
-    Interval,
-    Qrels,
-    Query,
-    Run,
-    TagTable,
-)
+from rag_sourcebias.stats.clusters import clustered_difference, difference_test
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
 LLM, SECOND = "llm:x", "llm:y"
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3, resamples=500)
@@ -349,8 +341,8 @@ def test_offset_on_real_rewrites() -> None:
     """METHODS §9: BM25 prefers human texts on ``nq-utd``; an offset against them lowers that."""
     if "RAG_SOURCEBIAS_DATA" not in os.environ:
         pytest.skip("RAG_SOURCEBIAS_DATA names no data folder")
-    from rag_sourcebias.io import read_beir
-    from rag_sourcebias.retrieval import BM25Spec
+    from rag_sourcebias.io.beir import read_beir
+    from rag_sourcebias.retrieval.lexical import BM25Spec
 
     dataset = read_beir(Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "nq-utd")
     (source,) = (s for s in dataset.corpus.tags.sources if s != "human")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import measure_source_bias
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.inference import adjust_p_values, relative_delta_interval
-from rag_sourcebias.measures import relative_delta, source_scores
-from rag_sourcebias.types import AuditConfig, Corpus, DocTags, Qrels, Run, TagTable
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.ranking import relative_delta, source_scores
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
 LLMS = ("llm:a", "llm:b")
 CONFIG = AuditConfig(resamples=500, cutoffs=(1, 3))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.audit import measure_style_bias
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import adjust_p_values
-from rag_sourcebias.measures import length_adjusted
-from rag_sourcebias.types import StyleConfig, StyledTexts, StyleReport
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import StyleConfig, StyledTexts, StyleReport
+from rag_sourcebias.style.measure import length_adjusted
 
 DOCS = ("human", "a", "b", "c")
 FORMS = ("original", "a", "c")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import measure_source_bias
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import AuditConfig, DocTags, Qrels, Run, SkewReport, TagTable
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.source.audit import measure_source_bias
 
 LLM = "llm:a"
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.audit.style_intervals import (
-    matching_intervals,
-    style_matrix_intervals,
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.style.audit import matching_intervals, style_matrix_intervals
+from rag_sourcebias.style.measure import (
+    StyleMatrix,
+    length_adjusted,
+    max_unfairness,
+    unfairness_score,
 )
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.measures.style import max_unfairness, unfairness_score
-from rag_sourcebias.measures.style_length import length_adjusted
-from rag_sourcebias.measures.style_matrix import StyleMatrix
 
 STYLES = tuple("abcd")
 

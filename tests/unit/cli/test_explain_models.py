@@ -5,15 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rag_sourcebias.cli.explain_models import (
-    CachedConditional,
-    CachedPerplexity,
-    perplexity_models,
-)
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import ConditionalPerplexity, TextPerplexity
-from rag_sourcebias.retrieval import VectorCache
-from rag_sourcebias.types.perplexity import LogPerplexities
+from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
+from rag_sourcebias.explain.command import CachedConditional, CachedPerplexity, perplexity_models
+from rag_sourcebias.retrieval.cache import VectorCache
 
 
 class Counting:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.cli.rewrite_prompts import read_prompts
-from rag_sourcebias.corpora.prompts import REPHRASE, REWRITE, STYLES
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.rewrite_command import read_prompts
+from rag_sourcebias.pairs.rewrites import REPHRASE, REWRITE, STYLES
 
 
 def test_names_groups_and_several_values_keep_their_order() -> None:

@@ -8,11 +8,14 @@ import re
 import numpy as np
 import pytest
 
-from rag_sourcebias.corpora.annotate import annotation_sheet
-from rag_sourcebias.corpora.annotate_read import read_annotations
-from rag_sourcebias.corpora.annotate_write import write_annotation_sheets
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.annotations import Annotations, AnnotationUnit
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.annotate import (
+    Annotations,
+    AnnotationUnit,
+    annotation_sheet,
+    write_annotation_sheets,
+)
+from rag_sourcebias.pairs.annotated import read_annotations
 
 SOURCES = [("human", "llm:a"), ("llm:b", "human")]
 UNITS = [

@@ -11,16 +11,17 @@ from collections import Counter
 
 import pytest
 
-from rag_sourcebias.corpora.annotate import annotation_sheet
-from rag_sourcebias.corpora.annotate_questions import QUESTIONS
-from rag_sourcebias.corpora.annotate_read import read_annotation_key
-from rag_sourcebias.corpora.annotate_write import (
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.pairs.annotate import (
+    QUESTIONS,
+    AnnotationQuestion,
+    AnnotationUnit,
     annotation_csv,
     annotation_page,
+    annotation_sheet,
     write_annotation_sheets,
 )
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.types.annotations import AnnotationQuestion, AnnotationUnit
+from rag_sourcebias.pairs.annotated import read_annotation_key
 
 NASTY = '</script><script>alert(1)</script><!-- & @@data@@ \u2028"'
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rag_sourcebias.corpora.annotate_agreement import annotator_agreement
-from rag_sourcebias.corpora.annotate_table import majority_tables
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.annotations import Annotations, AnswerTable, KeyUnit
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.annotate import Annotations, AnswerTable, KeyUnit
+from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables
 
 NAMES = ("human", "llm", "equal")
 

@@ -2,16 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.corpora.check_copies import copied_share, repeated_share, units
-from rag_sourcebias.corpora.check_language import language_of
-from rag_sourcebias.corpora.check_names import CapitalCounts, compare_names
-from rag_sourcebias.corpora.check_number_words import months, spelled_numbers
-from rag_sourcebias.corpora.check_numbers import compare_numbers, numbers_of
-from rag_sourcebias.corpora.check_writing import (
+from rag_sourcebias.pairs.checks import (
+    copied_share,
     is_refusal,
     kept_to_the_end,
     leftover,
+    repeated_share,
     stops_open,
+    units,
+)
+from rag_sourcebias.pairs.numbers import (
+    CapitalCounts,
+    compare_names,
+    compare_numbers,
+    language_of,
+    months,
+    numbers_of,
+    spelled_numbers,
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.corpora.checks import check_pairs
+from rag_sourcebias.pairs.checks import check_pairs
 
 Texts = list[str]
 Plant = Callable[[str, str, np.random.Generator, Texts], str | None]

@@ -6,11 +6,11 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from rag_sourcebias.corpora.checks import check_pairs
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.bundled import load_sample
-from rag_sourcebias.measures.text import jaccard, overlap
-from rag_sourcebias.types.pair_checks import BROKEN, PAIR_FLAGS, PairThresholds
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.pairs.checks import check_pairs
+from rag_sourcebias.pairs.data import BROKEN, PAIR_FLAGS, PairThresholds
+from rag_sourcebias.stats.texts import jaccard, overlap
 
 
 def sample() -> tuple[list[str], list[str], list[str]]:

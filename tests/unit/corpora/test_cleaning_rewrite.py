@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.corpora.cleaning import clean_rewrite
+from rag_sourcebias.pairs.rewriting import clean_rewrite
 
 ORIGINAL = "Wet is what water is, as everybody knows who fell into it."
 PLAIN = "Water is wet: everybody who fell into it knows."

@@ -15,17 +15,25 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.corpora.estimate import estimate_paired_corpus
-from rag_sourcebias.corpora.manifest import read_manifest, source_tag, stem_of
-from rag_sourcebias.corpora.paired import build_paired_corpus, check_paired_folder
-from rag_sourcebias.corpora.prompts import REPHRASE, REWRITE, STYLES
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.beir_corpus import source_of_stem
-from rag_sourcebias.llm import CompletionCache, Prices, RetryPolicy
-from rag_sourcebias.protocols import Completer
-from rag_sourcebias.types import Corpus, DocTags, TagTable
-from rag_sourcebias.types.completions import Completion, CompletionError
+from rag_sourcebias.core.completions import Completion, CompletionError
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.beir import read_beir, source_of_stem
+from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
+from rag_sourcebias.pairs.rewrites import (
+    REPHRASE,
+    REWRITE,
+    STYLES,
+    read_manifest,
+    source_tag,
+    stem_of,
+)
+from rag_sourcebias.pairs.rewriting import (
+    build_paired_corpus,
+    check_paired_folder,
+    estimate_paired_corpus,
+)
 
 DAY = date(2026, 1, 2)
 ONCE = RetryPolicy(attempts=1)

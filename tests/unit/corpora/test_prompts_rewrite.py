@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.corpora.prompts import (
-    REPHRASE,
-    REWRITE,
-    STYLES,
-    RewritePrompt,
-    checked_prompts,
-)
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.rewrites import REPHRASE, REWRITE, STYLES, RewritePrompt, checked_prompts
 
 
 def test_the_default_prompt_is_that_of_the_paper() -> None:

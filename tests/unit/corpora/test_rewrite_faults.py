@@ -21,10 +21,10 @@ from fault_server import (
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.corpora.paired import build_paired_corpus
-from rag_sourcebias.corpora.prompts import REWRITE
-from rag_sourcebias.llm import OpenAICompleter, RetryPolicy
-from rag_sourcebias.types.rewrites import RewriteReport
+from rag_sourcebias.llm.ask import RetryPolicy
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.pairs.rewrites import REWRITE, RewriteReport
+from rag_sourcebias.pairs.rewriting import build_paired_corpus
 
 N = 150
 ATTEMPTS = 3

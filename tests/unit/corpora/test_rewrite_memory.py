@@ -6,8 +6,8 @@ import json
 import tracemalloc
 from pathlib import Path
 
-from rag_sourcebias.corpora.paired import build_paired_corpus
-from rag_sourcebias.types.completions import Completion
+from rag_sourcebias.core.completions import Completion
+from rag_sourcebias.pairs.rewriting import build_paired_corpus
 
 LONG = 4_000
 SMALL, LARGE = 150, 1_800

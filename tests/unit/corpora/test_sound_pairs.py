@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias import load_sample
-from rag_sourcebias.corpora import check_pairs, sound_pairs
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.types import Corpus, Dataset
-from rag_sourcebias.types.pair_checks import PairChecks
+from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.pairs.checks import check_pairs, sound_pairs
+from rag_sourcebias.pairs.data import PairChecks
 
 OTHER = "llm:claude"
 

@@ -7,11 +7,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain.decomposition import decompose_gap
-from rag_sourcebias.explain.perplexity_gap import perplexity_gap
-from rag_sourcebias.types.explain import GapDecomposition
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
+from rag_sourcebias.explain.data import GapDecomposition
 
 
 def simulated(seed: int, *, queries: int = 80, per_query: int = 4, offset: float = 0.05):

@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain.geometry import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain.vectors import (
     map_vectors,
     positions_along_source,
+    probe_accuracy,
     source_direction,
     source_geometry,
 )
-from rag_sourcebias.explain.probe import probe_accuracy
 
 
 def twins(seed: int, *, n: int = 200, d: int = 12, shift: float = 1.0, own: float = 1.0):

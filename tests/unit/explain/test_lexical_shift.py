@@ -7,11 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.explain.lexical import JudgedWords, judged_words, lexical_shift
-from rag_sourcebias.explain.term_shift import shifted_terms
-from rag_sourcebias.explain.word_sets import word_sets
-from rag_sourcebias.measures.text import words
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.explain.texts import (
+    JudgedWords,
+    judged_words,
+    lexical_shift,
+    shifted_terms,
+    word_sets,
+)
+from rag_sourcebias.stats.texts import words
 
 
 def judged(queries, human, other, pairs) -> tuple[JudgedWords, dict[str, int]]:

@@ -7,10 +7,9 @@ import importlib.util
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.explain import maps
-from rag_sourcebias.explain.geometry import map_vectors
-from rag_sourcebias.explain.maps import map_sources
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.explain import vectors as maps
+from rag_sourcebias.explain.vectors import map_sources, map_vectors
 
 N = 60
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.explain.model_perplexity import bounded_perplexity, compare_perplexities
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.explain.causes import bounded_perplexity, compare_perplexities
 
 
 def values(n: int = 200, seed: int = 0):

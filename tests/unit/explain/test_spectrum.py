@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain import spectrum as module
-from rag_sourcebias.explain.spectrum import singular_values, spectrum
-from rag_sourcebias.types.explain import SpectrumComparison
-from rag_sourcebias.types.serial import from_plain, to_plain
+from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain import vectors as module
+from rag_sourcebias.explain.data import SpectrumComparison
+from rag_sourcebias.explain.vectors import singular_values, spectrum
 
 
 def twins(seed: int, n: int = 120, d: int = 16) -> tuple[np.ndarray, np.ndarray]:

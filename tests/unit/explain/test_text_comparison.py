@@ -7,12 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain.histogram import histogram, shared_edges, unit_edges
-from rag_sourcebias.explain.text_comparison import compare_texts, log_length_ratios
-from rag_sourcebias.explain.word_sets import WordSets, count_shared, word_sets
-from rag_sourcebias.measures import jaccard, overlap
-from rag_sourcebias.measures.text import words
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.explain.texts import (
+    WordSets,
+    compare_texts,
+    count_shared,
+    histogram,
+    log_length_ratios,
+    shared_edges,
+    unit_edges,
+    word_sets,
+)
+from rag_sourcebias.stats.texts import jaccard, overlap, words
 
 
 def made_up(n: int, seed: int) -> tuple[list[str], list[str]]:

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from answer_reports import single
 
-from rag_sourcebias.inference.answer_finding import answer_finding, answer_style
-from rag_sourcebias.types.answer_parts import AdjustmentCode, AnswerStyle, AnswerUse
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
+from rag_sourcebias.answers.measure import answer_finding, answer_style
+from rag_sourcebias.core.interval import Interval
 
 
 def interval(estimate, lower, upper):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import bootstrap_means
-from rag_sourcebias.inference.bootstrap_intervals import bootstrap_intervals
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.resampling import bootstrap_intervals, bootstrap_means
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])

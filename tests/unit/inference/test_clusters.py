@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import clustered_mean, clustered_standardised_mean
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.clusters import clustered_mean, clustered_standardised_mean
 
 
 def test_singletons_give_the_t_interval():

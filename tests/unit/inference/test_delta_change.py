@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.delta_change import delta_change_interval, delta_change_test
-from rag_sourcebias.inference.ratio import relative_delta_interval
-from rag_sourcebias.measures import relative_delta
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.changes import delta_change_interval, delta_change_test
+from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
 
 def systems(n: int = 100, *, seed: int = 0, lift: float = 0.1, share: float = 1.0):
@@ -140,7 +140,7 @@ def test_drawn_swaps_agree_with_all_swaps(monkeypatch) -> None:
     columns = systems(13, seed=3, lift=0.04)
     exact = delta_change_test(*columns)
     assert 0.02 < exact < 0.9
-    monkeypatch.setattr("rag_sourcebias.inference.delta_change._EXACT_LIMIT", 0)
+    monkeypatch.setattr("rag_sourcebias.stats.changes._EXACT_LIMIT", 0)
     drawn = delta_change_test(*columns, resamples=20_000, rng=1)
     assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 20_000))
 

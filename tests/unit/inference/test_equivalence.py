@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.equivalence import equivalence_test
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.changes import equivalence_test
 
 
 def scores(n: int, *, shift: float = 0.0, sd: float = 0.1, seed: int = 0):

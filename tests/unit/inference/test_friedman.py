@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference.friedman import friedman_test, kendalls_w
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.comparisons import friedman_test, kendalls_w
 
 
 def textbook_w(ranks):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import clustered_mean, win_rate_at
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.ratio import win_rate_at
 
 AT = np.array([0.0, 0.6])
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import adjust_p_values
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.comparisons import adjust_p_values
 
 
 def holm(p):

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.inference import (
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.stats.clusters import (
     clustered_mean,
+    design_effect,
     independent_share,
     multiway_variance,
     require_clusters,
 )
-from rag_sourcebias.inference.multiway import design_effect
 
 
 def literal(terms, factors, *, factor_of_groups=True, subtract=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import DetectorQuality, correct_relative_delta
-from rag_sourcebias.measures import relative_delta
-from rag_sourcebias.types import Interval
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.stats.ratio import DetectorQuality, correct_relative_delta
 
 
 def observed(estimate, half=10.0, level=0.95):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.noninferiority import CrossedMean, noninferiority_test
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.changes import CrossedMean, noninferiority_test
 
 
 def scores(seeds: int, n: int, *, shift: float = 0.0, seed: int = 0, seed_sd: float = 0.0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference.quantiles import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.resampling import (
     as_generator,
     beta_quantile,
     check_level,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import adjust_p_values
-from rag_sourcebias.inference.rank_pairs import compare_ranks
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.comparisons import adjust_p_values, compare_ranks
 
 NAMES = ("human", "0", "1", "2")
 

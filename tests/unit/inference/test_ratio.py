@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import relative_delta_interval
-from rag_sourcebias.measures import relative_delta
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
 
 def at_one(wins, losses, n):

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import bootstrap_means, bootstrap_relative_delta
-from rag_sourcebias.inference.resampling import dirichlet_sums
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.resampling import (
+    bootstrap_means,
+    bootstrap_relative_delta,
+    dirichlet_sums,
+)
 
 
 class TestBootstrap:

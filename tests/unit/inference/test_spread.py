@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference.spread import crossing, mean_differences, spread_interval
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.comparisons import crossing, mean_differences, spread_interval
 
 
 def draws(seed, means, n=200):

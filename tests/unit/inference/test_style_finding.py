@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.inference.friedman import friedman_test
-from rag_sourcebias.inference.rank_pairs import compare_ranks
-from rag_sourcebias.inference.style_finding import style_finding
-from rag_sourcebias.types.style_parts import StyleCode
+from rag_sourcebias.stats.comparisons import compare_ranks, friedman_test
+from rag_sourcebias.style.data import StyleCode
+from rag_sourcebias.style.measure import style_finding
 
 NAMES = "abcdefghij"
 

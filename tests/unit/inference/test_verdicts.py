@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from rag_sourcebias.inference import queries_for_verdict, skew_code
-from rag_sourcebias.types import Interval
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
 
 
 def interval(lower, upper, *, n=80, level=0.95):

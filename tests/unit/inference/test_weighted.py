@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import BoundedRatio, relative_delta_interval
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.ratio import BoundedRatio, relative_delta_interval
 
 EXTRA = 0.65  # shape of the unit that stands for what was not seen
 

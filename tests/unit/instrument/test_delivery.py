@@ -8,18 +8,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_sourcebias.instrument import (
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.instrument import recorder as delivery
+from rag_sourcebias.instrument import tags as metadata_tags
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.observers import (
     CollectingObserver,
     CountingObserver,
     ExposureObserver,
-    Recorder,
-    RetrievalEvent,
-    delivery,
-    metadata_tags,
 )
-from rag_sourcebias.instrument.delivery import Delivery, delivery_for
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.instrument.recorder import Delivery, Recorder, delivery_for
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 
 class Unhashable:

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import ExposureObserver, RetrievalEvent
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.observers import ExposureObserver
 
 
 def event(*sources: str | None, style: str | None = None) -> RetrievalEvent:

@@ -11,19 +11,12 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import (
-    CollectingObserver,
-    CountingObserver,
-    DroppedEvents,
-    EventQueue,
-    RetrievalEvent,
-    hash_query,
-)
-from rag_sourcebias.instrument.events import event_of
-from rag_sourcebias.protocols import Observer
-from rag_sourcebias.types.documents import DocTags
-from rag_sourcebias.types.rankings import RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, event_of, hash_query
+from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.instrument.recorder import EventQueue
 
 KEY = bytes(range(16))
 

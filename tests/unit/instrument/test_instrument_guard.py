@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import DroppedEvents, guarded
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import DroppedEvents, guarded
 
 LOGGER = "rag_sourcebias.instrument"
 

@@ -14,16 +14,11 @@ from collections.abc import Callable
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import (
-    CollectingObserver,
-    CountingObserver,
-    DroppedEvents,
-    EventQueue,
-    RetrievalEvent,
-    is_suppressed,
-)
-from rag_sourcebias.types.rankings import RankedList
+from rag_sourcebias.core.data import RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent
+from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
 
 TEN = tuple(f"d{i}" for i in range(10))
 

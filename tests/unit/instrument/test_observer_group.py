@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import (
+from rag_sourcebias.core.data import RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.observers import (
     CollectingObserver,
     CountingObserver,
     ExposureObserver,
-    Recorder,
-    RetrievalEvent,
+    ObserverGroup,
 )
-from rag_sourcebias.instrument.observer_group import ObserverGroup
+from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types import RankedList
+from rag_sourcebias.monitor.monitor import SkewMonitor
 
 
 def event(*doc_ids: str) -> RetrievalEvent:

@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import (
-    CollectingObserver,
-    Recorder,
-    RetrievalEvent,
-    hash_query,
-    suppress,
-)
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.recorder import Recorder, suppress
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 KEY = b"0123456789abcdef"
 

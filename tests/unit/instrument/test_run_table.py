@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import DroppedEvents, outermost, runs, suppress
-from rag_sourcebias.instrument.runs import RunTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument import recorder as runs
+from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.instrument.recorder import RunTable, outermost, suppress
 
 
 @pytest.fixture

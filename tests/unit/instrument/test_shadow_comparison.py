@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowRanking
-from rag_sourcebias.instrument.shadow_exposure import PairedExposure
-from rag_sourcebias.instrument.shadow_measures import overlap, rank_biased_overlap
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.shadow import (
+    PairedExposure,
+    ShadowComparison,
+    ShadowRanking,
+    overlap,
+    rank_biased_overlap,
+)
 
 HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
 

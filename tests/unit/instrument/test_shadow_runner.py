@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import hash_query, is_suppressed, suppress
-from rag_sourcebias.instrument.shadow_runner import ShadowRunner
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import hash_query
+from rag_sourcebias.instrument.recorder import is_suppressed, suppress
+from rag_sourcebias.instrument.shadow import ShadowRunner
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 HUMAN = DocTags(source="human")

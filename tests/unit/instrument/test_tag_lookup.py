@@ -8,13 +8,14 @@ from contextlib import closing
 
 import pytest
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, TagLookup, tag_lookup, text_id
-from rag_sourcebias.tagging import MemoryTagStore, SqliteTagStore
-from rag_sourcebias.tagging.sqlite_tag_file import TABLE
-from rag_sourcebias.tagging.store import content_hash
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import content_hash
+from rag_sourcebias.instrument import tags as tag_lookup
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.tags import TagLookup, text_id
+from rag_sourcebias.tagging.documents import TABLE, MemoryTagStore, SqliteTagStore
 
 HUMAN, LLM, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
 

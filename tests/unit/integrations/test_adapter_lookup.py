@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from rag_sourcebias.adapters import retriever_factory
-from rag_sourcebias.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.retrieval.adapters import retriever_factory
 from rag_sourcebias_integrations._require import require
 
 
 def test_the_chroma_factory_is_found_by_its_kind() -> None:
-    from rag_sourcebias_integrations.chroma import chroma_spec
+    from rag_sourcebias_integrations.chroma.retriever import chroma_spec
 
     assert retriever_factory("chroma") is chroma_spec
 
@@ -39,7 +39,7 @@ def test_a_framework_that_is_there_but_broken_raises_its_own_error(tmp_path, mon
 def test_building_without_the_framework_says_how_to_install_it(monkeypatch) -> None:
     from hashing_encoder import HashingEncoder
 
-    from rag_sourcebias.types import Corpus, DocTags, TagTable
+    from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 
     monkeypatch.setitem(sys.modules, "chromadb", None)
     corpus = Corpus(texts=("a",), tags=TagTable.from_tags([("d", DocTags(source="human"))]))

@@ -13,14 +13,14 @@ import pytest
 from chroma_folder import shared_client
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 
 pytest.importorskip("chromadb")
 
 import chromadb
 
-from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
 pytestmark = pytest.mark.frameworks
 

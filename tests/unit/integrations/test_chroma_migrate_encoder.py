@@ -17,20 +17,17 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 
 pytest.importorskip("chromadb")
 
 from chromadb.errors import NotFoundError
 
-from rag_sourcebias_integrations.chroma import (
-    EncoderEmbeddingFunction,
-    follow_collection,
-    migrate_encoder,
-    restore_collection,
-)
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.follow import follow_collection
 from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder, restore_collection
 
 pytestmark = pytest.mark.frameworks
 
@@ -390,7 +387,7 @@ import sys, time
 sys.path.insert(0, sys.argv[2])
 from hashing_encoder import HashingEncoder
 from rag_sourcebias_integrations.chroma import migrate_encoder
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
 
 def pause(done):
     print(done, flush=True)

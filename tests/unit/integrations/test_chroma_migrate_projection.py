@@ -14,20 +14,16 @@ import pytest
 from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
-from rag_sourcebias.mitigate.projection import SourceProjection
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection
 
 pytest.importorskip("chromadb")
 
 import chromadb
 
-from rag_sourcebias_integrations.chroma import (
-    EncoderEmbeddingFunction,
-    migrate_encoder,
-    migrate_projection,
-)
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder, migrate_projection
 
 pytestmark = pytest.mark.frameworks
 
@@ -133,7 +129,7 @@ def test_the_copy_remembers_the_model_folder(client: Any, tmp_path: Path) -> Non
     pytest.importorskip("sentence_transformers")
     from static_model import static_model
 
-    from rag_sourcebias.neural import SentenceEncoder
+    from rag_sourcebias.neural.loading import SentenceEncoder
     from rag_sourcebias.neural.projected import write_projected_model
 
     plain = static_model(tmp_path / "plain", [f"w{i}" for i in range(40)])

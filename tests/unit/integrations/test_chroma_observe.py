@@ -14,15 +14,14 @@ pytest.importorskip("chromadb")
 import chromadb
 from chroma_texts import TextVectors, fill, new_collection, vector
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument import CollectingObserver, hash_query, suppress
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.testing.contract import DOCUMENTS
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.chroma.instrumented import (
-    InstrumentedCollection,
-    instrument_chroma,
-)
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.events import hash_query
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.testing.kit import DOCUMENTS
+from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma
 
 pytestmark = pytest.mark.frameworks
 FIELDS = ("metadatas", "documents", "distances", "embeddings", "uris", "data")

@@ -10,19 +10,19 @@ import pytest
 from chroma_server import chroma_server, free_port
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 
 pytest.importorskip("chromadb")
 
-from rag_sourcebias_integrations.chroma import ChromaSpec, chroma_spec
-from rag_sourcebias_integrations.chroma.client import open_client
-from rag_sourcebias_integrations.chroma.collection import (
+from rag_sourcebias_integrations.chroma.collections import (
     collection_name,
     fill_collection,
+    open_client,
     stored_ids,
 )
+from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
 
 pytestmark = pytest.mark.frameworks
 

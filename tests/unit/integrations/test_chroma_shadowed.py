@@ -10,21 +10,19 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import ExposureObserver
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.instrument.shadow import FAILED, ShadowComparison
-from rag_sourcebias.tagging.memory_store import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 pytest.importorskip("chromadb")
 
-from rag_sourcebias_integrations.chroma import (
-    EncoderEmbeddingFunction,
-    InstrumentedCollection,
-    ShadowedCollection,
-    migrate_encoder,
-)
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder
+from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection
+from rag_sourcebias_integrations.chroma.shadowed import ShadowedCollection
 
 pytestmark = pytest.mark.frameworks
 

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from chroma_folder import shared_client
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger, open_tag_store
-from rag_sourcebias.tagging.fingerprint import taggers_fingerprint
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import open_tag_store
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias.tagging.taggers import taggers_fingerprint
 
 pytest.importorskip("chromadb")
 
 
-from rag_sourcebias_integrations.chroma import tag_collection
-from rag_sourcebias_integrations.chroma.client import open_client
-from rag_sourcebias_integrations.chroma.metadata import scalars
+from rag_sourcebias_integrations.chroma.collections import open_client, scalars
+from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
 pytestmark = pytest.mark.frameworks
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from chroma_folder import shared_client
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.rules import IdTagger
 
 pytest.importorskip("chromadb")
 pytest.importorskip("llama_index.vector_stores.chroma")
@@ -20,8 +20,8 @@ from llama_index.core import Document
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
-from rag_sourcebias_integrations.chroma import tag_collection
-from rag_sourcebias_integrations.chroma.layout import NODE_KEY, embedded_text, rewrite_node
+from rag_sourcebias_integrations.chroma.collections import NODE_KEY, embedded_text, rewrite_node
+from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
 pytestmark = pytest.mark.frameworks
 

@@ -13,21 +13,18 @@ import pytest
 from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger, open_tag_store
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import open_tag_store
+from rag_sourcebias.tagging.rules import IdTagger
 
 pytest.importorskip("chromadb")
 
 import chromadb
 
-from rag_sourcebias_integrations.chroma import (
-    atag_collection,
-    migrate_encoder,
-    open_store,
-    tag_collection,
-)
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder
+from rag_sourcebias_integrations.chroma.tagging import atag_collection, open_store, tag_collection
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
 

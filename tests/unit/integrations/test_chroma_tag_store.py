@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger
-from rag_sourcebias.tagging.document_store import DocumentStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import DocumentStore
+from rag_sourcebias.tagging.rules import IdTagger
 
 pytest.importorskip("chromadb")
 
 import chromadb
 
-from rag_sourcebias_integrations.chroma import open_store
-from rag_sourcebias_integrations.chroma.client import open_client
+from rag_sourcebias_integrations.chroma.collections import open_client
+from rag_sourcebias_integrations.chroma.tagging import open_store
 
 pytestmark = pytest.mark.frameworks
 
@@ -87,7 +87,7 @@ def test_an_empty_database_says_so(tmp_path: Path) -> None:
 def test_a_collection_with_an_embedding_function_is_tagged_without_it(place: str) -> None:
     from hashing_encoder import HashingEncoder
 
-    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
+    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
     encoder = HashingEncoder()
     collection = open_client(place).create_collection(

@@ -11,11 +11,11 @@ import pytest
 from fault_server import REASONS, FaultServer, fault_of, faulty, is_filtered
 from served_models import served_chat_model, served_llm
 
-from rag_sourcebias.adapters import as_completer
-from rag_sourcebias.corpora.paired import build_paired_corpus
-from rag_sourcebias.corpora.prompts import REWRITE
-from rag_sourcebias.llm import RetryPolicy
-from rag_sourcebias.types import Corpus, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.llm.ask import RetryPolicy
+from rag_sourcebias.pairs.rewrites import REWRITE
+from rag_sourcebias.pairs.rewriting import build_paired_corpus
+from rag_sourcebias.retrieval.adapters import as_completer
 
 pytestmark = pytest.mark.frameworks
 

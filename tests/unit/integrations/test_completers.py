@@ -25,14 +25,14 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import PrivateAttr
 
-from rag_sourcebias.adapters import as_completer
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.instrument import is_suppressed
-from rag_sourcebias.llm import OpenAICompleter
-from rag_sourcebias.protocols import Completer
-from rag_sourcebias.types.completions import Completion, CompletionError
-from rag_sourcebias_integrations.langchain import LangChainCompleter
-from rag_sourcebias_integrations.llama_index import LlamaIndexCompleter
+from rag_sourcebias.core.completions import Completion, CompletionError
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.instrument.recorder import is_suppressed
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.retrieval.adapters import as_completer
+from rag_sourcebias_integrations.langchain.completer import LangChainCompleter
+from rag_sourcebias_integrations.llama_index.completer import LlamaIndexCompleter
 
 pytestmark = pytest.mark.frameworks
 

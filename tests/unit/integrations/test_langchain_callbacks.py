@@ -22,11 +22,14 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableP
 from langchain_core.tracers import context as tracer_context
 from langchain_parts import FixedRetriever, documents, embeddings, ids
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.instrument import CollectingObserver, CountingObserver, suppress, text_id
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.langchain import DebiasCompressor, SourceBiasCallbackHandler
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks
 KEY = b"0123456789abcdef"

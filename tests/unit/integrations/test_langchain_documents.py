@@ -19,19 +19,18 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_parts import TEXTS, FaissStore, FixedRetriever, QdrantStore, embeddings, ids
 from langchain_parts import documents as made
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, text_id
-from rag_sourcebias.tagging import MemoryTagStore, from_metadata
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.langchain import (
-    DebiasCompressor,
-    EncoderEmbeddings,
-    InstrumentedRetriever,
-    SourceBiasCallbackHandler,
-    SourceTagger,
-    TaggedVectorStore,
-)
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import from_metadata
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
+from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
+from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
 pytestmark = pytest.mark.frameworks
 STORES = (InMemoryVectorStore, FaissStore, QdrantStore, Chroma)

@@ -17,10 +17,11 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 from langchain_parts import FaissStore, FixedRetriever, QdrantStore, documents, embeddings, ids
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, suppress
-from rag_sourcebias_integrations.langchain import SourceBiasCallbackHandler
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks
 STORES = {"memory": InMemoryVectorStore, "faiss": FaissStore, "qdrant": QdrantStore}

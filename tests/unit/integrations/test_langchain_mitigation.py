@@ -32,18 +32,20 @@ from langchain_core.runnables import RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import FaissStore, QdrantStore, ids
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, CountingObserver, ExposureObserver
-from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker
-from rag_sourcebias.mitigate.perplexity_correction import PerplexityRescorer
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags, Interval
-from rag_sourcebias_integrations.langchain import (
-    DebiasCompressor,
-    EncoderEmbeddings,
-    InstrumentedRetriever,
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import (
+    CollectingObserver,
+    CountingObserver,
+    ExposureObserver,
 )
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 
 pytestmark = pytest.mark.frameworks
 K = 2 * N_PAIRS

@@ -35,12 +35,13 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker
-from rag_sourcebias.mitigate.perplexity_correction import PerplexityRescorer
-from rag_sourcebias.tagging import METADATA_KEYS, MemoryTagStore
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.llama_index import DebiasPostprocessor, EncoderEmbedding
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import METADATA_KEYS
+from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
 
 pytestmark = pytest.mark.frameworks
 K = 2 * N_PAIRS

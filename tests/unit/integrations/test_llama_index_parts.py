@@ -29,20 +29,18 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 from pydantic import Field
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.instrument import CollectingObserver, CountingObserver, suppress
-from rag_sourcebias.intervals import mean_interval
-from rag_sourcebias.protocols import Rescorer
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.llama_index import (
-    DebiasPostprocessor,
-    EncoderEmbedding,
-    InstrumentedRetriever,
-    IntervalEvaluator,
-    IntervalResult,
-)
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.protocols import Rescorer
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
+from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
+from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
 
 pytestmark = pytest.mark.frameworks
 

@@ -27,18 +27,18 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CountingObserver, suppress
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.observers import CountingObserver
+from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.llama_index import (
-    EncoderEmbedding,
-    InstrumentedRetriever,
-    ShadowedRetriever,
-)
+from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.testing.contract import RetrievalContract
+from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
+from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
 
 pytestmark = pytest.mark.frameworks
 TEXTS = ("the cat sat", "a cat and a dog", "the dog ran", "rain fell on the cat", "sun")

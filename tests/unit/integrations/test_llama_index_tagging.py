@@ -27,18 +27,13 @@ from llama_index.core.schema import (
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import (
-    METADATA_KEYS,
-    IdTagger,
-    JsonlTagStore,
-    MemoryTagStore,
-    TagStore,
-    from_metadata,
-)
-from rag_sourcebias.tagging.keys import FINGERPRINT_KEY
-from rag_sourcebias.types import DocTags
-from rag_sourcebias_integrations.llama_index import EncoderEmbedding, SourceTagger
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, from_metadata
+from rag_sourcebias.tagging.documents import JsonlTagStore, MemoryTagStore
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 pytestmark = pytest.mark.frameworks
 

@@ -15,11 +15,11 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import Gauge, InMemoryMetricReader, Sum
 from opentelemetry.sdk.metrics.view import DropAggregation, View
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.data import MonitorSnapshot
 from rag_sourcebias.monitor.metrics import METRICS
 from rag_sourcebias.monitor.sinks import Sink
-from rag_sourcebias.types.monitor import MonitorSnapshot
-from rag_sourcebias_integrations.opentelemetry import SkewInstruments
+from rag_sourcebias_integrations.opentelemetry.instruments import SkewInstruments
 
 pytestmark = pytest.mark.frameworks
 

@@ -16,12 +16,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CountingObserver, ExposureObserver, Recorder, RetrievalEvent
-from rag_sourcebias.instrument.observer_group import ObserverGroup
-from rag_sourcebias.types import DocTags, RankedList
-from rag_sourcebias_integrations.opentelemetry import SkewSpanObserver
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.observers import CountingObserver, ExposureObserver, ObserverGroup
+from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias_integrations.opentelemetry.spans import SkewSpanObserver
 
 pytestmark = pytest.mark.frameworks
 

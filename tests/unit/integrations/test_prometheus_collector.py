@@ -17,10 +17,10 @@ from prometheus_client.openmetrics.exposition import generate_latest as open_met
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.sinks import Sink
-from rag_sourcebias.types.monitor import RANK_LIMITS, MonitorSnapshot
-from rag_sourcebias_integrations.prometheus import SkewCollector
+from rag_sourcebias_integrations.prometheus.collector import SkewCollector
 
 pytestmark = pytest.mark.frameworks
 
@@ -264,7 +264,7 @@ def test_what_is_missing_is_named(package: str, missing: str, message: str) -> N
         f"        if name == {missing!r}:\n"
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Hidden())\n"
-        "from rag_sourcebias.errors import MissingExtraError\n"
+        "from rag_sourcebias.core.errors import MissingExtraError\n"
         "try:\n"
         f"    import rag_sourcebias_integrations.{package}\n"
         "except MissingExtraError as error:\n"

@@ -19,8 +19,8 @@ from monitor_states import canary, snapshot
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rag_sourcebias.monitor.rules import RULE_FILES, read_rules
-from rag_sourcebias_integrations.prometheus import SkewCollector
+from rag_sourcebias.monitor.metrics import RULE_FILES, read_rules
+from rag_sourcebias_integrations.prometheus.collector import SkewCollector
 
 pytestmark = pytest.mark.frameworks
 

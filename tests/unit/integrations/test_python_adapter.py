@@ -12,11 +12,13 @@ from uuid import UUID
 
 import pytest
 
-from rag_sourcebias.adapters import instrument
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import CollectingObserver, hash_query, text_id
-from rag_sourcebias.tagging import MemoryTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.events import hash_query
+from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 KEY = b"0123456789abcdef"
 HUMAN = DocTags(source="human")

@@ -23,8 +23,9 @@ from ragas.metrics import collections
 from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarity
 from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias_integrations.ragas import EncoderEmbedding, _framework
+from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
+from rag_sourcebias_integrations.ragas import _framework
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
 
 pytestmark = [
     pytest.mark.frameworks,

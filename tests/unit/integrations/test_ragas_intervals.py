@@ -24,15 +24,12 @@ from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarit
 from ragas.metrics.result import MetricResult
 from ragas_judges import FixedLegacyLLM
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals import mean_interval
-from rag_sourcebias.io.ragas_results import read_ragas_result
-from rag_sourcebias.types import Interval
-from rag_sourcebias_integrations.ragas import (
-    EncoderEmbedding,
-    EvaluationResultWithIntervals,
-    intervals,
-)
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.judged.files import read_ragas_result
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.intervals import EvaluationResultWithIntervals, intervals
 
 pytestmark = [
     pytest.mark.frameworks,

@@ -24,15 +24,15 @@ from ragas.metrics._answer_similarity import SemanticSimilarity
 from ragas.metrics.base import Metric, SimpleBaseMetric
 from ragas_judges import FixedLegacyLLM, FixedModernLLM
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures import (
+from rag_sourcebias.answers.measure import (
     ResponseAdjuster,
     StyleAdjustment,
     fit_similarity_adjustment,
     reference_similarity,
 )
-from rag_sourcebias_integrations.ragas import (
-    EncoderEmbedding,
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.metrics import (
     StyleAdjustedAnswerCorrectness,
     StyleAdjustedSimilarity,
 )

@@ -13,12 +13,15 @@ import pytest
 from hashing_encoder import HashingEncoder
 from sharded_corpora import Once, assert_same, paired_data
 
-from rag_sourcebias.audit import ShardedRetriever, audit_source, audit_source_sharded
-from rag_sourcebias.io import open_sharded, read_beir, write_beir
-from rag_sourcebias.retrieval import DenseSpec
+from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.io.shards import open_sharded
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.source.shards.audit import audit_source_sharded
+from rag_sourcebias.source.shards.work import ShardedRetriever
 
 pytest.importorskip("ray", reason="ray is not installed")
-from rag_sourcebias_integrations.ray import RayEngine
+from rag_sourcebias_integrations.ray.engine import RayEngine
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
 

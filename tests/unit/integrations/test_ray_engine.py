@@ -19,10 +19,11 @@ from model_server import chat_reply, serving
 pytest.importorskip("ray")
 pytest.importorskip("openai")
 
-from rag_sourcebias.adapters import engine_factory
-from rag_sourcebias.errors import DataError, MissingExtraError, SourceBiasError
-from rag_sourcebias.protocols import Engine
-from rag_sourcebias_integrations.ray import RayEngine, orphans
+from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
+from rag_sourcebias.core.protocols import Engine
+from rag_sourcebias.retrieval.adapters import engine_factory
+from rag_sourcebias_integrations.ray import orphans
+from rag_sourcebias_integrations.ray.engine import RayEngine
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -282,7 +283,7 @@ def test_what_cannot_be_pickled_is_named_before_anything_starts() -> None:
     ],
 )
 def test_a_cluster_that_is_not_there_is_named(address: str, message: str) -> None:
-    from rag_sourcebias_integrations.ray.runtime import reach
+    from rag_sourcebias_integrations.ray.engine import reach
 
     with pytest.raises(DataError, match=message):
         reach(address)

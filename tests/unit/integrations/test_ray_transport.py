@@ -10,15 +10,15 @@ import pytest
 
 pytest.importorskip("ray")
 
-from rag_sourcebias.errors import (
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     MissingExtraError,
     SourceBiasError,
     TrainingDivergedError,
 )
-from rag_sourcebias.types.completions import CompletionError
-from rag_sourcebias_integrations.ray.transport import (
+from rag_sourcebias_integrations.ray.worker import (
     WorkerTraceback,
     pack,
     pack_error,

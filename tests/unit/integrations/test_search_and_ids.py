@@ -16,10 +16,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from rag_sourcebias.adapters import as_search, document_id
-from rag_sourcebias.errors import DataError
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings
-from rag_sourcebias_integrations.llama_index import EncoderEmbedding
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.adapters import as_search, document_id
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 
 pytestmark = pytest.mark.frameworks
 

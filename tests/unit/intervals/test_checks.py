@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals.checks import (
-    _mean_tail,
-    _shape_check,
-    check_items,
-    check_random_labels,
-)
-from rag_sourcebias.intervals.scale_checks import check_scale, is_constant
-from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.stats.checks import _mean_tail, _shape_check, check_items, check_random_labels
+from rag_sourcebias.stats.samples import check_scale, is_constant
 
 
 def test_scale_names_how_many_and_which():

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.classical import (
     bootstrap_interval,
     clopper_pearson_interval,
     t_interval,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.means import (
     difference_interval,
     judged_relative_delta_interval,
     mean_interval,
@@ -70,9 +70,9 @@ def test_relative_delta_is_that_of_the_estimated_means():
 
 def test_relative_delta_ends_solve_fiellers_equation():
     """At each end the contrast a − ρb is exactly t standard errors from 0."""
-    from rag_sourcebias.inference.quantiles import t_quantile
-    from rag_sourcebias.intervals.regression import fit_regression
-    from rag_sourcebias.intervals.sample import JudgedSample
+    from rag_sourcebias.stats.regression import fit_regression
+    from rag_sourcebias.stats.resampling import t_quantile
+    from rag_sourcebias.stats.samples import JudgedSample
 
     truth, judge = two_systems(9)
     fit = fit_regression(JudgedSample.build(*parts(truth, judge)), "population")

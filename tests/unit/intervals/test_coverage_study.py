@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals.bootstrap import bootstrap_interval
-from rag_sourcebias.intervals.coverage import Tally, coverage_study
-from rag_sourcebias.intervals.coverage.bootstraps import KINDS, bootstrap_ends
-from rag_sourcebias.intervals.mean import mean_interval
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.stats.classical import bootstrap_interval
+from rag_sourcebias.stats.coverage import KINDS, Tally, bootstrap_ends, coverage_study
+from rag_sourcebias.stats.means import mean_interval
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(2.0, 2.0, 300)

@@ -8,16 +8,16 @@ from crc_oracles import TIE, awkward_labels, utilities_literally
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals.crc import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.crc import (
+    INSIDE,
     crossings,
     perturbed_utilities,
     recalibrated_utilities,
     recalibration,
     set_crossing,
 )
-from rag_sourcebias.intervals.crc.critical import INSIDE
-from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.stats.utility import RankedLabels
 
 GRID = np.concatenate([np.linspace(-1, 1, 801), [-1 + 1e-5, 1 - 1e-5]])
 GRID.sort()

@@ -8,10 +8,9 @@ from crc_oracles import GAINS, awkward_labels, bisect_dual, judged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import CalibrationError, DataError
-from rag_sourcebias.intervals.crc import calibrate_dual, crc_interval
-from rag_sourcebias.intervals.crc.limit import negative_share
-from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, negative_share
+from rag_sourcebias.stats.utility import RankedLabels
 
 
 def compare(labels, y, indices, level):

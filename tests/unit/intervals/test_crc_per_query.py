@@ -11,15 +11,17 @@ from crc_oracles import GAINS, awkward_labels, judged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import CalibrationError, DataError
-from rag_sourcebias.intervals.crc import (
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.stats.crc import (
     crossings,
-    per_query_intervals,
+    misses_per_side,
+    paper_misses,
     perturbed_utilities,
     recalibration,
+    score_rank,
 )
-from rag_sourcebias.intervals.crc.ranks import misses_per_side, paper_misses, score_rank
-from rag_sourcebias.intervals.utility import RankedLabels
+from rag_sourcebias.stats.crc_intervals import per_query_intervals
+from rag_sourcebias.stats.utility import RankedLabels
 
 RULES = ("residual", "recalibrated", "two-sided", "paper")
 FEWEST = {"residual": 19, "recalibrated": 19, "two-sided": 39, "paper": 19}

@@ -8,8 +8,8 @@ from crc_oracles import awkward_labels, perturb_literally, utilities_literally
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals.crc import perturb, perturbed_utilities
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.crc import perturb, perturbed_utilities
 
 LAMBDAS = (-1.0, -0.999, -0.7, -0.35, -0.05, 0.0, 0.05, 0.4, 0.75, 0.999, 1.0)
 seeds = st.integers(0, 100_000)

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals.documents import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
+    inclusion_probabilities,
+    residual_spread,
 )
-from rag_sourcebias.intervals.documents.design import residual_spread
-from rag_sourcebias.intervals.documents.draw import inclusion_probabilities
-from rag_sourcebias.intervals.utility import RankedLabels, dcg_weights
+from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.intervals import JudgedRanking
-from rag_sourcebias.measures.ranking import group_scores, score_run
-from rag_sourcebias.types import LabelDistributions, Qrels, Run
+from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.ranking import group_scores, score_run
+from rag_sourcebias.stats.utility import JudgedRanking
 
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
 

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.intervals import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.ppi import (
     crossfit_ppi_interval,
-    mean_interval,
     paper_ppi_interval,
     ppi_interval,
+    tuned_power,
 )
-from rag_sourcebias.intervals.ppi import tuned_power
 
 ppi_py = pytest.importorskip("ppi_py", reason="ppi-python is the oracle")
 
@@ -65,7 +65,7 @@ def test_paper_mode_is_equations_8_to_11():
     ],
 )
 def test_variance_by_target(target, expected):
-    from rag_sourcebias.inference.quantiles import t_quantile
+    from rag_sourcebias.stats.resampling import t_quantile
 
     y, yhat, pool = sample(9)
     found = ppi_interval(y, yhat, pool, lam=0.6, target=target)

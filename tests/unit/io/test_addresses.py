@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.addresses import address_of, is_loopback
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_answer_scores, read_answer_texts
+from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
+from rag_sourcebias.core.errors import DataError
 
 HEAD = "question_id,system,answer,reference,correct"
 

@@ -18,13 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_run
-from rag_sourcebias.io.arrays import map_array, read_array, read_arrays
-from rag_sourcebias.io.damage import sound
-from rag_sourcebias.io.files import read_json, read_lines
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import map_array, read_array, read_arrays, read_json, read_lines, sound
 from rag_sourcebias.io.tables import read_table
-from rag_sourcebias.tagging.yaml_file import read_yaml
+from rag_sourcebias.io.trec import read_run
+from rag_sourcebias.io.yaml import read_yaml
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "robustness"
 MODULES = ("damage", "readers", "fuzz")

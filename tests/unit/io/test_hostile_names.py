@@ -10,22 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.cli.tag_fit_inputs import read_labelled
-from rag_sourcebias.corpora.manifest import source_tag
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import (
-    read_answer_texts,
-    read_beir,
-    read_judged_items,
-    read_run,
-    read_styled_texts,
-    read_tags,
-    write_tags,
-)
+from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.core.data import DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.files import jsonl_text, read_jsonl, write_atomic
-from rag_sourcebias.io.shard_folder import open_corpus
-from rag_sourcebias.tagging.rule_file import read_rules
-from rag_sourcebias.types import DocTags, TagTable
+from rag_sourcebias.io.shards import open_corpus
+from rag_sourcebias.io.tags import read_tags, write_tags
+from rag_sourcebias.io.trec import read_run
+from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.pairs.rewrites import source_tag
+from rag_sourcebias.style.files import read_styled_texts
+from rag_sourcebias.tagging.command import read_labelled
+from rag_sourcebias.tagging.rules import read_rules
 
 BAD = {
     "escape": "\x1b[31mred",

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_beir, source_of_stem, write_beir
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.beir import read_beir, source_of_stem, write_beir
 
 HUMAN = [
     {"_id": "d1", "title": "Größe", "text": "first text ", "metadata": {"Source": "Google"}},

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_clusters
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.tables import read_clusters
 
 WANTED = {"q1": "a", "q2": "b", "3": "a"}
 

@@ -10,9 +10,14 @@ import zipfile
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import list_datasets, load_dataset, load_sample
-from rag_sourcebias.io.public_sets import PublicSet, load_public_set
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.samples import (
+    PublicSet,
+    list_datasets,
+    load_dataset,
+    load_public_set,
+    load_sample,
+)
 
 
 def test_crowdrag_rewrites():

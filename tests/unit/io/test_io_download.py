@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import cache_dir, download, extract_zip
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.samples import cache_dir, download, extract_zip
 
 BODY = bytes(range(256)) * 1000
 SHA = "sha256:" + hashlib.sha256(BODY).hexdigest()

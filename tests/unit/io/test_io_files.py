@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import read_jsonl, read_lines, write_atomic
 
 

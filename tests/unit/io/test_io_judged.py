@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.io.judged import join_judged, read_judged_items
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.judged.files import join_judged, read_judged_items
 
 CSV = "id,human,judge,system\na,1,0.5,x\nb,,0.25,y\nc,0,,x\n"
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.label_files import read_label_distributions
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.judged.files import read_label_distributions
 
 
 def write(path, text):

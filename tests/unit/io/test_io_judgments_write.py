@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 from command_line import read_csv
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_judged_items, read_label_distributions
-from rag_sourcebias.io.judgments_write import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import Judgments
+from rag_sourcebias.judged.files import (
     beside,
+    read_judged_items,
+    read_label_distributions,
     write_item_judgments,
     write_judgment_status,
     write_label_distributions,
 )
-from rag_sourcebias.types.judgments import Judgments
 
 
 def judgments(doc='d,"ü"') -> Judgments:

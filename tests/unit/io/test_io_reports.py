@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.types import (
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
     DataSummary,
     ExposureShare,
-    Interval,
     SkewCell,
     SkewReport,
     SoleCorpusCheck,
@@ -25,6 +24,7 @@ from rag_sourcebias.types import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.reports import read_report_json, write_report_json
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.sheets import (
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.judged.sheets import (
     SheetRow,
     manifest_path,
     read_label_sheet,

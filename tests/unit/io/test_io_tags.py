@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_tags, write_tags
-from rag_sourcebias.types import DocTags, TagTable
+from rag_sourcebias.core.data import DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.tags import read_tags, write_tags
 
 TEXT = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)

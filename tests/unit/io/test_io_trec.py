@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_qrels, read_run, write_run
-from rag_sourcebias.types import RankedList, Run
+from rag_sourcebias.core.data import RankedList, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.trec import read_qrels, read_run, write_run
 
 # Any character but ASCII space, control characters, surrogates and the byte-order mark.
 IDS = st.text(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import read_csv
 
-from rag_sourcebias.corpora.checks import check_pairs
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.pairs_csv import pair_files, write_pair_checks
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.pairs.audit import pair_files, write_pair_checks
+from rag_sourcebias.pairs.checks import check_pairs
 
 HUMAN = "The price was 55 crowns in Ghent, and it rose by 3 crowns in the year 1999."
 OTHER = "In Ghent the price stood at 55 crowns before, in the year 1999, rising a bit."

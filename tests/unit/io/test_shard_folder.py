@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import load_sample, read_beir, write_beir
-from rag_sourcebias.io.beir_judgments import assemble_judged, rows_as_judged
-from rag_sourcebias.io.shard_folder import open_corpus, open_sharded
-from rag_sourcebias.protocols import ShardedCorpus
-from rag_sourcebias.types import DocTags
-from rag_sourcebias.types.shards import Shard
+from rag_sourcebias.core.data import DocTags, Shard
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ShardedCorpus
+from rag_sourcebias.io.beir import assemble_judged, read_beir, rows_as_judged, write_beir
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.shards import open_corpus, open_sharded
 
 QUERIES = (
     '{"_id": "q2", "text": " zwei "}\n{"_id": "q9", "text": "?"}\n{"_id": "q1", "text": "one"}\n'

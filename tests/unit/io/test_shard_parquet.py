@@ -6,10 +6,9 @@ import sys
 
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.io.shard_folder import open_corpus, open_sharded
-from rag_sourcebias.types import DocTags
-from rag_sourcebias.types.shards import Shard
+from rag_sourcebias.core.data import DocTags, Shard
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.io.shards import open_corpus, open_sharded
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import load_styled_sample, read_styled_texts
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 
 
 def record(query_id="q1", **changes):

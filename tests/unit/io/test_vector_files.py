@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.vector_files import VectorFile, open_vectors
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.shards import VectorFile, open_vectors
 
 
 def saved(path, array):

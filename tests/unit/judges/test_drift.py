@@ -7,16 +7,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import (
+from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.judges.anchors import build_anchor_set, read_anchor_set, write_anchor_set
-from rag_sourcebias.judges.drift import check_drift, require_stable
-from rag_sourcebias.types.anchors import DriftCheck
-from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.judged.data import DriftCheck
+from rag_sourcebias.judged.drift import (
+    build_anchor_set,
+    check_drift,
+    read_anchor_set,
+    require_stable,
+    write_anchor_set,
+)
 
 
 def items(n=100, seed=0):

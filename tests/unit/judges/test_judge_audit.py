@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.judges.audit import audit_judge
-from rag_sourcebias.types.judge_audit import JudgeAudit
-from rag_sourcebias.types.judged_items import JudgedItems
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.judged.data import JudgeAudit
+from rag_sourcebias.judged.judge_audit import audit_judge
 
 
 def items(n=400, labeled=120, seed=0, bias_of_b=0.3):

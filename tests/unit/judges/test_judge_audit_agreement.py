@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rag_sourcebias.judges.agreement import agreement_of
+from rag_sourcebias.judged.agreement import agreement_of
 
 KINDS = ("kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal", "alpha_interval")
 

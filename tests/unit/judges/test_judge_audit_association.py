@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.judges.association import correlation_intervals, resampled_weights
-from rag_sourcebias.judges.auc import auc_interval
-from rag_sourcebias.judges.kendall import kendall_tau_b
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.judged.agreement import (
+    auc_interval,
+    correlation_intervals,
+    kendall_tau_b,
+    resampled_weights,
+)
 
 
 def draws(seed, n=200):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.judges.bias import group_biases, mean_error
-from rag_sourcebias.judges.bias_contrasts import bias_differences
+from rag_sourcebias.judged.judge_audit import bias_differences, group_biases, mean_error
 
 
 def test_mean_error_is_the_t_interval_for_independent_items():

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.judges.calibration import audit_labels, calibration_of
-from rag_sourcebias.types import LabelDistributions
+from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.judged.judge_audit import audit_labels, calibration_of
 
 
 def sample(seed=0, n=600, k=4, sharpen=1.0):

@@ -10,12 +10,13 @@ from model_server import LocalServer, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.audit import LocalEngine
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.judges import RelevanceJudge, judge_with
-from rag_sourcebias.llm import CompletionCache, OpenAICompleter, Prices, RetryPolicy
-from rag_sourcebias.types.completions import CompletionError
-from rag_sourcebias.types.judgments import JudgeItem
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.judged.judges import RelevanceJudge, judge_with
+from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.source.shards.work import LocalEngine
 
 pytestmark = pytest.mark.server
 

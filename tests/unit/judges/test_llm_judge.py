@@ -7,8 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.judges import (
+from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgeItem, Judgments
+from rag_sourcebias.core.protocols import Judge
+from rag_sourcebias.judged.judges import (
     CORRECTNESS,
     RELEVANCE_DOCUMENT,
     RELEVANCE_PASSAGE,
@@ -16,12 +19,13 @@ from rag_sourcebias.judges import (
     GradedPrompt,
     LLMJudge,
     RelevanceJudge,
+    from_scores,
+    from_votes,
+    is_refusal,
+    read_distribution,
+    read_grade,
+    smoothed,
 )
-from rag_sourcebias.judges.distributions import from_scores, from_votes, smoothed
-from rag_sourcebias.judges.parsing import is_refusal, read_distribution, read_grade
-from rag_sourcebias.protocols import Judge
-from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores
-from rag_sourcebias.types.judgments import JudgeItem, Judgments
 
 FOUR = ("0", "1", "2", "3")
 

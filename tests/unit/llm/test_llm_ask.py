@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.llm import Asker, CompletionCache, RetryPolicy
-from rag_sourcebias.protocols import Completer
-from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.llm.ask import Asker, CompletionCache, RetryPolicy
 
 FAST = RetryPolicy(attempts=3, base=0.0)
 

@@ -10,14 +10,16 @@ from email.utils import format_datetime
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.llm import CompletionCache, OpenAICompleter, Prices, RetryPolicy
-from rag_sourcebias.llm.cache import request_key
-from rag_sourcebias.llm.http_status import retry_after_seconds
-from rag_sourcebias.llm.labels import label_scores_from_tokens
-from rag_sourcebias.llm.openai_answers import chat_text, parsed
-from rag_sourcebias.llm.retry import with_retries
-from rag_sourcebias.types.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy, request_key, with_retries
+from rag_sourcebias.llm.openai import (
+    OpenAICompleter,
+    chat_text,
+    label_scores_from_tokens,
+    parsed,
+    retry_after_seconds,
+)
 
 
 def error(reason="server", **options) -> CompletionError:
@@ -189,7 +191,7 @@ def test_fingerprints_tell_settings_apart_and_hold_no_key() -> None:
 def test_without_openai_the_extra_is_named(monkeypatch) -> None:
     import sys
 
-    from rag_sourcebias.errors import MissingExtraError
+    from rag_sourcebias.core.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rag-sourcebias\[openai\]'"):

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from model_server import chat_reply, serving
 
-from rag_sourcebias.llm.plain_http import PlainHttp
+from rag_sourcebias.llm.connections import PlainHttp
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.llm import OpenAICompleter
-from rag_sourcebias.types.completions import CompletionError
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.llm.openai import OpenAICompleter
 
 ASK = {"max_tokens": 5, "temperature": 0.0, "seed": 0}
 NO_PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")

@@ -12,10 +12,10 @@ from model_server import LocalServer, Reply, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.llm import OpenAICompleter
-from rag_sourcebias.llm.plain_http import PlainHttp
-from rag_sourcebias.types.completions import CompletionError
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.llm.connections import PlainHttp
+from rag_sourcebias.llm.openai import OpenAICompleter
 
 ASK = {"max_tokens": 5, "temperature": 0.0, "seed": 0}
 PASSWORD, KEY = "pa55-w0rd", "sk-s3cret"

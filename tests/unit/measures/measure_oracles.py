@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytrec_eval
 
-from rag_sourcebias.types import Qrels, Run
+from rag_sourcebias.core.data import Qrels, Run
 
 PYTREC = {"NDCG": "ndcg_cut", "MAP": "map_cut", "P": "P", "Recall": "recall"}
 RunDict = dict[str, dict[str, float]]

@@ -10,8 +10,8 @@ import pytest
 from hashing_encoder import HashingEncoder
 from judged_answers import SYSTEMS, judged_answers
 
-from rag_sourcebias.errors import DataError, InsufficientDataError, UnsupportedVersionError
-from rag_sourcebias.measures import (
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.answers.measure import (
     ResponseAdjuster,
     StyleAdjustment,
     cosine_similarities,
@@ -19,10 +19,10 @@ from rag_sourcebias.measures import (
     fit_similarity_adjustment,
     read_adjustment,
     reference_similarity,
-    word_counts,
     write_adjustment,
 )
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
+from rag_sourcebias.stats.texts import word_counts
 
 
 def flat(**changes):

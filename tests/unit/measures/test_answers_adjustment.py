@@ -7,10 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.answer_adjustment import cross_fit_adjustment, fit_adjustment
-from rag_sourcebias.measures.answers import answer_spread, correctness_auc
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.answers.measure import (
+    answer_spread,
+    correctness_auc,
+    cross_fit_adjustment,
+    fit_adjustment,
+)
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 
 MEAN_WORDS = np.array([2.0, 10.0, 20.0, 50.0])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.measures.answer_auc import question_auc
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.answers.measure import question_auc
+from rag_sourcebias.core.errors import InsufficientDataError
 
 
 def answers(n=60, *, seed=0, shift=0.0, share=(0.8, 0.5, 0.6)):

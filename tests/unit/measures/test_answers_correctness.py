@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import judge_items_with_intervals
-from rag_sourcebias.intervals import mean_interval
-from rag_sourcebias.types import JudgedConfig
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig
+from rag_sourcebias.stats.means import mean_interval
 
 
 def test_each_system_gets_its_own_interval():

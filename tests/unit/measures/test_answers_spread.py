@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.answer_verdicts import (
-    rank_inversions,
-    threshold_verdicts,
-    verdict_flips,
-)
-from rag_sourcebias.measures.answers import (
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.answers.measure import (
     answer_spread,
     correctness_auc,
     paired_correct,
+    rank_inversions,
     system_aucs,
+    threshold_verdicts,
+    verdict_flips,
 )
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 
 NAN = math.nan
 

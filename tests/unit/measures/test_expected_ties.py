@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from measure_oracles import build, expected, literal, pytrec, random_case
 
-from rag_sourcebias.measures import MEASURES, group_scores, score_run
-from rag_sourcebias.types import Qrels, RankedList, Run
+from rag_sourcebias.core.data import Qrels, RankedList, Run
+from rag_sourcebias.stats.ranking import MEASURES, group_scores, score_run
 
 CUTOFFS = (1, 2, 3, 4, 5, 6, 9)
 

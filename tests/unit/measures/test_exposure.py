@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures import Exposure, attention_weights, awrf, delta_ndsr, exposure
-from rag_sourcebias.types import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.exposure import Exposure, attention_weights, awrf, delta_ndsr, exposure
 
 TAGS = TagTable.from_tags(
     [(f"h{i}", DocTags(source="human")) for i in range(5)]

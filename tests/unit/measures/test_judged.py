@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.measures.judged import join, rank_span, trec_order
-from rag_sourcebias.types import Qrels, RankedList, Run
+from rag_sourcebias.core.data import Qrels, RankedList, Run
+from rag_sourcebias.stats.ranking import join, rank_span, trec_order
 
 
 def large(seed=0, n_queries=3000, n_docs=400, depth=30, values=8):

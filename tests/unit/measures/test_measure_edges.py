@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.measures import MEASURES, group_scores, score_run
-from rag_sourcebias.types import Qrels, Run
+from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.stats.ranking import MEASURES, group_scores, score_run
 
 TIES = ("expected", "trec")
 EMPTY_RUN = Run.from_dict({})

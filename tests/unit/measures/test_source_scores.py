@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from measure_oracles import build, expected, pytrec, random_case
 
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.measures import MEASURES, relative_delta, source_scores
-from rag_sourcebias.types import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.stats.ranking import MEASURES, relative_delta, source_scores
 
 CUTOFFS = (1, 3, 5, 10, 40)
 

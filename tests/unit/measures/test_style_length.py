@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.style_length import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.style.measure import (
     adjusted_from_means,
     length_adjusted,
     length_columns,
+    rank_versions,
 )
-from rag_sourcebias.measures.style_ranks import rank_versions
 
 
 def simulate(n, k, *, slope, effect=0.0, seed=0):

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.style import unfairness_score
-from rag_sourcebias.measures.style_matching import matching_effect
-from rag_sourcebias.measures.style_matrix import StyleMatrix
-from rag_sourcebias.measures.style_ranks import style_ranks
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.style.measure import StyleMatrix, matching_effect, style_ranks, unfairness_score
 
 FORMS = ("original", "3", "8")
 STYLES = ("human", "3", "8", "9")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.measures.style_ranks import rank_versions, style_ranks
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.style.measure import rank_versions, style_ranks
 
 STYLES = ("human", "0", "1")
 

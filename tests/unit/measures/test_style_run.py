@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.measures.style_run import run_style_ranks
-from rag_sourcebias.types import DocTags, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Run, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.style.measure import run_style_ranks
 
 TAGS = TagTable.from_tags(
     [

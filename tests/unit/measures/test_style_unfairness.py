@@ -8,15 +8,15 @@ import statistics
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures.style import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.style.measure import (
     max_unfairness,
     null_unfairness,
+    rank_versions,
     summarise_unfairness,
     unfairness,
     unfairness_score,
 )
-from rag_sourcebias.measures.style_ranks import rank_versions
 
 
 def literal(average, ddof):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures import jaccard, match_lengths, mean_words, overlap, word_counts
-from rag_sourcebias.types import Corpus, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.texts import jaccard, match_lengths, mean_words, overlap, word_counts
 
 
 def corpus(*rows):

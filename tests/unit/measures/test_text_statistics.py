@@ -9,11 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.measures import TEXT_STATISTICS, installed_statistics, text_scores
-from rag_sourcebias.measures import text_similarity as module
-from rag_sourcebias.measures.text import words
-from rag_sourcebias.measures.text_similarity import SIMILARITIES, meteor_similarity, similarity
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.stats import texts as module
+from rag_sourcebias.stats.texts import (
+    SIMILARITIES,
+    TEXT_STATISTICS,
+    installed_statistics,
+    meteor_similarity,
+    similarity,
+    text_scores,
+    words,
+)
 
 pytest.importorskip("sacrebleu")
 pytest.importorskip("nltk")
@@ -227,6 +233,6 @@ def test_a_broken_library_is_not_called_missing(monkeypatch):
 
 def test_installed_statistics(monkeypatch):
     assert installed_statistics() == TEXT_STATISTICS
-    values = importlib.import_module("rag_sourcebias.measures.text_values")
+    values = importlib.import_module("rag_sourcebias.stats.texts")
     monkeypatch.setattr(values, "find_spec", lambda name: None if name == "nltk" else builtins)
     assert installed_statistics() == ("words", "BLEU", "ROUGE-L", "Jaccard", "overlap")

@@ -8,8 +8,8 @@ import pytest
 from ir_measures import AP, RR, P, R, nDCG
 from measure_oracles import build, pytrec, random_case
 
-from rag_sourcebias.measures import MEASURES, score_run
-from rag_sourcebias.types import Qrels, Run
+from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.stats.ranking import MEASURES, score_run
 
 CUTOFFS = (1, 2, 3, 5, 10, 40)  # 40 is beyond every list
 KINDS = ("few values", "float32 collisions", "distinct", "extreme", "all tied")

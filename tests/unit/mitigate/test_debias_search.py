@@ -6,11 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.inference import relative_delta_interval
-from rag_sourcebias.mitigate.search import search_debias_weight, split_queries
-from rag_sourcebias.mitigate.search_points import relative_delta_over_seeds
-from rag_sourcebias.types.debias import DebiasCandidate, DebiasSearch
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.debias.data import DebiasCandidate, DebiasSearch
+from rag_sourcebias.debias.search import (
+    relative_delta_over_seeds,
+    search_debias_weight,
+    split_queries,
+)
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4)
 

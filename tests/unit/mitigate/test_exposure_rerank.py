@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.measures.exposure import awrf, exposure
-from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker, constrained_order
-from rag_sourcebias.types.documents import DocTags, TagTable
-from rag_sourcebias.types.rankings import RankedList, Run
+from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.rescore import ExposureReranker, constrained_order
+from rag_sourcebias.stats.exposure import awrf, exposure
 
 HALF = Fraction(1, 2)
 

@@ -23,15 +23,13 @@ from hashing_encoder import HashingEncoder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.io import read_beir
-from rag_sourcebias.mitigate.fit import fit_parity_calibration, fit_source_projection
-from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.mitigate.parity_scale import scaled_calibration
-from rag_sourcebias.mitigate.score_twins import score_twins
-from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
-from rag_sourcebias.types import Corpus, Dataset, DocTags, TagTable
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection, score_twins
+from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap, scaled_calibration
+from rag_sourcebias.io.beir import read_beir
 
 
 def unit(rows: Vectors) -> npt.NDArray[np.float64]:

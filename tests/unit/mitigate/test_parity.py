@@ -13,18 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import (
+from rag_sourcebias.core.data import DocTags, Qrels, RankedList, Run, TagTable
+from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.mitigate.parity import ParityCalibration, ParityForm, ScoreMap
-from rag_sourcebias.mitigate.parity_file import read_parity, write_parity
-from rag_sourcebias.mitigate.parity_fit import ScoredTwins, fit_parity, scored_twins
-from rag_sourcebias.types.documents import DocTags, TagTable
-from rag_sourcebias.types.rankings import RankedList, Run
-from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.debias.parity import (
+    ParityCalibration,
+    ParityForm,
+    ScoredTwins,
+    ScoreMap,
+    fit_parity,
+    read_parity,
+    scored_twins,
+    write_parity,
+)
 
 LLM = "llm:x"
 

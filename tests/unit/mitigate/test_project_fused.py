@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.mitigate import project_fused
-from rag_sourcebias.mitigate.project_fused import compiling_pays, fused_kernel
-from rag_sourcebias.mitigate.project_rows import project_rows
-from rag_sourcebias.mitigate.projection import SourceProjection
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.debias import projection as project_fused
+from rag_sourcebias.debias.projection import (
+    SourceProjection,
+    compiling_pays,
+    fused_kernel,
+    project_rows,
+)
 
 D, N = 48, 1_500
 
@@ -168,7 +171,7 @@ def test_apply_compiles_once_enough_was_projected(monkeypatch: pytest.MonkeyPatc
     used = []
     real = fused_kernel()
     monkeypatch.setattr(
-        "rag_sourcebias.mitigate.project_rows.fused_kernel",
+        "rag_sourcebias.debias.projection.fused_kernel",
         lambda: lambda *arrays: used.append(len(arrays[0])) or real(*arrays),
     )
     projection = SourceProjection(
@@ -195,7 +198,7 @@ import sys
 sys.modules["numba"] = None  # as if it were not installed
 import numpy as np
 from rag_sourcebias.mitigate import project_fused
-from rag_sourcebias.mitigate.project_rows import project_rows
+from rag_sourcebias.debias.projection import project_rows
 project_fused._PAYS_BYTES = 0
 vectors, found = np.eye(3, dtype=np.float32), np.empty((3, 3), np.float32)
 one = vectors[:, :1]
@@ -216,7 +219,7 @@ except Exception as error:
 @pytest.mark.slow
 def test_a_broken_file_of_compiled_code_does_no_harm(tmp_path: Path) -> None:
     code = """
-from rag_sourcebias.mitigate.project_fused import fused_kernel
+from rag_sourcebias.debias.projection import fused_kernel
 print(fused_kernel().stats.cache_path is not None)
 """
     kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
@@ -232,11 +235,11 @@ print(fused_kernel().stats.cache_path is not None)
 @pytest.mark.slow
 def test_compiles_where_nothing_can_be_kept() -> None:
     code = """
-from rag_sourcebias.mitigate.project_fused import fused_kernel
+from rag_sourcebias.debias.projection import fused_kernel
 print(fused_kernel().stats.cache_path)
 """
     # The only place allowed is one that is not named.
     environment = {"NUMBA_CACHE_LOCATOR_CLASSES": "_UserProvidedCacheLocator"}
     assert in_a_process(code, **environment, NUMBA_CACHE_DIR="") == "None"
-    code = "from rag_sourcebias.mitigate.project_fused import fused_kernel; print(fused_kernel())"
+    code = "from rag_sourcebias.debias.projection import fused_kernel; print(fused_kernel())"
     assert in_a_process(code, NUMBA_DISABLE_JIT="1") == "None"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.project_rows import project_rows
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.projection import project_rows
 
 D = 24
 

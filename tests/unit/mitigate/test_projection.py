@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError, UnsupportedVersionError
-from rag_sourcebias.mitigate.directions import fit_projection
-from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
-from rag_sourcebias.mitigate.projection import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
+from rag_sourcebias.debias.projection import (
+    ProjectedEncoder,
     SourceProjection,
+    fit_projection,
     read_projection,
     write_projection,
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.exposure_rerank import ExposureReranker
-from rag_sourcebias.mitigate.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.mitigate.rescored import RescoredSpec, rescore_run
-from rag_sourcebias.retrieval import DenseSpec, RerankedSpec
-from rag_sourcebias.types import Corpus, DocTags, Interval, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.rescore import ExposureReranker, RescoredSpec, rescore_run
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
 
 LLM = "llm:x"
 # For every query: score 10 to 1, sources alternating from the LLM on.

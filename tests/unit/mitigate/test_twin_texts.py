@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingTagsError
-from rag_sourcebias.io import read_beir
-from rag_sourcebias.mitigate.twin_rows import paired_sources
-from rag_sourcebias.mitigate.twin_texts import training_pairs, twin_texts
-from rag_sourcebias.types import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.twins import paired_sources, training_pairs, twin_texts
+from rag_sourcebias.io.beir import read_beir
 
 HUMAN, LLM, SECOND = "human", "llm:a", "llm:b"
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.canary.points import append_point, read_points
-from rag_sourcebias.types.canary import CanaryPoint
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.canary import append_point, read_points
+from rag_sourcebias.monitor.data import CanaryPoint
 
 POINT = CanaryPoint(
     at=1_700_000_000.5,

@@ -14,19 +14,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit.source import measure_source_bias
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.suppression import is_suppressed
-from rag_sourcebias.io.datasets import load_dataset
-from rag_sourcebias.measures.source import relative_delta
-from rag_sourcebias.monitor.canary.asking import ask_queries, ask_retriever, score_answers
-from rag_sourcebias.monitor.canary.points import read_points
-from rag_sourcebias.monitor.canary.probe import CanaryProbe
-from rag_sourcebias.monitor.canary.queries import CanaryQueries
-from rag_sourcebias.monitor.canary.state import state_path
-from rag_sourcebias.types.rankings import RankedList, Run
-from rag_sourcebias.types.reports import AuditConfig
+from rag_sourcebias.core.data import RankedList, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.instrument.recorder import is_suppressed
+from rag_sourcebias.io.samples import load_dataset
+from rag_sourcebias.monitor.canary import (
+    CanaryQueries,
+    ask_queries,
+    ask_retriever,
+    read_points,
+    score_answers,
+    state_path,
+)
+from rag_sourcebias.monitor.probe import CanaryProbe
+from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.stats.ranking import relative_delta
 
 LONG = 60.0  # nothing waits so long; a test that fails ends all the same
 NAMES = [f"q{i}" for i in range(40)]
@@ -107,7 +111,7 @@ def test_figures_are_those_of_an_audit(measure: str) -> None:
 
 @pytest.mark.frameworks
 def test_a_real_retriever_on_the_bundled_sample(tmp_path) -> None:
-    from rag_sourcebias.retrieval import BM25Spec
+    from rag_sourcebias.retrieval.lexical import BM25Spec
 
     data = load_dataset("crowdrag-rewrites")
     queries, log = CanaryQueries.from_dataset(data), tmp_path / "canary.jsonl"
@@ -234,7 +238,7 @@ def test_ids_of_another_kind_are_warned_about_once(caplog) -> None:
 
 def test_slow_queries_count_as_failed(monkeypatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("rag_sourcebias.monitor.canary.asking.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rag_sourcebias.monitor.canary.time.monotonic", lambda: now[0])
 
     def ask(text: str) -> list[str]:
         now[0] += 2.0 if text.endswith("0") else 1.0
@@ -341,8 +345,8 @@ def test_a_log_that_cannot_be_written(tmp_path) -> None:
 def test_a_kill_costs_the_round_it_was_in(tmp_path) -> None:
     script = """
         import os, signal, sys
-        from rag_sourcebias.monitor.canary.probe import CanaryProbe
-        from rag_sourcebias.monitor.canary.queries import CanaryQueries
+        from rag_sourcebias.monitor.probe import CanaryProbe
+        from rag_sourcebias.monitor.canary import CanaryQueries
 
         names = [f"q{i}" for i in range(40)]
         rows = [(q, f"{s}/{q}", s, 1) for q in names for s in ("human", "llm:x")]

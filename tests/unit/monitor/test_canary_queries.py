@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.io.datasets import load_dataset
-from rag_sourcebias.monitor.canary.queries import CanaryQueries
-from rag_sourcebias.types.documents import Query
+from rag_sourcebias.core.data import Query
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.io.samples import load_dataset
+from rag_sourcebias.monitor.canary import CanaryQueries
 
 TEXTS = {f"q{i}": f"query {i}" for i in range(20)}
 ROWS = [(q, f"{s}/{q}", s, 1) for q in TEXTS for s in ("human", "llm:x")]

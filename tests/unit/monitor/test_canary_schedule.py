@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.monitor.canary.schedule import next_due
+from rag_sourcebias.monitor.probe import next_due
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.canary.sequence import RelativeDeltaSequence, observations
-from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.canary import RelativeDeltaSequence, observations
+from rag_sourcebias.stats.betting import BettingInterval, BettingTest
 
 VALUES = np.array([1.0, 0.63, 0.5, 0.43, 0.39, 0.0])  # NDCG@5 of one relevant document
 

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from dashboard_calls import LOCAL, Answer, Asker, written
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.dashboard.access import Access
-from rag_sourcebias.monitor.dashboard.app import create_app
-from rag_sourcebias.monitor.dashboard.server import DashboardServer, serve
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.dashboard.server import (
+    Access,
+    DashboardServer,
+    create_app,
+    serve,
+    static_files,
+)
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.dashboard.static_files import static_files
 
 TOKEN = "a-token-of-enough-length"
 EVERYTHING = ("/", "/api/overview", "/api/alarms", "/metrics", "/static/x.js", "/nothing")

@@ -13,15 +13,15 @@ import pytest
 from dashboard_calls import START, Asker, retrieval, shares, written
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.monitor.baselines import CorpusShare
-from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import read_events
-from rag_sourcebias.monitor.sequential.beta_mixture import beta_interval
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.stats.mixtures import beta_interval
 
 N = 300
 
@@ -283,14 +283,14 @@ def test_retrievals_of_labels_and_times(ask: Asker) -> None:
 
 
 def test_the_work_of_a_page_is_bounded(ask: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_sourcebias.monitor.dashboard.retrievals._MOST_SCANNED", 100)
+    monkeypatch.setattr("rag_sourcebias.monitor.dashboard.source._MOST_SCANNED", 100)
     page = ask("/api/retrievals?group=nobody").json
     assert page["retrievals"] == []
     assert 0 < page["next"] <= N - 99
     found, n = pages(ask, "group=human&first=1&limit=200")
     assert n > 2
     assert len(found) == sum(i % 3 == 0 and i % 10 != 9 for i in range(N))
-    monkeypatch.setattr("rag_sourcebias.monitor.dashboard.retrievals._MOST_DOCUMENTS", 12)
+    monkeypatch.setattr("rag_sourcebias.monitor.dashboard.source._MOST_DOCUMENTS", 12)
     page = ask("/api/retrievals?group=human").json
     assert len(page["retrievals"]) == 2
     assert page["next"] == page["retrievals"][-1]["number"]
@@ -350,8 +350,8 @@ def test_a_file_that_is_no_log_says_nothing_of_itself(tmp_path: Path) -> None:
 
 
 def test_canary_points(tmp_path: Path) -> None:
-    from rag_sourcebias.monitor.canary.points import append_point
-    from rag_sourcebias.types.canary import CanaryPoint
+    from rag_sourcebias.monitor.canary import append_point
+    from rag_sourcebias.monitor.data import CanaryPoint
 
     path, canary = tmp_path / "log.db", tmp_path / "canary.jsonl"
     source = DashboardSource(path, canary=canary)

@@ -12,7 +12,7 @@ from dashboard_calls import LOCAL, Answer, Asker, written
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.monitor.dashboard.app import create_app
+from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 
 VIEWS = ("overview", "series", "alarms", "retrievals", "canary")

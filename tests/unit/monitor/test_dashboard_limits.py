@@ -14,11 +14,15 @@ from typing import Any
 import pytest
 import uvicorn
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.dashboard import limits as limits_module
-from rag_sourcebias.monitor.dashboard.app import create_app
-from rag_sourcebias.monitor.dashboard.limits import BACKLOG, Limits, Table
-from rag_sourcebias.monitor.dashboard.server import DashboardServer
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.dashboard import server as limits_module
+from rag_sourcebias.monitor.dashboard.server import (
+    BACKLOG,
+    DashboardServer,
+    Limits,
+    Table,
+    create_app,
+)
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 
 TOKEN = "a-token-of-enough-length"

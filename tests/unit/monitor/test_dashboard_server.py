@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from dashboard_calls import written
 
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 

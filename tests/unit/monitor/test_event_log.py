@@ -13,13 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import ExposureObserver, Recorder, RetrievalEvent, hash_query
-from rag_sourcebias.instrument.events import event_of
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent, event_of, hash_query
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.read_rollups import Rollups, read_rollups
-from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.monitor.log.reading import (
+    Rollups,
+    iter_events,
+    log_summary,
+    read_events,
+    read_rollups,
+)
 
 NOON = 1_800_000_000.0 - 1_800_000_000.0 % 3_600
 

@@ -15,15 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.migrate import upgrade
-from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import log_summary, read_events
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
+from rag_sourcebias.monitor.log.schema import upgrade
+from rag_sourcebias.monitor.monitor import SkewMonitor
 
 START = """
 import os, sys, time

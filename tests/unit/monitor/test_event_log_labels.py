@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from command_line import succeed
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import RetrievalEvent
-from rag_sourcebias.monitor import SkewMonitor, replay
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.read_rollups import read_rollups
-from rag_sourcebias.monitor.log.reading import log_summary, read_events
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
+from rag_sourcebias.monitor.monitor import SkewMonitor
 
 TAGS = (DocTags(source="human"), DocTags(source="llm:a"))
 

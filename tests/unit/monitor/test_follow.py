@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 from dashboard_calls import START, retrieval, written
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.monitor import follow_state
-from rag_sourcebias.monitor.baselines import CorpusShare, ReferenceWindow
-from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.monitor import follow as follow_state
+from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
+from rag_sourcebias.monitor.follow import LogFollower, replay
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.tail import read_tail
-from rag_sourcebias.monitor.replay import replay
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types.monitor import Alarm, MonitorSnapshot
+from rag_sourcebias.monitor.log.reading import read_tail
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
 
 BASELINE = CorpusShare({"human": 0.05, "llm:a": 0.9})
 
@@ -97,7 +96,7 @@ def test_a_restart_goes_on(tmp_path: Path) -> None:
 def test_a_log_is_read_in_parts(
     tmp_path: Path, segments: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_sourcebias.monitor.log.tail._MOST_SEGMENTS", segments)
+    monkeypatch.setattr("rag_sourcebias.monitor.log.reading._MOST_SEGMENTS", segments)
     path, state, saved = tmp_path / "log.db", tmp_path / "state.json", []
     written(path, 200, batch=batch)
     live = follower(path, state)
@@ -143,7 +142,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.monitor.monitor import SkewMonitor
 import rag_sourcebias.io.files as files
 sys.path[:0] = sys.argv[3:]
 from test_follow import monitor

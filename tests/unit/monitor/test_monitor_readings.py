@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from monitor_states import alarm, canary, share, snapshot
 
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.data import GroupCount
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.monitor.metrics import METRICS
-from rag_sourcebias.monitor.reader import MonitorReader
-from rag_sourcebias.monitor.readings import label_values, read_snapshots
-from rag_sourcebias.types import DocTags, RankedList
-from rag_sourcebias.types.monitor import GroupCount
+from rag_sourcebias.monitor.metrics import METRICS, MonitorReader, label_values, read_snapshots
 
 DOCS = (("collection", "docs"),)
 MONITOR = ("part", "monitor")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.rules import RULE_FILES, read_rules, write_rules
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.metrics import RULE_FILES, read_rules, write_rules
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:

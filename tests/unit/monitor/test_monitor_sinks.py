@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from monitor_states import alarm, share, snapshot
 
-from rag_sourcebias.monitor.sinks import LoggingSink, Sink, SinkGroup
-from rag_sourcebias.monitor.webhook import WebhookSink
+from rag_sourcebias.monitor.sinks import LoggingSink, Sink, SinkGroup, WebhookSink
 
 
 def test_an_alarm_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.sequential.aggregation import Aggregator
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.aggregation import Aggregator
 
 
 def plain(observations):

@@ -11,12 +11,15 @@ from scipy.integrate import quad
 from scipy.special import betaln, gammaln
 from scipy.stats import beta as beta_distribution
 
-from rag_sourcebias.monitor.sequential.average import AverageTest
-from rag_sourcebias.monitor.sequential.beta import BetaTest
-from rag_sourcebias.monitor.sequential.beta_mixture import beta_interval, beta_log_e
-from rag_sourcebias.monitor.sequential.betting import FRACTIONS, BettingTest
-from rag_sourcebias.monitor.sequential.composition import CompositionTest, dirichlet_log_e
-from rag_sourcebias.monitor.sequential.null import NullRange
+from rag_sourcebias.stats.betting import FRACTIONS, AverageTest, BettingTest
+from rag_sourcebias.stats.mixtures import (
+    BetaTest,
+    CompositionTest,
+    beta_interval,
+    beta_log_e,
+    dirichlet_log_e,
+)
+from rag_sourcebias.stats.sequential import NullRange
 
 N = 12
 SEQUENCES = np.array(list(itertools.product([0.0, 1.0], repeat=N))).T  # (n, 2 ** n) as groups

@@ -12,18 +12,16 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom, norm
 
-from rag_sourcebias.errors import DataError, InsufficientDataError
-from rag_sourcebias.monitor.sequential.asymptotic import (
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.betting import FRACTIONS, BettingInterval, BettingTest
+from rag_sourcebias.stats.change import ChangeDetector, reference_window
+from rag_sourcebias.stats.mixtures import (
     AsymptoticTest,
+    BetaTest,
     asymptotic_margin,
     best_rho,
     start_for_share,
 )
-from rag_sourcebias.monitor.sequential.beta import BetaTest
-from rag_sourcebias.monitor.sequential.betting import FRACTIONS, BettingTest
-from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
-from rag_sourcebias.monitor.sequential.reference import reference_window
 
 
 @pytest.mark.parametrize("n", [60, 500, 20_000])

@@ -7,11 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
-from rag_sourcebias.monitor.sequential.null import NullRange
-from rag_sourcebias.monitor.sequential.reference import window_interval
-from rag_sourcebias.monitor.sequential.restarting import RestartingDetector
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.change import ChangeDetector, RestartingDetector, window_interval
+from rag_sourcebias.stats.sequential import NullRange
 
 
 def binary(seed, *parts):

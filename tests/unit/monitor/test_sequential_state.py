@@ -7,15 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.monitor.sequential.asymptotic import AsymptoticTest
-from rag_sourcebias.monitor.sequential.average import AverageTest
-from rag_sourcebias.monitor.sequential.beta import BetaTest
-from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.sequential.betting_interval import BettingInterval
-from rag_sourcebias.monitor.sequential.change import ChangeDetector
-from rag_sourcebias.monitor.sequential.composition import CompositionTest
-from rag_sourcebias.monitor.sequential.null import NullRange
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.stats.betting import AverageTest, BettingInterval, BettingTest
+from rag_sourcebias.stats.change import ChangeDetector
+from rag_sourcebias.stats.mixtures import AsymptoticTest, BetaTest, CompositionTest
+from rag_sourcebias.stats.sequential import NullRange
 
 GROUPS = 3
 KINDS = {
@@ -62,7 +58,7 @@ def test_batches_equal_single_updates_bit_for_bit(make, rows):
 def test_large_batches_are_cut_without_a_trace(monkeypatch, rows):
     whole, cut = KINDS["betting"](), KINDS["betting"]()
     whole.update_many(rows)
-    monkeypatch.setattr("rag_sourcebias.monitor.sequential.betting._CHUNK", 200)
+    monkeypatch.setattr("rag_sourcebias.stats.betting._CHUNK", 200)
     cut.update_many(rows)
     assert state_of(whole) == state_of(cut)
 

@@ -17,17 +17,21 @@ import numpy as np
 import pytest
 from monitor_streams import DOCS, HALF, event, group, mixed, stream, watched
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument import ExposureObserver
-from rag_sourcebias.monitor.aggregate import Aggregation
-from rag_sourcebias.monitor.baselines import CorpusShare, PoolShare, ReferenceWindow
-from rag_sourcebias.monitor.corpus_share import corpus_share
-from rag_sourcebias.monitor.sequential.betting import BettingTest
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.protocols import Observer
-from rag_sourcebias.tagging.memory_store import MemoryTagStore
-from rag_sourcebias.types import DocTags, TagTable
-from rag_sourcebias.types.monitor import Alarm
+from rag_sourcebias.core.data import DocTags, TagTable
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.monitor.data import Alarm
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import (
+    Aggregation,
+    CorpusShare,
+    PoolShare,
+    ReferenceWindow,
+    corpus_share,
+)
+from rag_sourcebias.stats.betting import BettingTest
+from rag_sourcebias.tagging.documents import MemoryTagStore
 
 
 def test_counts_are_those_of_an_exposure_observer() -> None:
@@ -300,7 +304,7 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
 FORKED = """
 import os
 from rag_sourcebias.instrument import RetrievalEvent
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.types import DocTags, RankedList
 ranked = RankedList(query_id="", doc_ids=("a",))
 event = RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"),))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from monitor_streams import HALF, event, stream
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import RetrievalEvent
-from rag_sourcebias.monitor.baselines import PoolShare, ReferenceWindow
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import PoolShare, ReferenceWindow
 
 WATCHED: dict[str, Any] = {
     "groups": ("human", "llm:a"),

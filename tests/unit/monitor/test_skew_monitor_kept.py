@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from monitor_streams import DOCS, HALF, event, mixed, watched
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument import RetrievalEvent
-from rag_sourcebias.monitor import intake
-from rag_sourcebias.monitor.aggregate import Aggregation
-from rag_sourcebias.monitor.baselines import PoolShare
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types.monitor import RANK_LIMITS, Alarm
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.monitor import monitor as intake
+from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import Aggregation, PoolShare
 
 
 def by_hand(events: list[RetrievalEvent], shown: int | None = None) -> dict[str, list[int]]:

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument import ExposureObserver, RetrievalEvent
-from rag_sourcebias.measures.exposure import exposure
-from rag_sourcebias.monitor.baselines import CorpusShare
+from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import RetrievalEvent
+from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
+from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.replay import replay
-from rag_sourcebias.monitor.skew_monitor import SkewMonitor
-from rag_sourcebias.types import DocTags, RankedList, Run, TagTable
-from rag_sourcebias.types.monitor import RANK_LIMITS, MonitorSnapshot
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.stats.exposure import exposure
 
 NAMES = ("human", "llm:a", None)
 

@@ -13,8 +13,8 @@ import pytest
 from alarm_server import alarm_server
 from monitor_states import alarm
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.monitor.webhook import WebhookSink
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.sinks import WebhookSink
 
 SECRET = "correct horse battery staple"
 LONG = 60.0  # nothing waits so long; a test that fails ends all the same

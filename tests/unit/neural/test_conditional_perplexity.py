@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural.causal_model import CausalModel
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
+from rag_sourcebias.neural.causal import CausalModel
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
-from rag_sourcebias.protocols import ConditionalPerplexity, TextPerplexity
 
 pytestmark = pytest.mark.frameworks
 

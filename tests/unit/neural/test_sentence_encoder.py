@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.protocols import Encoder
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.neural.loading import SentenceEncoder
 
 pytestmark = pytest.mark.frameworks
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from tiny_training import paired_texts
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.mitigate.twin_texts import TrainingPairs, training_pairs
-from rag_sourcebias.neural.train_batches import plan_batches
-from rag_sourcebias.neural.train_settings import TrainingSettings
-from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.twins import TrainingPairs, training_pairs
+from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches
 
 
 def many_to_many() -> TrainingPairs:

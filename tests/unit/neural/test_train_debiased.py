@@ -23,13 +23,13 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import PrinterCallback
 
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.mitigate.twin_texts import training_pairs
-from rag_sourcebias.neural import SentenceEncoder
-from rag_sourcebias.neural.train import TrainingSettings, read_history, train_debiased
-from rag_sourcebias.neural.train_batches import plan_batches
-from rag_sourcebias.neural.train_losses import CosineOfEachDocument
-from rag_sourcebias.types.debias_report import DebiasConfig
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.debias.data import DebiasConfig
+from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.neural.train import train_debiased
+from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches, read_history
+from rag_sourcebias.neural.training_state import CosineOfEachDocument
 
 pytestmark = pytest.mark.frameworks
 
@@ -268,7 +268,7 @@ def test_the_folder_is_an_ordinary_model(base: Path, debiased) -> None:
 
 
 def test_the_written_model_is_the_trained_one(base: Path, tmp_path: Path, monkeypatch) -> None:
-    from rag_sourcebias.neural import train_run
+    from rag_sourcebias.neural import train as train_run
 
     live = []
     load = train_run.load_trainable
@@ -391,7 +391,7 @@ def test_no_history_in_other_folders(base: Path) -> None:
 def test_untagged_data(base: Path, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from rag_sourcebias.types.documents import DocTags, TagTable
+    from rag_sourcebias.core.data import DocTags, TagTable
 
     data = paired_texts(40)
     tags = TagTable.from_tags((doc_id, DocTags()) for doc_id in data.corpus.doc_ids)

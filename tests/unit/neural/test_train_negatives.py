@@ -9,12 +9,10 @@ import pytest
 from hashing_encoder import HashingEncoder
 from tiny_training import paired_texts
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.mitigate.twin_texts import training_pairs
-from rag_sourcebias.neural.train_negatives import mine_negatives
-from rag_sourcebias.types.dataset import Dataset
-from rag_sourcebias.types.documents import Corpus, DocTags, Query, TagTable
-from rag_sourcebias.types.relevance import Qrels
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.neural.training_data import mine_negatives
 
 SOURCES = ("human", "llm:x")
 

@@ -20,8 +20,9 @@ pytest.importorskip("sentence_transformers")
 
 from sentence_transformers import SentenceTransformer
 
-from rag_sourcebias.errors import DataError, TrainingDivergedError
-from rag_sourcebias.neural.train import TrainingSettings, train_debiased
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.neural.train import train_debiased
+from rag_sourcebias.neural.training_data import TrainingSettings
 
 pytestmark = pytest.mark.frameworks
 

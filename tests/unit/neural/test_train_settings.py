@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.neural.train_settings import TrainingSettings
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.neural.training_data import TrainingSettings
 
 
 @pytest.mark.parametrize(

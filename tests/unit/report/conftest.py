@@ -10,10 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit.cells import adjusted, verdicts_of
-from rag_sourcebias.inference import queries_for_verdict
-from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.reports import (
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
     CentredDelta,
@@ -26,6 +24,7 @@ from rag_sourcebias.types.reports import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.stats.skew import adjusted, queries_for_verdict, verdicts_of
 
 N = 160
 POOL = 40

@@ -11,12 +11,17 @@ from answer_reports import everyone_right, several, single
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.report.answers import document
-from rag_sourcebias.report.answers_words import headline
+from rag_sourcebias.answers.report import document
+from rag_sourcebias.answers.words import headline
 from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import number, score
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
+from rag_sourcebias.reports import (
+    print_report,
+    read_report_json,
+    to_html,
+    to_markdown,
+    write_report_json,
+)
 
 SECTIONS = {
     "findings",
@@ -154,7 +159,7 @@ def cards(report):
 
 
 def test_many_pictures_are_folded(monkeypatch):
-    monkeypatch.setattr("rag_sourcebias.report.answers._SHOWN", 1)
+    monkeypatch.setattr("rag_sourcebias.answers.report._SHOWN", 1)
     base = single()
     two = tuple(dataclasses.replace(base.scorers[0], name=f"scorer {i}") for i in range(2))
     page = to_html(dataclasses.replace(base, scorers=two))

@@ -5,13 +5,12 @@ import dataclasses
 import pytest
 from answer_reports import everyone_right, several, single
 
-from rag_sourcebias.inference.answer_finding import SMALL, answer_finding
-from rag_sourcebias.report.answers import document
-from rag_sourcebias.report.answers_words import headline
+from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport, AnswerStyle, AnswerUse
+from rag_sourcebias.answers.measure import SMALL, answer_finding
+from rag_sourcebias.answers.report import document
+from rag_sourcebias.answers.words import headline
+from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.report.blocks import Cards, Items, Paragraph, Statements
-from rag_sourcebias.types import AnswerBiasReport
-from rag_sourcebias.types.answer_parts import AdjustmentCode, AnswerStyle, AnswerUse
-from rag_sourcebias.types.intervals import Interval
 
 ALIKE = (20, 20, 20, 20)
 

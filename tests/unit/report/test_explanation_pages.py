@@ -11,12 +11,17 @@ import pytest
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.io import read_report_json, write_report_json
+from rag_sourcebias.explain.data import ExplainReport
+from rag_sourcebias.explain.report import document, headline
 from rag_sourcebias.report.blocks import Findings
-from rag_sourcebias.report.explanation import document, headline
 from rag_sourcebias.report.format import number
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
-from rag_sourcebias.types.explain_report import ExplainReport
+from rag_sourcebias.reports import (
+    print_report,
+    read_report_json,
+    to_html,
+    to_markdown,
+    write_report_json,
+)
 
 REPORTS = {
     "clear": made.clear_report,

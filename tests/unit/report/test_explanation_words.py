@@ -6,9 +6,9 @@ import explain_reports as made
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.explain.report import document, headline
 from rag_sourcebias.report.blocks import Figures, Findings, Grid
-from rag_sourcebias.report.explanation import document, headline
-from rag_sourcebias.types import Interval
 
 
 def ends(estimate: float, half: float) -> Interval:

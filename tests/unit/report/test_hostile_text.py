@@ -18,9 +18,13 @@ import test_pair_pages
 from rich.console import Console
 from test_report_pages import Page
 
-from rag_sourcebias.io import read_document_json, read_report_json
-from rag_sourcebias.report import write_report
-from rag_sourcebias.report.kinds import print_report, visible_report
+from rag_sourcebias.reports import (
+    print_report,
+    read_document_json,
+    read_report_json,
+    visible_report,
+    write_report,
+)
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
 BAD = "\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$"

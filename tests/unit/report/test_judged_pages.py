@@ -9,14 +9,18 @@ import pytest
 from judged_reports import answers, rankings, single
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.report import write_report
+from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.judged.report import document, sentence
 from rag_sourcebias.report.blocks import Cards
 from rag_sourcebias.report.format import p_value
-from rag_sourcebias.report.judged import document, sentence
-from rag_sourcebias.report.kinds import to_html, to_markdown
-from rag_sourcebias.types import SkewReport
-from rag_sourcebias.types.judged import JudgedReport
+from rag_sourcebias.reports import (
+    read_report_json,
+    to_html,
+    to_markdown,
+    write_report,
+    write_report_json,
+)
 
 REPORTS = {
     "answers": answers,

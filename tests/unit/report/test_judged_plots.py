@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from judged_reports import answers, rankings, single
 
+from rag_sourcebias.judged.report import document
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.judged import document
 from rag_sourcebias.report.svg import COLOURS, draw
 
 

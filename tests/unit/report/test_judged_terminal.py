@@ -7,7 +7,7 @@ import pytest
 from judged_reports import answers, rankings, single
 from rich.console import Console
 
-from rag_sourcebias.report.kinds import print_report
+from rag_sourcebias.reports import print_report
 
 
 def printed(report, width=2000):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from judged_reports import answers, rankings, single
 
+from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.judged.report import document, headline, role, sentence
 from rag_sourcebias.report.blocks import Items
-from rag_sourcebias.report.judged import document, headline, role, sentence
-from rag_sourcebias.types.judged import JudgedReport
 
 
 def only(report):

@@ -14,13 +14,12 @@ from paired_texts import LLM, WordSpec, human_text, paired_dataset, rewritten
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.audit import check_paired_corpus
-from rag_sourcebias.report import write_report
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.data import PairCheckConfig
+from rag_sourcebias.pairs.report import document, headline, marked
 from rag_sourcebias.report.blocks import Cards, Statements
 from rag_sourcebias.report.format import p_value, score
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
-from rag_sourcebias.report.pairs import document, headline, marked
-from rag_sourcebias.types import PairCheckConfig
+from rag_sourcebias.reports import print_report, to_html, to_markdown, write_report
 
 FAST = PairCheckConfig(resamples=200)
 SECTIONS = {"findings", "criteria", "flags", "values", "worst", "sole", "reading", "data"}

@@ -22,12 +22,11 @@ from debias_reports import (
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.io import read_report_json, write_report_json
-from rag_sourcebias.report import write_report
-from rag_sourcebias.report.blocks import Cards, Items
-from rag_sourcebias.report.debias import document, headline
-from rag_sourcebias.report.debias_words import (
+from rag_sourcebias.debias.data import DebiasConfig
+from rag_sourcebias.debias.report import document
+from rag_sourcebias.debias.words import (
     delta_ends,
+    headline,
     percent_ends,
     search_sentence,
     standings,
@@ -35,9 +34,16 @@ from rag_sourcebias.report.debias_words import (
     verdict_text,
     verdicts,
 )
+from rag_sourcebias.report.blocks import Cards, Items
 from rag_sourcebias.report.format import count, delta, estimate, p_value, score
-from rag_sourcebias.report.kinds import print_report, to_html, to_markdown
-from rag_sourcebias.types import DebiasConfig
+from rag_sourcebias.reports import (
+    print_report,
+    read_report_json,
+    to_html,
+    to_markdown,
+    write_report,
+    write_report_json,
+)
 
 SECTIONS = {
     "findings",

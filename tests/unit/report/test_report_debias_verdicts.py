@@ -15,9 +15,10 @@ from debias_reports import (
     unchanged_report,
 )
 
-from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.debias import document
-from rag_sourcebias.report.debias_words import (
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
+from rag_sourcebias.debias.report import document
+from rag_sourcebias.debias.words import (
     called,
     choice_sentence,
     criteria,
@@ -37,9 +38,7 @@ from rag_sourcebias.report.debias_words import (
     verdicts,
     weight_text,
 )
-from rag_sourcebias.types import DebiasConfig, DebiasMethod, NoninferiorityTest, QualityChange
-from rag_sourcebias.types.debias_report import SkewChange
-from rag_sourcebias.types.intervals import Interval
+from rag_sourcebias.report.blocks import Figures
 
 NAME = "debiased"
 

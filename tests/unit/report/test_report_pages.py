@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from rag_sourcebias.report import to_html, to_markdown
 from rag_sourcebias.report.format import delta, interval, p_value, score
+from rag_sourcebias.reports import to_html, to_markdown
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = "<script>alert(1)</script>|[x](javascript:y)\"'&`"

@@ -11,8 +11,8 @@ import pytest
 
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.skew import document
 from rag_sourcebias.report.svg import COLOURS, draw
+from rag_sourcebias.source.report import document
 
 LLM = "llm:llama-2"
 

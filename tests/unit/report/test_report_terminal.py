@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.report.kinds import print_report
+from rag_sourcebias.reports import print_report
 
 
 def printed(report, width, **options):

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from rag_sourcebias.report import headline, verdicts
-from rag_sourcebias.types.reports import AuditConfig, SoleCorpusCheck
-from rag_sourcebias.types.verdicts import SkewCode
+from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck
+from rag_sourcebias.source.words import headline, verdicts
 
 
 def only(report):

@@ -11,12 +11,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from rag_sourcebias.errors import DataError, MissingExtraError
-from rag_sourcebias.io import read_document_json, read_report_json, write_report_json
-from rag_sourcebias.report import to_html, to_markdown, write_report
-from rag_sourcebias.report import write as module
+from rag_sourcebias import reports as module
+from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.report.blocks import plain
-from rag_sourcebias.report.kinds import document_of
+from rag_sourcebias.reports import (
+    document_of,
+    read_document_json,
+    read_report_json,
+    to_html,
+    to_markdown,
+    write_report,
+    write_report_json,
+)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +100,7 @@ def test_an_interrupt_while_drawing_leaves_the_figures_and_no_old_page(
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.report.kinds.html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.report.html.html", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report, out)
     assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]

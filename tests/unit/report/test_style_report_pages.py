@@ -11,12 +11,11 @@ import pytest
 from style_reports import STYLES, full_report, similarities, style_report
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.io import read_report_json, write_report_json
 from rag_sourcebias.report.blocks import Figures
 from rag_sourcebias.report.format import interval, number, p_value, score
-from rag_sourcebias.report.kinds import to_html, to_markdown
-from rag_sourcebias.report.style import document, headline
-from rag_sourcebias.report.style_words import index_sentence, quality_sentence, score_with
+from rag_sourcebias.reports import read_report_json, to_html, to_markdown, write_report_json
+from rag_sourcebias.style.report import document
+from rag_sourcebias.style.words import headline, index_sentence, quality_sentence, score_with
 
 SECTIONS = {
     "findings",

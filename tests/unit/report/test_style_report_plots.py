@@ -8,9 +8,9 @@ import pytest
 from style_reports import QUERIES, STYLES, full_report, similarities, style_report
 
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.style import document
-from rag_sourcebias.report.style_words import leading_measure
 from rag_sourcebias.report.svg import describe, draw
+from rag_sourcebias.style.report import document
+from rag_sourcebias.style.words import leading_measure
 
 
 @pytest.fixture(scope="module")

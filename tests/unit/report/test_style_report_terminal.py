@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from style_reports import STYLES, full_report, similarities, style_report
 
-from rag_sourcebias.report.kinds import print_report
-from rag_sourcebias.report.style import headline
+from rag_sourcebias.reports import print_report
+from rag_sourcebias.style.words import headline
 
 
 def printed(report, width=400):

@@ -7,9 +7,11 @@ import pytest
 from style_reports import CONFIG, QUERIES, similarities, style_report
 
 from rag_sourcebias.report.blocks import Card, Cards
-from rag_sourcebias.report.style import document, headline
-from rag_sourcebias.report.style_words import (
+from rag_sourcebias.style.data import StyleCode, StyleReport
+from rag_sourcebias.style.report import document
+from rag_sourcebias.style.words import (
     chance_sentence,
+    headline,
     original_text,
     short,
     style_list,
@@ -17,8 +19,6 @@ from rag_sourcebias.report.style_words import (
     verdict_sentence,
     verdicts,
 )
-from rag_sourcebias.types import StyleReport
-from rag_sourcebias.types.style_parts import StyleCode
 
 
 def with_system(report: StyleReport, **changes: object) -> StyleReport:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.report import to_html, to_markdown
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import SkewReport, TextStatistic
 from rag_sourcebias.report.svg import draw
 from rag_sourcebias.report.text import print_blocks, table
 from rag_sourcebias.report.text_stats import (
@@ -21,7 +22,7 @@ from rag_sourcebias.report.text_stats import (
     text_notes,
     text_table,
 )
-from rag_sourcebias.types import Interval, SkewReport, TextStatistic
+from rag_sourcebias.reports import to_html, to_markdown
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")

@@ -9,9 +9,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.retrieval import BM25Spec
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.lexical import BM25Spec
 
 pytestmark = pytest.mark.frameworks
 

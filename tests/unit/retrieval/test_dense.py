@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.retrieval import DenseSpec
-from rag_sourcebias.retrieval.topk import top_documents
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.dense import DenseSpec, top_documents
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()  # noqa: SIM905
 

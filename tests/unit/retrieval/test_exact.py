@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.retrieval.exact import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.dense import (
     Best,
     Part,
     best_documents,
@@ -19,8 +19,9 @@ from rag_sourcebias.retrieval.exact import (
     exact_scores,
     merge_best,
     parts_of,
+    sort_keys,
+    tie_order,
 )
-from rag_sourcebias.retrieval.topk import sort_keys, tie_order
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -11,10 +11,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.retrieval import BM25Spec, version_scores
-from rag_sourcebias.retrieval.versions import _pair_scores
-from rag_sourcebias.types import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.lexical import BM25Spec, _pair_scores, version_scores
 
 pytestmark = pytest.mark.frameworks
 
@@ -60,7 +59,7 @@ def test_scores_are_those_of_a_search(method: str, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     queries = [[words(rng, 6) for _ in range(3)] for _ in range(20)]
     versions = [[words(rng, 40) for _ in range(4)] for _ in range(20)]
-    module = import_module("rag_sourcebias.retrieval.versions")
+    module = import_module("rag_sourcebias.retrieval.lexical")
     monkeypatch.setattr(module, "_LOOKUPS", 50)  # many blocks
     spec = BM25Spec(method=method)
     found = version_scores(spec, queries, versions)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.tagging.declared import UNNAMED_MODEL, ProvenanceTagger
-from rag_sourcebias.tagging.html_fields import html_fields
-from rag_sourcebias.tagging.text_manifest import read_text_manifest, strip_text_manifests
-from rag_sourcebias.types.documents import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.tagging.declared import (
+    UNNAMED_MODEL,
+    ProvenanceTagger,
+    html_fields,
+    read_text_manifest,
+    strip_text_manifests,
+)
 
 IPTC = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger, Tagger, open_tag_store
-from rag_sourcebias.tagging.corpus_store import CorpusStore
-from rag_sourcebias.tagging.document_store import DocumentStore
-from rag_sourcebias.tagging.result import TagResult
-from rag_sourcebias.tagging.sidecar import SidecarStore
-from rag_sourcebias.tagging.stores import STORE_GROUP, open_document_store
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import (
+    STORE_GROUP,
+    CorpusStore,
+    DocumentStore,
+    SidecarStore,
+    TagResult,
+    open_document_store,
+    open_tag_store,
+)
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias.tagging.taggers import Tagger
 
 N = 2_500
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging import IdTagger, tag_documents
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias.tagging.taggers import tag_documents
 
 
 class Lengths:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.conditions import Condition
-from rag_sourcebias.tagging.ids import IdTagger
-from rag_sourcebias.tagging.rules import RuleTagger, TagRule
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.rules import Condition, IdTagger, RuleTagger, TagRule
 from rag_sourcebias.tagging.taggers import tag_documents
-from rag_sourcebias.types.documents import DocTags
 
 
 def meta(key: str, operator: str, value: object) -> Condition:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.rule_file import read_rules
-from rag_sourcebias.tagging.rules import RuleTagger
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.rules import RuleTagger, read_rules
 
 GOOD = r"""
 rules:
@@ -43,7 +42,7 @@ def test_a_rule_file_tags(tmp_path: Path) -> None:
 
 
 def test_doc_of_the_module_is_a_rule_file(tmp_path: Path) -> None:
-    from rag_sourcebias.tagging import rule_file
+    from rag_sourcebias.tagging import rules as rule_file
 
     block = rule_file.__doc__.split("::\n", 1)[1]
     assert [rule.name for rule in read_rules(write(tmp_path, block))] == ["house bot"]

@@ -16,20 +16,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io import read_tags, write_tags
-from rag_sourcebias.tagging import (
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import (
     METADATA_KEYS,
-    JsonlTagStore,
-    MemoryTagStore,
-    SqliteTagStore,
     TagStore,
     content_hash,
     from_metadata,
-    open_tag_store,
     to_metadata,
 )
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.io.tags import read_tags, write_tags
+from rag_sourcebias.tagging.documents import (
+    JsonlTagStore,
+    MemoryTagStore,
+    SqliteTagStore,
+    open_tag_store,
+)
 
 HUMAN = DocTags(source="human", origin="declared")
 LLM = DocTags(source="llm:x", style="news", pair_id="p1", origin="detected", confidence=0.75)
@@ -235,7 +237,7 @@ def test_a_store_whose_folder_cannot_be_made(path: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from rag_sourcebias.errors import DataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.tagging import open_tag_store
 from rag_sourcebias.types import DocTags
 store = open_tag_store(sys.argv[1])

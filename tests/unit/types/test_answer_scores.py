@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types.answers import AnswerScores
+from rag_sourcebias.answers.data import AnswerScores
+from rag_sourcebias.core.errors import DataError
 
 NAN = math.nan
 

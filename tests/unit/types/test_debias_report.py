@@ -7,21 +7,22 @@ import json
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.types.debias_report import (
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.debias.data import (
+    DEBIAS_ROWS,
     DebiasConfig,
     DebiasDataset,
     DebiasMethod,
     DebiasOutcome,
     DebiasReport,
+    DebiasScores,
     QualityChange,
     SkewChange,
+    TrainingHistory,
+    TrainingPoint,
 )
-from rag_sourcebias.types.debias_scores import DEBIAS_ROWS, DebiasScores
-from rag_sourcebias.types.debias_training import TrainingHistory, TrainingPoint
-from rag_sourcebias.types.intervals import Interval
-from rag_sourcebias.types.reports import DataSummary
-from rag_sourcebias.types.tests import NoninferiorityTest
 
 
 def interval(value: float) -> Interval:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import Corpus, DocTags, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
 
 ROWS = [
     ("a", DocTags(source="human", pair_id="p1", origin="declared")),

@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.inference import (
-    bootstrap_means,
+from rag_sourcebias.core.arrays import require_finite
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.changes import noninferiority_test
+from rag_sourcebias.stats.comparisons import (
     compare_ranks,
     friedman_test,
     mean_differences,
-    noninferiority_test,
     spread_interval,
 )
-from rag_sourcebias.inference.resampling import dirichlet_sums
-from rag_sourcebias.measures import null_unfairness, unfairness, unfairness_score
-from rag_sourcebias.measures.style import summarise_unfairness
-from rag_sourcebias.measures.style_length import length_adjusted
-from rag_sourcebias.types.finite import require_finite
+from rag_sourcebias.stats.resampling import bootstrap_means, dirichlet_sums
+from rag_sourcebias.style.measure import (
+    length_adjusted,
+    null_unfairness,
+    summarise_unfairness,
+    unfairness,
+    unfairness_score,
+)
 
 
 def bad(value):

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import Interval
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
 
 
 def make(**changes):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import LabelDistributions, Qrels
+from rag_sourcebias.core.data import LabelDistributions, Qrels
+from rag_sourcebias.core.errors import DataError
 
 
 def test_rows_are_scaled_to_sum_to_one_exactly():

@@ -8,13 +8,17 @@ import json
 import pytest
 from paired_texts import WordSpec, human_text, paired_dataset
 
-from rag_sourcebias.audit import check_paired_corpus
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io import read_report_json
-from rag_sourcebias.io.reports import write_report_json
-from rag_sourcebias.types import PairCheckConfig, PairReport, PairThresholds
-from rag_sourcebias.types.pair_report import NamedIds, PairCriteria
-from rag_sourcebias.types.pair_tests import SoleCorpusTest
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.data import (
+    NamedIds,
+    PairCheckConfig,
+    PairCriteria,
+    PairReport,
+    PairThresholds,
+    SoleCorpusTest,
+)
+from rag_sourcebias.reports import read_report_json, write_report_json
 
 TEST = SoleCorpusTest(
     system="words", other="llm:x", measure="NDCG@5", mean_baseline=0.5, mean_other=0.4,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.types import RankedList, Run
+from rag_sourcebias.core.data import RankedList, Run
+from rag_sourcebias.core.errors import DataError
 
 
 def run_of(**changes):

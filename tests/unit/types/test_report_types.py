@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.audit import measure_source_bias
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.types import AuditConfig, DocTags, Qrels, Run, SkewReport, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.source.audit import measure_source_bias
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""A page and a JSON API that show what an event log and its monitor know; read-only."""
+"""A page and a JSON API that show what an event log and its monitor know."""

@@ -2,20 +2,748 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import json
 import logging
+import math
+import re
 import socket
-from collections.abc import Callable
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from functools import partial
-from typing import Any
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from rag_sourcebias.errors import DataError, MissingExtraError
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.io.addresses import is_loopback
-from rag_sourcebias.monitor.dashboard.access import LOOPBACK_HOSTS
-from rag_sourcebias.monitor.dashboard.app import create_app
-from rag_sourcebias.monitor.dashboard.limits import BACKLOG, Limits, Table
-from rag_sourcebias.monitor.dashboard.source import DashboardSource
+from rag_sourcebias.monitor.dashboard.source import (
+    NAMED,
+    DashboardSource,
+    ParameterError,
+    Parameters,
+    RetrievalQuery,
+    SeriesQuery,
+)
 
-__all__ = ["DashboardServer", "serve"]
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+# Who may ask: names of the host, and the token.
+
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
+_TOKEN = re.compile(r"[!-~]{16,200}")
+
+
+class Access:
+    """Names and token of one dashboard.
+
+    A browser that was sent to another name for this address (DNS rebinding) says so in its Host
+    header. The cookie is made from the token and is not the token.
+
+    Parameters
+    ----------
+    token : str or None
+        None lets everyone in.
+    hosts : tuple of str
+        Names and addresses accepted, without ports; "*" accepts all.
+
+    Raises
+    ------
+    DataError
+        If the token is not of 16 to 200 visible ASCII characters, or no host is named.
+    """
+
+    def __init__(self, token: str | None, hosts: tuple[str, ...]) -> None:
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise DataError(
+                f"a token is 16 to 200 visible ASCII characters, got {len(token)} characters; "
+                "secrets.token_urlsafe() makes one"
+            )
+        if not hosts:
+            raise DataError("name at least one host that requests may ask for")
+        self._token = None if token is None else token.encode()
+        self._hosts = frozenset(host.strip("[]").lower().rstrip(".") for host in hosts)
+
+    def knows_host(self, value: str | None) -> bool:
+        """Return whether this Host header asks for us."""
+        found = _HOST.fullmatch(value or "")
+        if found is None:
+            return False
+        name = found[1].strip("[]").lower().rstrip(".")
+        return "*" in self._hosts or name in self._hosts
+
+    @property
+    def cookie(self) -> tuple[str, str]:
+        """Name and value of the cookie; dashboards on other ports of a host have other names."""
+        return f"rag_sourcebias_{self._derived('name')[:8]}", self._derived("value")
+
+    def _derived(self, what: str) -> str:
+        text = f"rag-sourcebias dashboard cookie {what}".encode()
+        return hmac.new(self._token or b"", text, hashlib.sha256).hexdigest()
+
+    def is_token(self, value: str) -> bool:
+        """Return whether this is the token, in a time that does not depend on it."""
+        given = value.encode("utf-8", "surrogatepass")
+        return self._token is not None and hmac.compare_digest(given, self._token)
+
+    def lets_in(self, authorization: str | None, cookies: str | None) -> bool:
+        """Return whether one of these headers holds what is needed, or nothing is."""
+        if self._token is None:
+            return True
+        scheme, _, value = (authorization or "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.is_token(value.strip())
+        name, expected = self.cookie
+        try:
+            found = SimpleCookie(cookies or "").get(name)
+        except CookieError:
+            return False
+        given = "" if found is None else found.value
+        return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+# Connections of the dashboard: how many, and how long one may wait without asking anything.
+# Whoever reaches the port can open connections without a token. So that none stands in the way of
+# others, the one that has waited longest makes room for a newcomer: a client that asks as soon as
+# it is connected is answered, whatever the others do.
+
+
+BACKLOG = 64  # taken from the system at once: each has a descriptor before it can be refused
+
+
+class Limits(NamedTuple):
+    """Limits of what clients may hold.
+
+    Parameters
+    ----------
+    connections : int
+        At once, at least 2; fewer where the process may open fewer than four times as many files.
+    per_address : int
+        At once from one address (IPv6: from one network of 64 bits), at least 1. All readers
+        behind a proxy have the proxy's. Beyond it the address loses the connection that has waited
+        longest; it is refused another only while every one of them is being answered.
+    seconds : float
+        Time in which a client has to send the head of a request, or to read on, above 0.
+    """
+
+    connections: int = 256
+    per_address: int = 128
+    seconds: float = 10.0
+
+    def checked(self) -> Limits:
+        """Return the limits that hold in this process.
+
+        Raises
+        ------
+        DataError
+            If a limit is out of range.
+        """
+        if self.connections < 2:
+            raise DataError(f"connections must be at least 2, got {self.connections}")
+        if self.per_address < 1:
+            raise DataError(f"connections per address must be at least 1, got {self.per_address}")
+        if not 0 < self.seconds < math.inf:
+            raise DataError(f"seconds must be above 0 and finite, got {self.seconds}")
+        return self._replace(connections=min(self.connections, max(_open_files() // 4, 2)))
+
+
+class Droppable(Protocol):
+    """A connection as the table sees it."""
+
+    def drop(self) -> None:
+        """Close now, though something may be unsent."""
+
+
+class Table:
+    """Open connections; those that wait in the order in which they began to.
+
+    Parameters
+    ----------
+    limits : Limits
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._address: dict[Droppable, str] = {}
+        self._waiting: dict[Droppable, None] = {}
+        self._of_address: Counter[str] = Counter()
+
+    def admits(self, connection: Droppable, peer: Any) -> bool:  # noqa: ANN401
+        """Enter a connection, for which another may have to go; False if there is no room."""
+        address = _network(peer)
+        if self._of_address[address] >= self.limits.per_address and not self._drops_of(address):
+            return False
+        if len(self._address) >= self.limits.connections:
+            (most, _), *_ = self._of_address.most_common(1)
+            if not (self._drops_of(most) or self._drops_of(None)):
+                return False
+        self._address[connection] = address
+        self._of_address[address] += 1
+        return True
+
+    def waits(self, connection: Droppable) -> None:
+        """Note that it is the client's turn, if it was not."""
+        if connection in self._address:
+            self._waiting[connection] = None
+
+    def answered(self, connection: Droppable) -> None:
+        """Note that it is ours."""
+        self._waiting.pop(connection, None)
+
+    def remove(self, connection: Droppable) -> None:
+        """Forget a connection, if it is known."""
+        self._waiting.pop(connection, None)
+        address = self._address.pop(connection, None)
+        if address is not None:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
+
+    def _drops_of(self, address: str | None) -> bool:
+        """Close what has waited longest, of an address or (None) of all; False if nothing waits."""
+        for connection in self._waiting:
+            if address is None or self._address[connection] == address:
+                self.remove(connection)
+                connection.drop()
+                return True
+        return False
+
+
+def _network(peer: Any) -> str:  # noqa: ANN401 - what a socket says of its other end
+    """Return the address, of IPv6 the network that is commonly given to one client."""
+    if not isinstance(peer, tuple):
+        return ""
+    host = ipaddress.ip_address(cast("str", peer[0]).partition("%")[0])
+    if isinstance(host, ipaddress.IPv6Address):
+        host = host.ipv4_mapped or ipaddress.ip_address(int(host) >> 64 << 64)
+    return str(host)
+
+
+def _open_files() -> int:
+    """Return how many files this process may have open."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows, where sockets do not count
+        return 1 << 30
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (1 << 30) if soft == resource.RLIM_INFINITY else soft
+
+
+# A connection of the dashboard within its limits; imports uvicorn.
+
+
+class Connection(H11Protocol):
+    """One that waits (for a request, for the client to read) or is being answered.
+
+    Parameters
+    ----------
+    table : Table
+        Of all connections of the server.
+    options
+        As uvicorn gives them.
+    """
+
+    def __init__(self, table: Table, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
+        self._table = table
+        self._timer: asyncio.TimerHandle | None = None
+        self._unread = False  # more of an answer than the transport keeps
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, or close it where there is no room."""
+        if not self._table.admits(self, transport.get_extra_info("peername")):
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._follow()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room."""
+        self._stop_timer()
+        self._table.remove(self)
+        if self.transport is not None:  # it was admitted
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        super().data_received(data)
+        self._follow()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, which may be there already."""
+        super().on_response_complete()
+        self._follow()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read."""
+        super().pause_writing()
+        self._unread = True
+        self._follow()
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self._unread = False
+        self._follow()
+
+    def drop(self) -> None:
+        """Close now, though something may be unsent."""
+        self.transport.abort()
+
+    def _follow(self) -> None:
+        """Time the client's turn from its beginning on, whatever comes of it bit by bit."""
+        if self.cycle is not None and not (self.cycle.response_complete or self._unread):
+            self._stop_timer()
+            self._table.answered(self)
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self._table.limits.seconds, self.drop)
+            self._table.waits(self)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+# The files of the page: a table made once, so that no request ever becomes a path.
+
+
+PAGE = "index.html"
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+
+
+class StaticFile(NamedTuple):
+    """One file as it is sent."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def static_files() -> dict[str, StaticFile]:
+    """Return the files of the package's ``static`` folder, by name with ``/``.
+
+    Names that begin with a full stop are left out; licences without a suffix are text.
+    """
+    folder = files("rag_sourcebias.monitor.dashboard").joinpath("static")
+    return dict(_below(folder, "")) if folder.is_dir() else {}
+
+
+def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, StaticFile]]:
+    for item in folder.iterdir():
+        if item.name.startswith((".", "__")):
+            continue
+        if item.is_dir():
+            yield from _below(item, f"{prefix}{item.name}/")
+            continue
+        dot = item.name.rfind(".")
+        kind = ".txt" if dot < 0 else item.name[dot:].lower()
+        if kind in _TYPES:
+            content = item.read_bytes()
+            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            yield prefix + item.name, StaticFile(content, _TYPES[kind], etag)
+
+
+# What stands in front of every view: limits, host, method, token, and headers of the answer.
+
+
+_logger = logging.getLogger("rag_sourcebias.monitor")
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refusal = tuple[int, str, Mapping[str, str]]
+
+JSON_TYPE = "application/json"
+_LONGEST_URL = 4_096
+_MOST_HEADERS, _LONGEST_HEADERS = 64, 16_384
+_SECURITY = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def error_body(sentence: str) -> bytes:
+    """Return the JSON that tells of an error."""
+    return json.dumps({"error": sentence}).encode()
+
+
+class Guard:
+    """ASGI middleware that refuses what no view has to see.
+
+    Parameters
+    ----------
+    app : ASGI application
+    access : Access
+    """
+
+    def __init__(self, app: App, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass on to the application."""
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send, head=scope["method"] == "HEAD")
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await answer.refuse(*refusal)
+            return
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:  # the client gets a sentence, the log the traceback
+            _logger.exception("the dashboard failed to answer %s", scope["path"][:200])
+            if not answer.started:
+                await answer.refuse(500, "the dashboard failed; its log says why", {})
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        sent: list[tuple[bytes, bytes]] = scope["headers"]
+        length = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
+        if length > _LONGEST_URL:
+            return 414, f"the address is longer than {_LONGEST_URL} bytes", {}
+        if len(sent) > _MOST_HEADERS or sum(len(k) + len(v) for k, v in sent) > _LONGEST_HEADERS:
+            most = f"{_MOST_HEADERS} headers and {_LONGEST_HEADERS} bytes"
+            return 431, f"the headers are more than {most}", {}
+        headers: dict[str, str] = {}
+        for name, value in sent:
+            key = name.decode("latin-1").lower()
+            if key in ("host", "authorization") and key in headers:
+                return 400, f"header {key} is given twice; give it once", {}
+            joined = "; " if key == "cookie" else ", "
+            text = value.decode("latin-1")
+            headers[key] = f"{headers[key]}{joined}{text}" if key in headers else text
+        if not self._access.knows_host(headers.get("host")):
+            return 421, "this host name is not served here; name it when starting", {}
+        if scope["method"] not in ("GET", "HEAD"):
+            return 405, "only GET and HEAD are answered", {"allow": "GET, HEAD"}
+        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            return 413, "a request may not have a body", {"connection": "close"}
+        return self._without_token(scope, headers)
+
+    def _without_token(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+        free = scope["path"] == "/healthz"
+        # The page checks a token in its address itself; nothing but a cookie comes of it.
+        free = free or (scope["path"] == "/" and b"token=" in scope["query_string"])
+        if free or self._access.lets_in(headers.get("authorization"), headers.get("cookie")):
+            return None
+        sentence = "a token is needed: open /?token=…, or send Authorization: Bearer …"
+        return 401, sentence, {"www-authenticate": 'Bearer realm="rag-sourcebias"'}
+
+
+class _Answer:
+    """Send with our headers, and without a body where only the head was asked for."""
+
+    def __init__(self, send: Send, *, head: bool) -> None:
+        self._send, self._head = send, head
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = list(message.get("headers", ()))
+            known = {name.lower() for name, _ in headers}
+            added = {"cache-control": "no-store", **_SECURITY}
+            for name, value in added.items():
+                if name.encode() not in known:
+                    headers.append((name.encode(), value.encode()))
+            message = {**message, "headers": headers}
+        elif message["type"] == "http.response.body" and self._head:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+    async def refuse(self, status: int, sentence: str, headers: Mapping[str, str]) -> None:
+        body = error_body(sentence)
+        sent = {"content-type": JSON_TYPE, "content-length": str(len(body)), **headers}
+        raw = [(name.encode(), value.encode()) for name, value in sent.items()]
+        await self({"type": "http.response.start", "status": status, "headers": raw})
+        await self({"type": "http.response.body", "body": body})
+
+
+# The API: parameters in, JSON out, reading done on threads.
+
+
+_AT_ONCE, _MOST_WAITING = 4, 64
+View = Callable[[DashboardSource, Parameters], dict[str, Any]]
+Endpoint = Callable[["Request"], Awaitable["Response"]]
+
+
+def _overview(source: DashboardSource, _: Parameters) -> dict[str, Any]:
+    return source.overview()
+
+
+def _series(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
+    since, until = parameters.times()
+    return source.series(
+        SeriesQuery(
+            by=cast("Any", parameters.choice("by", ("source", "style"))),
+            measure=cast("Any", parameters.choice("measure", ("exposure", "first"))),
+            step=parameters.choice("step", ("auto", *NAMED)),
+            since=since,
+            until=until,
+            labels=parameters.labels(),
+        )
+    )
+
+
+def _alarms(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
+    return source.alarms(parameters.whole("limit", low=1, high=1_000) or 100)
+
+
+def _retrievals(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
+    since, until = parameters.times()
+    return source.retrievals(
+        RetrievalQuery(
+            by=cast("Any", parameters.choice("by", ("source", "style"))),
+            group=parameters.text("group"),
+            first=parameters.flag("first"),
+            since=since,
+            until=until,
+            labels=parameters.labels(),
+            before=parameters.whole("before", low=0, high=10**15 - 1),
+            limit=parameters.whole("limit", low=1, high=200) or 50,
+        )
+    )
+
+
+def _canary(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
+    return source.canary(parameters.whole("limit", low=1, high=10_000) or 2_000)
+
+
+_TIME = ("since", "until")
+VIEWS: dict[str, tuple[View, tuple[str, ...]]] = {
+    "/api/overview": (_overview, ()),
+    "/api/series": (_series, ("by", *_TIME, "step", "label", "measure")),
+    "/api/alarms": (_alarms, ("limit",)),
+    "/api/retrievals": (
+        _retrievals,
+        ("by", *_TIME, "label", "group", "first", "before", "limit"),
+    ),
+    "/api/canary": (_canary, ("limit",)),
+}
+"""Views by path, with the parameters that each accepts."""
+
+
+class ReadingPool:
+    """Few threads that read; who comes when too many wait is sent away."""
+
+    def __init__(self) -> None:
+        from anyio import CapacityLimiter
+
+        self._limiter = CapacityLimiter(_AT_ONCE)
+        self._n = 0  # running or waiting; changed on the event loop only
+
+    async def run(self, work: Callable[[], bytes]) -> bytes | None:
+        """Return what ``work`` returns on a thread; None when there is too much to do."""
+        from anyio.to_thread import run_sync
+
+        if self._n >= _AT_ONCE + _MOST_WAITING:
+            return None
+        self._n += 1
+        try:
+            return await run_sync(work, limiter=self._limiter)
+        finally:
+            self._n -= 1
+
+
+def json_endpoint(path: str, source: DashboardSource, pool: ReadingPool) -> Endpoint:
+    """Return the endpoint of one of :data:`VIEWS`."""
+    from starlette.responses import Response
+
+    view, known = VIEWS[path]
+
+    async def endpoint(request: Request) -> Response:
+        query: bytes = request.scope["query_string"]
+
+        def work() -> bytes:
+            data = view(source, Parameters(query, known))
+            return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
+
+        status, body = 200, b""
+        try:
+            found = await pool.run(work)
+            status, body = (200, found) if found is not None else (503, _BUSY)
+        except ParameterError as error:
+            status, body = 400, error_body(str(error))
+        except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
+            _logger.warning("the dashboard cannot read for %s: %s", path, error)
+            status, body = 503, _UNREADABLE
+        return Response(body, status_code=status, media_type=JSON_TYPE)
+
+    return endpoint
+
+
+_BUSY = error_body("too many requests at once; ask again")
+_UNREADABLE = error_body("what this view shows cannot be read now, or is not there yet")
+
+
+# The dashboard as an ASGI application.
+
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def create_app(
+    source: DashboardSource,
+    *,
+    token: str | None = None,
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS,
+) -> Starlette:
+    """Return the dashboard of a source.
+
+    It answers GET and HEAD only and changes nothing. Give a token wherever others than the user of
+    this machine can connect: :func:`~rag_sourcebias.monitor.dashboard.server.serve` sees to that.
+
+    Parameters
+    ----------
+    source : DashboardSource
+    token : str or None
+        Needed for everything but ``/healthz``.
+    hosts : tuple of str
+        Names and addresses in the Host header that are answered, without ports; "*" is all.
+
+    Raises
+    ------
+    DataError
+        If the token or the hosts cannot be used.
+    MissingExtraError
+        If starlette is not installed.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.routing import Route
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "anyio"):
+            raise
+        raise MissingExtraError(
+            package=error.name, extra="monitor", feature="the dashboard"
+        ) from error
+    access, table, pool = Access(token, hosts), static_files(), ReadingPool()
+    endpoints: dict[str, Endpoint] = {
+        "/": _page(table, access),
+        "/static/{name:path}": _static(table),
+        "/healthz": _health,
+        "/metrics": _metrics(source, pool),
+        **{path: json_endpoint(path, source, pool) for path in VIEWS},
+    }
+    app = Starlette(
+        routes=[Route(path, endpoint) for path, endpoint in endpoints.items()],
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={404: _unknown},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _json(status: int, body: bytes) -> Response:
+    from starlette.responses import Response
+
+    return Response(body, status_code=status, media_type=JSON_TYPE)
+
+
+async def _unknown(_: Request, __: Exception) -> Response:
+    return _json(404, error_body("there is nothing here; the page is at /"))
+
+
+async def _health(_: Request) -> Response:
+    return _json(200, b'{"status":"ok"}')
+
+
+def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
+    from starlette.responses import RedirectResponse
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            token = Parameters(request.scope["query_string"], ("token",)).text("token")
+        except ParameterError as error:
+            return _json(400, error_body(str(error)))
+        if token is not None:
+            answer = RedirectResponse("/", status_code=303)
+            if access.is_token(token):
+                name, value = access.cookie
+                secure = request.scope.get("scheme") == "https"
+                answer.set_cookie(name, value, httponly=True, samesite="strict", secure=secure)
+            elif not access.lets_in(None, None):
+                return _json(401, error_body("this is not the token"))
+            return answer
+        if not access.lets_in(request.headers.get("authorization"), request.headers.get("cookie")):
+            return _json(401, error_body("a token is needed"))
+        return _file(request, table.get(PAGE))
+
+    return endpoint
+
+
+def _static(table: dict[str, StaticFile]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return _file(request, table.get(request.path_params["name"]))
+
+    return endpoint
+
+
+def _file(request: Request, file: StaticFile | None) -> Response:
+    from starlette.responses import Response
+
+    if file is None:
+        return _json(404, error_body("there is no such file"))
+    headers = {"etag": file.etag, "cache-control": "no-cache"}
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers={**headers, "content-type": file.media_type})
+
+
+def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
+    from starlette.responses import Response
+
+    async def endpoint(_: Request) -> Response:
+        if source.metrics is None:
+            return _json(404, error_body("metrics need a followed log and prometheus-client"))
+        text = await pool.run(source.metrics)
+        if text is None:
+            return _json(503, error_body("too many requests at once; ask again"))
+        return Response(text, headers={"content-type": _METRICS_TYPE})
+
+    return endpoint
+
+
+# Serve a dashboard on a port of this machine.
+
 
 _WILDCARDS = ("0.0.0.0", "::")
 _LONGEST_HEAD = 32_768
@@ -69,7 +797,6 @@ class DashboardServer:
         try:
             import uvicorn
 
-            from rag_sourcebias.monitor.dashboard.connection import Connection
         except ModuleNotFoundError as error:
             if error.name not in ("uvicorn", "h11", "click"):
                 raise

@@ -2,21 +2,525 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.monitor.dashboard.about_log import about_log
-from rag_sourcebias.monitor.dashboard.plain import finite
-from rag_sourcebias.monitor.dashboard.retrievals import RetrievalQuery, read_retrievals
-from rag_sourcebias.monitor.dashboard.series import SeriesQuery, read_series
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.data import Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.types.monitor import MonitorSnapshot
+from rag_sourcebias.monitor.log.codes import EventColumns
+from rag_sourcebias.monitor.log.reading import (
+    NotCountedError,
+    Rollups,
+    iter_newest,
+    log_summary,
+    read_rollups,
+    rollup_extent,
+)
+from rag_sourcebias.monitor.log.schema import WIDTHS, reading
+from rag_sourcebias.stats.mixtures import beta_interval
 
-__all__ = ["DashboardSource"]
+# Values that strict JSON can hold.
+
+
+def finite(value: Any) -> Any:  # noqa: ANN401 - any plain value
+    """Return plain values with None for numbers that are not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [finite(item) for item in value]
+    return value
+
+
+def finite_list(array: npt.NDArray[np.float64]) -> list[Any]:
+    """Return an array as nested lists, with None for numbers that are not finite."""
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None
+    return list(plain.tolist())
+
+
+# Parameters of a request: strictly read, every mistake named.
+
+
+_MOST_PARAMETERS = 40  # parameters of one request
+_LONGEST = 200  # characters of a value, as of the names that a log keeps
+_TIME = re.compile(r"-?[0-9]{1,11}(\.[0-9]{1,9})?")
+_WHOLE = re.compile(r"[0-9]{1,15}")
+
+
+class ParameterError(DataError):
+    """A parameter is not what it should be; the message names it and what is accepted."""
+
+
+class Parameters:
+    """The query of a request.
+
+    Parameters
+    ----------
+    query : bytes
+        As it was sent, behind the question mark.
+    known : sequence of str
+        Names that are accepted; only ``label`` may be repeated.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many, one is unknown, repeated or too long.
+    """
+
+    def __init__(self, query: bytes, known: Sequence[str]) -> None:
+        try:
+            pairs = parse_qsl(
+                query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS
+            )
+        except ValueError:
+            raise ParameterError(f"a request has at most {_MOST_PARAMETERS} parameters") from None
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            if name not in known:
+                accepted = ", ".join(known) or "none"
+                raise ParameterError(f"parameter {name[:40]!a} is unknown; accepted: {accepted}")
+            if len(value) > _LONGEST * (2 if name == "label" else 1) + 1:
+                raise ParameterError(f"parameter {name} is longer than {_LONGEST} characters")
+            self._values.setdefault(name, []).append(value)
+        for name, values in self._values.items():
+            if len(values) > 1 and name != "label":
+                raise ParameterError(f"parameter {name} is given {len(values)} times; give it once")
+
+    def text(self, name: str) -> str | None:
+        """Return a value as it is, which may be empty; None without one."""
+        values = self._values.get(name)
+        return values[0] if values else None
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Return one of the choices, the first by default."""
+        value = self.text(name)
+        if value is None:
+            return choices[0]
+        if value not in choices:
+            raise ParameterError(
+                f"parameter {name}={value[:40]!a} must be one of {', '.join(choices)}"
+            )
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return whether a parameter is 1."""
+        return self.choice(name, ("0", "1")) == "1"
+
+    def whole(self, name: str, *, low: int, high: int) -> int | None:
+        """Return a whole number from low to high; None without one."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if not _WHOLE.fullmatch(value) or not low <= int(value) <= high:
+            raise ParameterError(
+                f"parameter {name}={value[:40]!a} must be a whole number from {low} to {high}"
+            )
+        return int(value)
+
+    def times(self) -> tuple[float | None, float | None]:
+        """Return ``since`` and ``until``, in Unix seconds."""
+        since, until = self._time("since"), self._time("until")
+        if since is not None and until is not None and since >= until:
+            raise ParameterError("parameter since must be before until")
+        return since, until
+
+    def _time(self, name: str) -> float | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if not _TIME.fullmatch(value):
+            raise ParameterError(
+                f"parameter {name}={value[:40]!a} must be Unix seconds, such as 1767225600 or "
+                "1767225600.5"
+            )
+        return min(float(value), 9.9e10)
+
+    def labels(self) -> dict[str, str] | None:
+        """Return the wanted labels, each given as ``label=key=value``; None without any."""
+        found: dict[str, str] = {}
+        for item in self._values.get("label", ()):
+            key, equals, value = item.partition("=")
+            if not (key and equals) or max(len(key), len(value)) > _LONGEST:
+                raise ParameterError(
+                    f"parameter label={item[:40]!a} must be key=value, such as "
+                    "label=collection=docs, each of up to 200 characters"
+                )
+            if found.setdefault(key, value) != value:
+                raise ParameterError(f"parameter label asks for two values of {key[:40]!a}")
+        return found or None
+
+
+# Which time steps show a stretch of a log.
+
+
+NAMED = {"minute": 60, "hour": 3_600, "day": 86_400}
+_AUTO = 400
+_MOST = 2_000
+_HOUR, _DAY = 3_600, 86_400
+_LENGTHS = (
+    *(60, 120, 300, 600, 1_200, 1_800),
+    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)),
+)
+
+
+def chosen_step(
+    name: str,
+    extent: Mapping[int, tuple[int, int]],
+    *,
+    since: float | None,
+    until: float | None,
+) -> int:
+    """Return the seconds of a step.
+
+    Parameters
+    ----------
+    name : str
+        "auto" takes the shortest that makes at most 400 steps and is kept for that time, or one
+        of :data:`NAMED`.
+    extent : mapping of int to (int, int)
+        Time that rollups cover, by width; not empty.
+    since, until : float or None
+        Seconds since 1970 that are asked for.
+
+    Raises
+    ------
+    ParameterError
+        If a named step makes more than 2,000 of them.
+    """
+    start: float = _first(extent)
+    end: float = min(last for _, last in extent.values())  # that of the finest width
+    start = start if since is None else max(start, since)
+    end = end if until is None else min(end, until)
+    if name != "auto":
+        step = NAMED[name]
+        if _steps(start, end, step) > _MOST:
+            raise ParameterError(
+                f"parameter step={name} makes more than {_MOST:,} steps: ask for a longer step, "
+                "or for less time between since and until"
+            )
+        return step
+    for step in _LENGTHS:
+        if _steps(start, end, step) <= _AUTO and _is_kept(step, start, extent):
+            return step
+    return math.ceil((end - start) / (_AUTO - 1) / _DAY) * _DAY
+
+
+def _first(extent: Mapping[int, tuple[int, int]]) -> int:
+    """Return when the log begins: the finest rollups know it best, where they go back as far."""
+    finest = extent[min(extent)][0]
+    earlier = (first for width, (first, _) in extent.items() if first < finest // width * width)
+    return min(earlier, default=finest)
+
+
+def _steps(start: float, end: float, step: int) -> int:
+    return max(math.ceil(end / step) - math.floor(start / step), 0)
+
+
+def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> bool:
+    """Return whether rollups of this step go back to the start, as those of hours do."""
+    first = min(start for start, _ in extent.values())
+    width = max(w for w in WIDTHS if step % w == 0)
+    kept = extent.get(width, (0, 0))[0] // _HOUR * _HOUR
+    wanted = max(start, extent.get(_HOUR, (first, 0))[0])
+    return width >= _HOUR or kept <= wanted
+
+
+# Shares over time, with a confidence sequence for each step.
+
+
+_MOST_GROUPS = 20
+_OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesQuery:
+    """What is asked for; names as in the API."""
+
+    by: Literal["source", "style"] = "source"
+    measure: Measure = "exposure"
+    step: str = "auto"
+    since: float | None = None
+    until: float | None = None
+    labels: Mapping[str, str] | None = None
+
+
+def read_series(path: Path, query: SeriesQuery, *, confidence_level: float) -> dict[str, Any]:
+    """Return shares of groups over time.
+
+    The share of a step is that of all its rank weights (or first ranks). Its bounds are those of
+    a Beta-mixture confidence sequence with one observation for each retrieval kept that returned
+    something: right for observations in [0, 1], and wider than needed for those that are not 0 or
+    1. Each step stands alone. The 20 groups with the most documents are told apart.
+
+    Raises
+    ------
+    ParameterError
+        If the step is too short for the time, or the labels have no counts.
+    DataError
+        If the log cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    extent, step = rollup_extent(path), 60
+    if extent:
+        step = chosen_step(query.step, extent, since=query.since, until=query.until)
+    try:
+        rollups = read_rollups(
+            path, since=query.since, until=query.until, labels=query.labels, by=query.by, step=step
+        )
+    except NotCountedError as error:
+        raise ParameterError(str(error)) from None
+    groups, documents, weights = _largest(
+        rollups, rollups.first if query.measure == "first" else rollups.exposure
+    )
+    total = weights.sum(axis=1, keepdims=True)
+    share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
+    n = _answered(rollups)[:, None]
+    lower, upper = _bounds(n, share, confidence_level)
+    return {
+        "by": query.by,
+        "measure": query.measure,
+        "step_seconds": step,
+        "starts": rollups.starts.tolist(),
+        "groups": list(groups),
+        "share": finite_list(share.T),
+        "lower": finite_list(lower.T),
+        "upper": finite_list(upper.T),
+        "retrievals": rollups.retrievals.tolist(),
+        "empty": rollups.empty.tolist(),
+        "documents": documents.T.tolist(),
+        "confidence_level": confidence_level,
+    }
+
+
+def _largest(
+    rollups: Rollups, weights: FloatArray
+) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+    """Return groups, documents and weights, the smaller groups together as "other"."""
+    groups, documents = rollups.groups, rollups.documents
+    if len(groups) <= _MOST_GROUPS:
+        return groups, documents, weights
+    order = np.argsort(-documents.sum(axis=0), kind="stable").tolist()
+    large = {groups[column] for column in order[: _MOST_GROUPS - 1]}
+    names = tuple(sorted(large | {_OTHER}))
+    column = [names.index(group if group in large else _OTHER) for group in groups]
+    merged = np.zeros((2, len(documents), len(names)))
+    for table, values in zip(merged, (documents, weights), strict=True):
+        np.add.at(table.T, column, values.T)
+    return names, merged[0], merged[1]
+
+
+def _answered(rollups: Rollups) -> FloatArray:
+    """Return how many kept retrievals of a step returned something."""
+    empty = np.divide(
+        rollups.empty,
+        rollups.retrievals,
+        out=np.zeros_like(rollups.empty),
+        where=rollups.retrievals > 0,
+    )
+    return np.asarray(np.rint(rollups.kept * (1 - empty)), np.float64)
+
+
+def _bounds(n: FloatArray, share: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    if not share.size:
+        return share, share
+    counts = np.broadcast_to(n, share.shape)
+    known = np.isfinite(share) & (counts > 0)
+    total = np.where(known, share, 0.0) * counts
+    lower, upper = beta_interval(counts, total, a=1.0, b=1.0, confidence_level=level)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
+
+
+# Single retrievals of a log, newest first, page by page.
+
+
+_MOST_SCANNED = 200_000  # retrievals looked at for one page
+_MOST_PARTS = 3_000  # of the log, each written at once
+_MOST_DOCUMENTS = 20_000  # of one page; a single retrieval may have more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalQuery:
+    """What is asked for; names as in the API.
+
+    Parameters
+    ----------
+    group : str or None
+        Only retrievals with a document of this source (or style), "" being unknown.
+    first : bool
+        That document has to stand at rank 1.
+    before : int or None
+        Only smaller numbers, for the next page.
+    """
+
+    by: Literal["source", "style"] = "source"
+    group: str | None = None
+    first: bool = False
+    since: float | None = None
+    until: float | None = None
+    labels: Mapping[str, str] | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+def read_retrievals(path: Path, query: RetrievalQuery) -> dict[str, Any]:
+    """Return one page; ``next`` is the ``before`` of the following one, None after the last.
+
+    The work of a page is bounded: where few retrievals match, a page may be short or empty and
+    ``next`` goes on.
+
+    Raises
+    ------
+    DataError
+        If the log cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    found: list[dict[str, Any]] = []
+    scanned = documents = 0
+    following: int | None = None
+    with closing(iter_newest(path, before=query.before, until=query.until)) as parts:
+        for n_parts, (first, part) in enumerate(parts, 1):
+            if part is None:
+                continue
+            for row in np.flatnonzero(_matching(part, query))[::-1].tolist():
+                size = int(part.offsets[row + 1] - part.offsets[row])
+                if len(found) == query.limit or (found and documents + size > _MOST_DOCUMENTS):
+                    return {"retrievals": found, "next": found[-1]["number"]}
+                documents += size
+                found.append(_plain(part, row))
+            if query.since is not None and len(part) and part.times[0] < query.since:
+                break
+            scanned += len(part)
+            if scanned >= _MOST_SCANNED or n_parts >= _MOST_PARTS:
+                following = first if first > 1 else None
+                break
+    return {"retrievals": found, "next": following}
+
+
+def _matching(part: EventColumns, query: RetrievalQuery) -> npt.NDArray[np.bool_]:
+    keep = np.ones(len(part), bool)
+    if query.since is not None:
+        keep &= part.times >= query.since
+    if query.until is not None:
+        keep &= part.times < query.until
+    if query.labels is not None:
+        keep &= part.having(query.labels)
+    if query.group is not None and keep.any():
+        of_group = np.array([(tag[query.by == "style"] or "") == query.group for tag in part.tags])
+        hits = of_group[part.tag_codes]
+        if query.first:
+            hits &= part.ranks == 1
+        keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
+    return keep
+
+
+def _plain(part: EventColumns, row: int) -> dict[str, Any]:
+    start, stop = int(part.offsets[row]), int(part.offsets[row + 1])
+    documents = []
+    for rank, at in enumerate(range(start, stop), 1):
+        source, style = part.tags[part.tag_codes[at]]
+        doc_id = None if part.doc_ids is None else str(part.doc_ids[at])
+        documents.append({"rank": rank, "source": source, "style": style, "doc_id": doc_id})
+    return {
+        "number": int(part.numbers[row]),
+        "at": float(part.times[row]),
+        "query_id": str(part.query_ids[row]),
+        "labels": part.labels_at(row),
+        "documents": documents,
+    }
+
+
+# What an overview says of a log.
+
+
+_MOST_LABEL_SETS = 1_000
+_COUNTS = ("dropped", "overflowed", "event_labels", "odd_sources")
+_LOOKED_AT = 20  # segments
+
+
+def about_log(path: Path) -> tuple[dict[str, Any], list[dict[str, str]], str | None]:
+    """Return a description of a log, the label sets in it, and how it keeps document ids.
+
+    A log that is not there yet is an empty one.
+
+    Raises
+    ------
+    DataError
+        If the log cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    size = _size(path)
+    if not size:
+        nothing: dict[str, Any] = {"since": None, "until": None, "size_bytes": 0, "bad_tags": 0}
+        counts: dict[str, Any] = {name: {} for name in _COUNTS}
+        return {"name": path.name, "n_written": 0, "n_kept": 0, **nothing, **counts}, [], None
+    found = log_summary(path)
+    with reading(path) as database:
+        latest = database.execute(
+            "SELECT substr(documents, 1, 3), typeof(documents) FROM segments "
+            "ORDER BY first DESC LIMIT ?",
+            (_LOOKED_AT,),
+        ).fetchall()
+    about = {
+        "name": path.name,
+        "n_written": found.n_written,
+        "n_kept": found.n_kept,
+        "since": found.since,
+        "until": found.until,
+        "size_bytes": size,
+        "bad_tags": found.bad_tags,
+        **{name: dict(getattr(found, name)) for name in _COUNTS},
+    }
+    label_sets = sorted(map(dict, found.labels), key=json.dumps)[:_MOST_LABEL_SETS]
+    return about, label_sets, _document_ids(latest)
+
+
+def _size(path: Path) -> int:
+    """Return bytes of a log and of the files beside it, 0 where there is no log."""
+    total = 0
+    for suffix in ("", "-wal"):
+        try:
+            total += path.with_name(path.name + suffix).stat().st_size
+        except FileNotFoundError:
+            if not suffix:
+                return 0
+    return total
+
+
+def _document_ids(latest: list[tuple[object, str]]) -> str | None:
+    """Return how the newest segments keep ids; None where they say nothing of it."""
+    for start, kind in latest:
+        if kind == "null":
+            return "none"
+        if kind == "blob":
+            return "hashed"
+        if start != "[]":  # no document in it, which either way looks like this
+            return "plain"
+    return None
+
+
+# The data of every view, in plain values; knows nothing of HTTP.
+
 
 _FRESH_SECONDS = 1.0  # for which the state of the monitor is not asked for again
 _LEVEL = 0.95
@@ -141,7 +645,7 @@ class DashboardSource:
         """Return the latest canary points, oldest first."""
         if self.canary_file is None or not self.canary_file.is_file():
             return {"points": []}
-        from rag_sourcebias.monitor.canary.points import read_points
+        from rag_sourcebias.monitor.canary import read_points
 
         points = read_points(self.canary_file, limit)
         return {"points": [finite(point.to_dict()) for point in points]}

@@ -11,17 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.io.private import create_file
-from rag_sourcebias.io.pyarrow_modules import pyarrow_modules
-from rag_sourcebias.monitor.follow_state import read_position, write_position
-from rag_sourcebias.monitor.label_sets import OTHER, short_text
-from rag_sourcebias.monitor.log.columns import Batch, EventColumns
-from rag_sourcebias.monitor.log.schema import open_for_writing, reading
-from rag_sourcebias.monitor.log.segments import Row, decoded, insert_segments, segments_of
-from rag_sourcebias.monitor.log.tables import labels_of, segment_columns, tags_of
-
-__all__ = ["erase_events"]
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import create_file
+from rag_sourcebias.io.tables import pyarrow_modules
+from rag_sourcebias.monitor.data import OTHER, short_text
+from rag_sourcebias.monitor.follow import read_position, write_position
+from rag_sourcebias.monitor.log.codes import Batch, EventColumns
+from rag_sourcebias.monitor.log.schema import (
+    Row,
+    decoded,
+    insert_segments,
+    labels_of,
+    open_for_writing,
+    reading,
+    segment_columns,
+    segments_of,
+    tags_of,
+)
 
 _AT_ONCE = 64  # segments per transaction, so that other writers get their turn
 _MERGED = {

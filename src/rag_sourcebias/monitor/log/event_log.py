@@ -2,22 +2,440 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
+import sqlite3
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Protocol
+from weakref import WeakSet
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.instrument.dropped import DroppedEvents
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.io.private import PRIVATE
-from rag_sourcebias.monitor.log.archive import check_archive
-from rag_sourcebias.monitor.log.buffer import LogBuffer
-from rag_sourcebias.monitor.log.settings import Documents, LogSettings
-from rag_sourcebias.monitor.log.thread import LogThread
+from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.instrument.events import (
+    DroppedEvents,
+    RetrievalEvent,
+    closes_at_exit,
+    memory_of,
+)
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.io.files import PRIVATE, create_folder
+from rag_sourcebias.monitor.log.codes import Documents, LogSettings
+from rag_sourcebias.monitor.log.writing import LogWriter, Waiting, check_archive
 
-__all__ = ["EventLog"]
+# The bounded buffer in front of a log: cheap to put into, emptied all at once.
+
+
+_LEAST_BYTES = 1_000_000
+_EVERY = 16  # events are measured, at less than the cost of calling a function for each
+_MANY = 64  # documents of an event that is measured in any case
+
+
+class Mark:
+    """Stands behind the events that someone waits for."""
+
+    def __init__(self) -> None:
+        self.passed = threading.Event()
+        self.written = False
+
+
+class LogBuffer:
+    """First in, first out, for many threads that put and one that takes.
+
+    Putting takes no lock: the deque and the queue of wake-up calls may be used at any moment, also
+    by a signal handler that interrupted a put.
+
+    Parameters
+    ----------
+    capacity, most_bytes : int
+        Events waiting, or taken and not yet written, and the memory they hold, as estimated from
+        every sixteenth of them and from all with many documents.
+    batch : int
+        So many events are taken without waiting for more.
+    gather_seconds : float
+        Otherwise, how long the reader lets events gather.
+
+    Raises
+    ------
+    DataError
+        If one is out of range; the message has the names that an event log gives them.
+    """
+
+    def __init__(
+        self, *, capacity: int, most_bytes: int, batch: int, gather_seconds: float
+    ) -> None:
+        if not 1 <= batch <= capacity:
+            raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
+        if most_bytes < _LEAST_BYTES:
+            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {most_bytes}")
+        if not 0 < gather_seconds <= 3_600:
+            raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
+        self._waiting: deque[Waiting | Mark] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._capacity, self._most_bytes, self._batch = capacity, most_bytes, batch
+        self._gather_seconds = gather_seconds
+        self._asleep = False
+        self._hurry = False
+        self._n_bytes = self._bytes_taken = 0  # of what waits, and of what the reader holds
+        self.n_taken = 0  # events that the reader holds
+        self.closed = False
+        self.ready = False  # to be put into without asking anybody
+
+    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
+        """Append an event in constant time, or return the reason why not."""
+        waiting = self._waiting
+        n = len(waiting)
+        if n + self.n_taken >= self._capacity:
+            return "log is not written fast enough"
+        measured = not n % _EVERY  # also after a refusal, as n is what it was
+        if measured or len(event.tags) > _MANY:
+            n_bytes = self._n_bytes + memory_of(event) * (_EVERY if measured else 1)
+            if n_bytes + self._bytes_taken > self._most_bytes:
+                return "log is not written fast enough, its buffer holds too many bytes"
+            self._n_bytes = n_bytes
+        waiting.append((event, at))
+        if self._asleep or (n >= self._batch and not self._hurry):
+            self._call()
+        return None
+
+    def _call(self) -> None:
+        self._hurry = self._hurry or not self._asleep
+        self._asleep = False
+        self._wake.put(None)
+
+    def mark(self) -> Mark:
+        """Return a mark behind everything put so far, and have it written at once."""
+        mark = Mark()
+        self._waiting.append(mark)
+        self.hurry()
+        return mark
+
+    def hurry(self) -> None:
+        """Have the reader look now."""
+        self._hurry, self._asleep = True, False
+        self._wake.put(None)
+
+    def take(self, idle_seconds: float | None = None) -> tuple[list[Waiting], list[Mark]]:
+        """Wait for events, let some gather, and return all that wait.
+
+        Returns nothing when the buffer is closed or ``idle_seconds`` passed.
+        """
+        self._asleep = True
+        if not (self._waiting or self._hurry or self.closed):
+            self._sleep(idle_seconds)
+        self._asleep = False
+        last = time.monotonic() + self._gather_seconds
+        while self._waiting and not self._hurry and len(self._waiting) < self._batch:
+            left = last - time.monotonic()
+            if left <= 0 or self.closed:
+                break
+            self._sleep(left)
+        self._hurry = False
+        events: list[Waiting] = []
+        marks: list[Mark] = []
+        next_one = self._waiting.popleft
+        self._bytes_taken, self._n_bytes = self._n_bytes, 0
+        for _ in range(len(self._waiting)):
+            item = next_one()
+            if item.__class__ is tuple:
+                events.append(item)
+            else:
+                marks.append(item)  # type: ignore[arg-type]
+        self.n_taken = len(events)
+        return events, marks
+
+    def done(self) -> None:
+        """Note that what was taken is written, or given up."""
+        self.n_taken = self._bytes_taken = 0
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless the buffer is closed meanwhile."""
+        last = time.monotonic() + seconds
+        while not self.closed and (left := last - time.monotonic()) > 0:
+            self._sleep(left)
+
+    def _sleep(self, seconds: float | None) -> None:
+        try:
+            self._wake.get(timeout=seconds)
+        except Empty:
+            return
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+# Close a log's connection before the process forks, in the parent too.
+# SQLite may not be carried through a fork: its locks belong to the process that took them, but the
+# child would believe that it holds them, and could damage the file.
+
+
+class _Forkable(Protocol):
+    def _before_fork(self) -> None: ...
+    def _after_fork_in_parent(self) -> None: ...
+    def _after_fork_in_child(self) -> None: ...
+
+
+_logs: WeakSet[_Forkable] = WeakSet()
+_standing: list[_Forkable] = []
+
+
+def stands_aside_at_fork(log: _Forkable) -> None:
+    """Have the three methods of ``log`` called around every fork."""
+    _logs.add(log)
+
+
+def _before() -> None:
+    _standing[:] = list(_logs)
+    for log in _standing:
+        log._before_fork()
+
+
+def _in_parent() -> None:
+    while _standing:
+        _standing.pop()._after_fork_in_parent()
+
+
+def _in_child() -> None:
+    while _standing:
+        _standing.pop()._after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+# The thread of an event log: take what waits, write it, try again when that fails.
+
+
+_logger = logging.getLogger("rag_sourcebias.monitor")
+_IDLE_SECONDS = 30.0  # how often a quiet log looks for what is too old
+_RETRY_SECONDS = 0.5
+_NOT_WRITTEN = "cannot be written now, its events wait"
+_NOT_TIDY = "could not be freed of old retrievals"
+_MAY_PASS = (sqlite3.Error, OSError)
+
+
+class LogWorker:
+    """Bring what a buffer holds into a file.
+
+    Attributes
+    ----------
+    writing : threading.RLock
+        Held while the connection is in use; who forks takes it first.
+    """
+
+    def __init__(
+        self,
+        buffer: LogBuffer,
+        writer: LogWriter,
+        dropped: DroppedEvents,
+        clock: Callable[[], float],
+    ) -> None:
+        self.buffer, self.writer = buffer, writer
+        self.writing = threading.RLock()
+        self._dropped, self._clock = dropped, clock
+        self._said: set[str] = set()
+
+    def run(self) -> None:
+        """Write until the buffer is closed and empty."""
+        buffer = self.buffer
+        with suppress():
+            while not buffer.closed or len(buffer):
+                events, marks = buffer.take(_IDLE_SECONDS)
+                written = self._write(events)
+                buffer.done()
+                for mark in marks:
+                    mark.written = written
+                    mark.passed.set()
+                if not buffer.closed:
+                    self._tidy()
+        with self.writing:
+            self.writer.close()
+
+    def _write(self, events: list[Waiting]) -> bool:
+        """Write events, as often as it takes; False when they were given up."""
+        while True:
+            last = self.buffer.closed  # one attempt after that
+            try:
+                with self.writing:
+                    self.writer.write(events, now=self._now(), monotonic=time.monotonic())
+            except _MAY_PASS as error:
+                self._say(_NOT_WRITTEN, error)
+                if not last:
+                    self.buffer.pause(_RETRY_SECONDS)
+                    continue
+                return self._give_up(events, "log was closed before it could be written", error)
+            except SourceBiasError as error:
+                return self._give_up(events, "log file is not ours any more", error)
+            except Exception as error:  # noqa: BLE001 - the thread has to live on
+                return self._give_up(events, "log failed", error)
+            else:
+                self._said.discard(_NOT_WRITTEN)
+                return True
+
+    def _give_up(self, events: list[Waiting], reason: str, error: Exception) -> bool:
+        if events:
+            self._dropped.add(reason, n=len(events), error=error)
+        return False
+
+    def _tidy(self) -> None:
+        try:
+            with self.writing:
+                self.writer.tidy(now=self._now())
+        except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
+            self._say(_NOT_TIDY, error)
+        else:
+            self._said.discard(_NOT_TIDY)
+
+    def _now(self) -> float:
+        now = self._clock()
+        return now if 0 <= now < 1e11 else time.time()  # also of NaN
+
+    def _say(self, what: str, error: Exception) -> None:
+        """Log a line, once until what failed has succeeded."""
+        if what not in self._said:
+            self._said.add(what)
+            _logger.warning("event log %s %s: %s", self.writer.path, what, error)
+
+
+# The thread that writes a log, and what becomes of it when the process forks or ends.
+
+
+_FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
+
+
+class LogThread:
+    """Own the buffer of a log and the daemon thread that empties it, started by the first event.
+
+    Attributes
+    ----------
+    buffer : LogBuffer
+        Another one after a fork.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be created, or the file cannot be opened and never will be.
+    UnsupportedVersionError
+        If a newer release wrote the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: LogSettings,
+        dropped: DroppedEvents,
+        *,
+        clock: Callable[[], float],
+        new_buffer: Callable[[], LogBuffer],
+    ) -> None:
+        self._path, self._settings, self._dropped = path, settings, dropped
+        self._clock, self._new_buffer = clock, new_buffer
+        self._inherited: LogWriter | None = None
+        self._renew()
+        self._create()
+        stands_aside_at_fork(self)
+        closes_at_exit(self)
+
+    def _renew(self) -> None:
+        self._starting = threading.RLock()
+        self._thread: threading.Thread | None = None
+        writer = LogWriter(self._path, self._settings, self._dropped)
+        self.buffer = self._new_buffer()
+        self._worker = LogWorker(self.buffer, writer, self._dropped, self._clock)
+
+    def _create(self) -> None:
+        """Refuse what will never work; what may pass is left to the thread."""
+        try:
+            create_folder(self._path.parent, self._settings.file_mode)
+            self._worker.writer.open()
+        except OSError as error:
+            raise DataError(
+                f"folder of event log {self._path} cannot be created: {error}"
+            ) from error
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+                raise DataError(
+                    f"event log {self._path} cannot be written ({error}); "
+                    "give a path in a folder that can"
+                ) from error
+            _logger.warning("event log %s cannot be opened yet: %s", self._path, error)
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"event log {self._path} is damaged ({error}); move it away and log to a new file"
+            ) from error
+
+    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
+        """Queue one event, or return the reason why not."""
+        if self._thread is None:
+            self._start()
+        return self._why_closed() if self.buffer.closed else self.buffer.put(event, at)
+
+    def _why_closed(self) -> str:
+        forked = self._inherited is not None
+        return "process forked while the log was being written" if forked else "log is closed"
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self.buffer.closed:
+                # Of a method of ours: a log nobody holds any more is still told of forks and of
+                # the end, as long as its thread runs.
+                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
+                thread.start()
+                self._thread = thread
+                self.buffer.ready = True
+
+    def _run(self) -> None:
+        self._worker.run()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything put so far is in the file."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return not len(self.buffer)
+        if threading.current_thread() is thread:
+            return False
+        mark = self.buffer.mark()
+        return mark.passed.wait(timeout) and mark.written
+
+    def close(self, timeout: float | None = 5.0) -> bool:
+        """Refuse further events and write what waits."""
+        with self._starting:
+            self.buffer.closed, self.buffer.ready = True, False
+            self.buffer.hurry()
+        before, thread = self._dropped.total, self._thread
+        if thread is not None:
+            thread.join(timeout)
+            return not thread.is_alive() and self._dropped.total == before
+        with self._worker.writing:
+            self._worker.writer.close()
+        return True
+
+    def _before_fork(self) -> None:
+        self._stood_aside = self._worker.writing.acquire(timeout=_FORK_SECONDS)
+        if self._stood_aside:
+            self._worker.writer.close()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._stood_aside:
+            self._worker.writing.release()
+
+    def _after_fork_in_child(self) -> None:
+        closed, writer = self.buffer.closed, self._worker.writer
+        self._renew()
+        self.buffer.closed = closed
+        if not self._stood_aside:  # its connection may be neither used nor closed here
+            self._inherited = writer
+            self.buffer.closed = True
+
+
+# The durable log of retrievals: a bounded buffer and the thread that empties it into a file.
 
 
 EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
@@ -81,7 +499,7 @@ class EventLog:
     hashed_labels : sequence of str
         Labels of whose values a hash under ``key`` is kept, as ``hash_query`` makes it.
     key : bytes or None
-        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.read_key`.
+        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.events.read_key`.
     max_bytes : int or None
         Size above which the oldest retrievals go, at least 1 MB; the write-ahead file beside the
         log comes on top (4 MB, more while it is read).

@@ -1,34 +1,36 @@
-"""Read an event log while others write it."""
+"""Both ends of a log's retrievals: what came after a number, and the newest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from rag_sourcebias.io.damage import sound
-from rag_sourcebias.monitor.log.columns import EventColumns
-from rag_sourcebias.monitor.log.schema import reading
-from rag_sourcebias.monitor.log.segments import decoded
-from rag_sourcebias.monitor.log.tables import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import is_source
+from rag_sourcebias.io.files import sound
+from rag_sourcebias.monitor.log.codes import EventColumns
+from rag_sourcebias.monitor.log.schema import (
+    WIDTHS,
+    Row,
+    decoded,
     label_set,
     labels_of,
     microseconds,
     noted_of,
+    reading,
     segment_columns,
     state_of,
     tags_of,
 )
-from rag_sourcebias.types.source_names import is_source
 
-__all__ = [
-    "LogSummary",
-    "iter_events",
-    "log_summary",
-    "read_events",
-]
+# Read an event log while others write it.
+
 
 _SEGMENTS = (
     "SELECT {} FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
@@ -190,3 +192,331 @@ def read_events(
     with reading(path) as database:
         row = (0, 0, 0, 0, 1.0, b"", b"", b"", b"", None, None)
         return decoded(row, labels_of(database), tags_of(database))
+
+
+# Counts over time, read from the rollups of a log: fast however many retrievals there were.
+
+
+class NotCountedError(DataError):
+    """A label is asked for by a value that is kept with retrievals, and not counted by."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rollups:
+    """Counts per time step and group: T steps, G groups.
+
+    Each retrieval counts 1 over its sampling probability, so that sampled logs estimate the same
+    totals without bias.
+
+    Parameters
+    ----------
+    starts : float64 array of shape (T,)
+        Start of each step in which something was retrieved, in seconds since 1970, rising.
+    groups : tuple of str, length G
+        Sources or styles, sorted; "" are the documents for which it is unknown.
+    documents, first, exposure : float64 arrays of shape (T, G)
+        Documents retrieved, those at rank 1, and the sum of 1/log2(rank + 1).
+    retrievals, empty : float64 arrays of shape (T,)
+        Retrievals, and those that returned nothing.
+    kept : int64 array of shape (T,)
+        Retrievals that were recorded: the number of independent choices behind a step.
+    """
+
+    starts: npt.NDArray[np.float64]
+    groups: tuple[str, ...]
+    documents: npt.NDArray[np.float64]
+    first: npt.NDArray[np.float64]
+    exposure: npt.NDArray[np.float64]
+    retrievals: npt.NDArray[np.float64]
+    empty: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.int64]
+
+    def shares(self) -> npt.NDArray[np.float64]:
+        """Share of the exposure of each group, shape (T, G); NaN where nothing was retrieved."""
+        total = self.exposure.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.exposure / total)
+
+
+def read_rollups(
+    path: str | Path,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    labels: Mapping[str, str] | None = None,
+    by: Literal["source", "style"] = "source",
+    step: int = 60,
+) -> Rollups:
+    """Return counts per time step.
+
+    Parameters
+    ----------
+    path : str or Path
+    since, until : float or None
+        Seconds since 1970. What is counted in minutes (10 minutes, hours, UTC days, where ``step``
+        is a multiple of that: reading is faster) is taken as a whole when it ends after ``since``
+        and begins before ``until``.
+    labels : mapping of str to str, optional
+        Only retrievals with all of these labels.
+    by : {"source", "style"}
+    step : int
+        Seconds; a multiple of 60.
+
+    Raises
+    ------
+    DataError
+        If an option is not one of these, there is no such file, or it is not an event log or
+        cannot be read.
+    NotCountedError
+        If a value of a label is kept with its retrievals only.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    if by not in ("source", "style"):
+        raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+    if step < 1 or step % WIDTHS[0]:
+        raise DataError(f"step must be a multiple of {WIDTHS[0]} seconds, got {step}")
+    step = int(step)
+    width = max(w for w in WIDTHS if step % w == 0)
+    low = microseconds(since, 0) // 1_000_000 // width * width
+    high = -(-microseconds(until, 2**62) // 1_000_000)
+    with reading(path) as database, sound(path, "a sound event log"):
+        database.execute("BEGIN")  # both tables at one moment
+        chosen = ""
+        if labels is not None:
+            wanted, known = labels.items(), labels_of(database)
+            codes = [str(i) for i, one in enumerate(known) if wanted <= one.items()]
+            if not codes:
+                _refuse_event_labels(database, labels)
+            chosen = f"AND labels IN ({','.join(codes)})"
+        where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
+        cells, traffic = (
+            database.execute(
+                f"SELECT start / {step} * {step} AS s, {sums} {where} GROUP BY {keys}", (low, high)
+            ).fetchall()
+            for sums, keys in (
+                ("tag, sum(documents), sum(first), sum(exposure) FROM rollups", "s, tag"),
+                ("sum(retrievals), sum(empty), sum(kept) FROM traffic", "s ORDER BY s"),
+            )
+        )
+        names = [tag[by == "style"] or "" for tag in tags_of(database)]
+        return _table(cells, traffic, names)
+
+
+def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
+    """Return the time that rollups cover, by their width in seconds.
+
+    Returns
+    -------
+    dict of int to (int, int)
+        Start of the first, and end of the last, in seconds since 1970; empty for an empty log.
+
+    Raises
+    ------
+    DataError, UnsupportedVersionError
+        As :func:`read_rollups`.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    with reading(path) as database, sound(path, "a sound event log"):
+        database.execute("BEGIN")
+        for width in WIDTHS:
+            ends = [
+                database.execute(
+                    f"SELECT {end}(start) FROM traffic WHERE width = ?", (width,)
+                ).fetchone()[0]
+                for end in ("min", "max")
+            ]
+            if None not in ends:
+                found[width] = (ends[0], ends[1] + width)
+    return found
+
+
+def _refuse_event_labels(database: sqlite3.Connection, labels: Mapping[str, str]) -> None:
+    for name in sorted(set(labels) & set(noted_of(database, "alone"))):
+        raise NotCountedError(
+            f"the value {labels[name]!r} of label {name!r} is kept with its retrievals and has no "
+            "counts over time; read_events(labels=…) finds them"
+        )
+
+
+def _table(
+    cells: list[tuple[float, ...]], traffic: list[tuple[float, ...]], names: list[str]
+) -> Rollups:
+    starts, retrievals, empty, kept = np.array(traffic, np.float64).reshape(-1, 4).T
+    rows = np.array(cells, np.float64).reshape(-1, 5)
+    groups = sorted({names[int(tag)] for tag in rows[:, 1]})
+    column = np.array([groups.index(n) if n in groups else 0 for n in names], np.intp)
+    at = (np.searchsorted(starts, rows[:, 0]), column[rows[:, 1].astype(np.intp)])
+    tables = np.zeros((3, len(starts), len(groups)))
+    for table, values in zip(tables, rows[:, 2:].T, strict=True):
+        np.add.at(table, at, values)
+    return Rollups(
+        starts=starts,
+        groups=tuple(groups),
+        documents=tables[0],
+        first=tables[1],
+        exposure=tables[2],
+        retrievals=retrievals,
+        empty=empty,
+        kept=kept.astype(np.int64),
+    )
+
+
+# Both ends of a log's retrievals: what came after a number, and the newest first.
+
+
+# A longer read would keep the write-ahead file from being emptied.
+_RETRIEVALS_AT_ONCE = 20_000  # retrievals
+_MOST_SEGMENTS = 2_000
+# A damaged definition of the table lets other values in.
+_NUMBERED = "typeof(first) = 'integer'"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tail:
+    """What a log holds after a number.
+
+    Parameters
+    ----------
+    log : int
+        Tells logs apart; another one may come to lie under the same path.
+    last : int
+        Number of the latest retrieval ever written, 0 before the first.
+    number : int
+        That of the last retrieval in ``parts``, or ``last`` where nothing is left to read.
+    removed, broken : int
+        Retrievals up to ``number`` that are not in ``parts``: retention took them, or their part
+        of the file makes no sense.
+    parts : tuple of EventColumns
+    """
+
+    log: int
+    last: int
+    number: int
+    removed: int
+    broken: int
+    parts: tuple[EventColumns, ...]
+
+
+def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT_ONCE) -> Tail:
+    """Return what was logged after a number, oldest first.
+
+    Parameters
+    ----------
+    path : str or Path
+    after : int or None
+        Number of the last retrieval seen, which ended a written batch; None begins with the
+        oldest that is left, and what went before it does not count as removed.
+    most : int
+        Retrievals after which no further batch is read.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not an event log or cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    with reading(path) as database:
+        database.execute("BEGIN")  # all tables at one moment
+        state = state_of(database)
+        following = state.following
+        rows: list[Row] = []
+        for row in database.execute(
+            f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
+            f"AND {_NUMBERED} ORDER BY first LIMIT ?",
+            (after or 0, _MOST_SEGMENTS + 1),
+        ):
+            if len(rows) == _MOST_SEGMENTS or (rows and row[0] - rows[0][0] >= most):
+                following = int(row[0])
+                break
+            rows.append(row)
+        known, tags = labels_of(database), tags_of(database)
+    number, removed, broken = after, 0, 0
+    parts = []
+    ends = [*(int(row[0]) for row in rows[1:]), following]
+    for row, end in zip(rows, ends, strict=False):
+        first = int(row[0])
+        count = row[1] if isinstance(row[1], int) else 0
+        n = max(min(count, end - first), 1)  # of a damaged file, too, it leads forward
+        removed += 0 if number is None else max(first - number - 1, 0)
+        number = first + n - 1
+        part = _readable(row, known, tags)
+        if part is None:
+            broken += n
+        else:
+            parts.append(part)
+    if not rows:
+        removed = 0 if number is None else max(state.last - number, 0)
+        number = state.last
+    return Tail(
+        log=state.log,
+        last=state.last,
+        number=number or 0,
+        removed=removed,
+        broken=broken,
+        parts=tuple(parts),
+    )
+
+
+def iter_newest(
+    path: str | Path, *, before: int | None = None, until: float | None = None
+) -> Generator[tuple[int, EventColumns | None], None, None]:
+    """Yield the retrievals of a log in parts of at most 4,096, the newest part first.
+
+    Close the iterator when enough was read: it holds the log open.
+
+    Parameters
+    ----------
+    path : str or Path
+    before : int or None
+        Only retrievals with smaller numbers.
+    until : float or None
+        Seconds since 1970; parts that begin later are passed over without reading them.
+
+    Yields
+    ------
+    int
+        First number of the part.
+    EventColumns or None
+        Its retrievals, oldest first; None where that part of the file makes no sense.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not an event log or cannot be read.
+    UnsupportedVersionError
+        If it has another version than this release writes.
+    """
+    limit = 2**62 if before is None else before
+    with reading(path) as database:
+        database.execute("BEGIN")
+        known, tags = labels_of(database), tags_of(database)
+        if until is not None:  # times never fall: all that begins later has a higher number
+            found = database.execute(
+                f"SELECT first FROM segments WHERE until >= ? AND {_NUMBERED} "
+                "ORDER BY until, first LIMIT 1",
+                (microseconds(until, 0),),
+            ).fetchone()
+            limit = limit if found is None else min(limit, int(found[0]) + 1)
+        for row in database.execute(
+            f"SELECT {segment_columns(database)} FROM segments WHERE first < ? "
+            f"AND {_NUMBERED} ORDER BY first DESC",
+            (limit,),
+        ):
+            part = _readable(row, known, tags)
+            if part is not None and before is not None:
+                part = part.take(part.numbers < before)
+            yield int(row[0]), part
+
+
+def _readable(
+    row: Row,
+    labels: tuple[Mapping[str, str], ...],
+    tags: tuple[tuple[str | None, str | None], ...],
+) -> EventColumns | None:
+    """Return the retrievals of a row of ``segments``, None where it contradicts itself."""
+    try:
+        return decoded(row, labels, tags)
+    except sqlite3.DatabaseError:
+        return None

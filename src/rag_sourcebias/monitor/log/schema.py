@@ -1,27 +1,97 @@
-"""The file of an event log: tables, versions, and how it is opened.
-
-Retrievals lie in segments, one row per written batch with a BLOB per column, because inserting a
-row costs more than everything else: every call of SQLite gives up the interpreter lock, and under a
-busy application each one may wait 5 ms to have it back. Counts per time, labels, source and style
-are ordinary rows (``rollups``, ``traffic``), written in the same transaction.
-"""
+"""The BLOBs in which retrievals are stored: little-endian columns of one written batch."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rag_sourcebias.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.io.damage import check_file, reason_of
-from rag_sourcebias.io.private import PRIVATE, create_file
-from rag_sourcebias.monitor.log.migrate import upgrade
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["VERSION", "WIDTHS", "check_version", "open_for_writing", "reading"]
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.io.files import PRIVATE, check_file, create_file, reason_of
+from rag_sourcebias.monitor.data import short_text
+from rag_sourcebias.monitor.log.codes import Batch, EventColumns
+
+# Bring a log of an older version up to date, after a copy of it was made.
+
+
+# By the version it starts from. A step runs inside a transaction and may not end it.
+Steps = Mapping[int, Callable[[sqlite3.Connection], None]]
+_STEPS: Steps = {}
+
+
+def upgrade(
+    database: sqlite3.Connection, path: Path, *, target: int, steps: Steps = _STEPS
+) -> Path | None:
+    """Run the steps from the file's version to ``target`` in one transaction.
+
+    Before that the whole log is copied to ``<name>.v<version>.backup`` beside it. A step that
+    fails leaves the log as it was.
+
+    Returns
+    -------
+    Path or None
+        The copy; None when there was nothing to do.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If there is no step from the version that the file has.
+    sqlite3.Error
+        If copying or a step fails.
+    """
+    database.execute("BEGIN IMMEDIATE")  # two processes may open an old log at once
+    try:
+        version = int(database.execute("PRAGMA user_version").fetchone()[0])
+        if version >= target:
+            database.execute("ROLLBACK")
+            return None
+        # The first alone: the number may be a damaged one.
+        missing = next((v for v in range(version, target) if v not in steps), None)
+        if missing is not None:
+            raise UnsupportedVersionError(
+                f"event log {path} has version {missing}, which this release cannot migrate; "
+                "log to another file"
+            )
+        copy = _copy(path, version)
+        for number in range(version, target):
+            steps[number](database)
+        database.execute(f"PRAGMA user_version = {target}")
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+    return copy
+
+
+def _copy(path: Path, version: int) -> Path:
+    """Copy the log as it was last committed; the name appears when the copy is complete."""
+    copy = path.with_name(f"{path.name}.v{version}.backup")
+    part = copy.with_name(copy.name + ".part")
+    part.unlink(missing_ok=True)
+    create_file(part, stat.S_IMODE(path.stat().st_mode))
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as target:
+        source.backup(target)
+    part.replace(copy)
+    return copy
+
+
+# The file of an event log: tables, versions, and how it is opened.
+# Retrievals lie in segments, one row per written batch with a BLOB per column, because inserting a
+# row costs more than everything else: every call of SQLite gives up the interpreter lock, and
+# under a busy application each one may wait 5 ms to have it back. Counts per time, labels, source
+# and style are ordinary rows (``rollups``, ``traffic``), written in the same transaction.
+
 
 VERSION = 1
 APPLICATION = 0x52534C31  # in the header of the file: it is a log of this library
@@ -169,3 +239,247 @@ def check_version(version: int, path: Path) -> None:
 def _one(database: sqlite3.Connection, query: str) -> tuple[Any, ...]:
     row: tuple[Any, ...] = database.execute(query).fetchone()
     return row
+
+
+# What the small tables of a log say: its state, and what its codes stand for.
+
+
+class LogState(NamedTuple):
+    """How far a log has come.
+
+    ``log`` tells logs apart: another one may come to lie under the same path. ``following`` is the
+    number of the next retrieval, 1 in a new log, ``latest`` the time of the last one, in
+    microseconds since 1970, and ``erased`` counts how often retrievals were deleted by label.
+    """
+
+    log: int
+    following: int
+    latest: int
+    erased: int
+
+    @property
+    def last(self) -> int:
+        """Number of the latest retrieval ever written, 0 before the first."""
+        return self.following - 1
+
+
+def state_of(database: sqlite3.Connection) -> LogState:
+    """Return how far a log has come."""
+    found = dict(database.execute("SELECT name, value FROM state"))
+    names = {"id": 0, "next": 1, "last": 0, "erased": 0}
+    return LogState(*(int(found.get(name, value)) for name, value in names.items()))
+
+
+def has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Whether a log has a table; one of version 0.1 lacks what was added later."""
+    found = database.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (name,))
+    return bool(found.fetchone()[0])
+
+
+def segment_columns(database: sqlite3.Connection) -> str:
+    """Return the columns of ``segments`` that :func:`~.segments.decoded` takes."""
+    if not has_table(database, "event_labels"):
+        return "segments.*"
+    return "segments.*, (SELECT e.labels FROM event_labels e WHERE e.first = segments.first)"
+
+
+def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
+    """Return what was counted of a kind, by name."""
+    if not has_table(database, "noted"):
+        return {}
+    return dict(database.execute("SELECT name, n FROM noted WHERE kind = ? ORDER BY name", (kind,)))
+
+
+def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
+    """Return the sets of labels in the order of their codes."""
+    rows = database.execute("SELECT labels FROM labels ORDER BY code")
+    return tuple(label_set(text) for (text,) in rows)
+
+
+def label_set(text: object) -> Mapping[str, str]:
+    """Return a set of labels.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If the text is none: the file was damaged.
+    """
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise sqlite3.DatabaseError(f"{text!r:.80} is no set of labels")
+    return found
+
+
+def tags_of(database: sqlite3.Connection) -> tuple[tuple[str | None, str | None], ...]:
+    """Return (source, style) in the order of their codes."""
+    found = tuple(database.execute("SELECT source, style FROM tags ORDER BY code"))
+    bad = next((pair for pair in found if not all(isinstance(v, str | None) for v in pair)), None)
+    if bad is not None:
+        raise sqlite3.DatabaseError(f"{bad!r:.80} are no source and style")
+    return found
+
+
+def microseconds(seconds: float | None, otherwise: int) -> int:
+    """Return a time as the log holds it.
+
+    Raises
+    ------
+    DataError
+        If it is so far off that it cannot be seconds since 1970.
+    """
+    if seconds is None:
+        return otherwise
+    if not -1e11 < seconds < 1e11:
+        raise DataError(f"a time must be seconds since 1970, got {seconds}")
+    return round(seconds * 1e6)
+
+
+# The BLOBs in which retrievals are stored: little-endian columns of one written batch.
+
+
+MOST_IN_SEGMENT = 4_096
+_MOST_MICROSECONDS = 2**32 - 1  # between the first and the last retrieval of a segment
+_HASHES = re.compile(r"(?:[0-9a-f]{16})+")
+
+Row = tuple[Any, ...]
+
+
+def segments_of(batch: Batch, *, first: int, weight: float) -> Iterator[Row]:
+    """Yield the rows of ``segments`` of a batch whose first number is ``first``.
+
+    The last column is that of ``event_labels``, a table of its own.
+    """
+    start = 0
+    while start < len(batch):
+        stop = min(start + MOST_IN_SEGMENT, len(batch))
+        times = batch.times[start:stop]
+        stop = start + int(np.searchsorted(times, times[0] + _MOST_MICROSECONDS, side="right"))
+        times, tags = batch.times[start:stop], batch.tags[start:stop]
+        yield (
+            *(first + start, stop - start, int(times[0]), int(times[-1]), weight),
+            (times - times[0]).astype("<u4").tobytes(),
+            batch.label_codes[start:stop].astype("<u2").tobytes(),
+            np.fromiter(map(len, tags), "<u2", count=stop - start).tobytes(),
+            b"".join(tags),
+            _packed_queries(batch.query_ids[start:stop]),
+            None if batch.doc_ids is None else _packed_documents(batch.doc_ids[start:stop]),
+            _packed_labels(batch.event_labels, start, stop),
+        )
+        start = stop
+
+
+def insert_segments(database: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Write rows of :func:`segments_of`."""
+    found = list(rows)
+    database.executemany(
+        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
+    )
+    alone = [(row[0], row[-1]) for row in found if row[-1] is not None]
+    if alone:
+        database.executemany("INSERT INTO event_labels VALUES (?, ?)", alone)
+
+
+def _packed_queries(ids: Sequence[str]) -> bytes | str | None:
+    """Hashes as eight bytes each, other ids as JSON, nothing when there are none."""
+    joined = "".join(ids)
+    if not joined:
+        return None
+    if all(len(i) == 16 for i in ids) and _HASHES.fullmatch(joined):
+        return bytes.fromhex(joined)
+    return json.dumps(ids)
+
+
+def _packed_documents(ids: Sequence[bytes] | Sequence[list[str]]) -> bytes | str:
+    hashes = b"".join(i for i in ids if isinstance(i, bytes))
+    return hashes or json.dumps([i for row in ids if isinstance(row, list) for i in row])
+
+
+def _packed_labels(labels: Mapping[str, Mapping[int, str]], start: int, stop: int) -> str | None:
+    """Return JSON: by name, the values and for each retrieval which of them, -1 for none."""
+    found: dict[str, list[list[Any]]] = {}
+    for name, values in labels.items():
+        mine = [values.get(row) for row in range(start, stop)]
+        code_of: dict[str | None, int] = {None: -1}
+        for value in mine:
+            if value not in code_of:
+                code_of[value] = len(code_of) - 1
+        if len(code_of) > 1:
+            texts = [short_text(value) for value in code_of if value is not None]
+            found[short_text(name)] = [texts, [code_of[value] for value in mine]]
+    return json.dumps(found) if found else None
+
+
+def _unpacked_labels(packed: str | None, n: int) -> dict[str, npt.NDArray[np.str_]]:
+    if packed is None:
+        return {}
+    found = {}
+    for name, (values, codes) in json.loads(packed).items():
+        if len(codes) != n or not all(-1 <= code < len(values) for code in codes):
+            raise ValueError(f"{len(codes)} codes of label {name!r} for {n} retrievals")
+        # the last one is what -1 stands for
+        found[name] = np.array([*values, ""], dtype=np.str_)[codes]
+    return found
+
+
+def _unpacked(packed: bytes | str | None, n: int) -> npt.NDArray[np.str_]:
+    if packed is None:
+        return np.full(n, "", dtype="U1")
+    if isinstance(packed, str):
+        return np.array(json.loads(packed), dtype=np.str_)
+    return np.frombuffer(packed.hex().encode(), dtype="S16").astype(np.str_)
+
+
+def decoded(
+    row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
+) -> EventColumns:
+    """Return the retrievals of one row of ``segments``, with ``tables.segment_columns``.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If the row contradicts itself: part of the file was damaged.
+    """
+    try:
+        if not 0 <= row[1] <= MOST_IN_SEGMENT:
+            raise ValueError(f"{row[1]} retrievals")
+        part = _decoded(row, labels, tags)
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as e:
+        raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on: {e!r:.200}") from e
+    n, documents = len(part), len(part.tag_codes)
+    if not (
+        len(part.times) == len(part.label_codes) == len(part.query_ids) == n
+        and len(part.offsets) == n + 1
+        and part.offsets[-1] == documents
+        and (part.doc_ids is None or len(part.doc_ids) == documents)
+        and (part.label_codes < len(labels)).all()
+        and (part.tag_codes < len(tags)).all()
+        and np.isfinite(part.weights).all()
+        and np.isfinite(part.times).all()
+    ):
+        raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on have columns that differ")
+    return part
+
+
+def _decoded(
+    row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
+) -> EventColumns:
+    first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
+    queries, documents, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
+    return EventColumns(
+        numbers=np.arange(first, first + n),
+        times=(since + np.frombuffer(times, "<u4").astype(np.int64)) / 1e6,
+        weights=np.full(n, float(weight)),
+        label_codes=np.frombuffer(label_codes, "<u2"),
+        labels=labels,
+        offsets=offsets,
+        tag_codes=np.frombuffer(codes, np.uint8),
+        tags=tags,
+        query_ids=_unpacked(queries, n),
+        doc_ids=None if documents is None else _unpacked(documents, len(codes)),
+        event_labels=_unpacked_labels(event_labels, n),
+    )

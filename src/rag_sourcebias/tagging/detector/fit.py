@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.detector.calibration import fit_calibration
-from rag_sourcebias.tagging.detector.domain import fit_domain
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.tagging.detector.features import (
     Features,
     FeatureSettings,
@@ -19,16 +18,121 @@ from rag_sourcebias.tagging.detector.features import (
     extract,
     require_sklearn,
 )
-from rag_sourcebias.tagging.detector.folds import group_folds
-from rag_sourcebias.tagging.detector.labelled import Groups, Target, checked_target, prepare
-from rag_sourcebias.tagging.detector.logistic import average, fit_linear, standards
-from rag_sourcebias.tagging.detector.model import Detector
-from rag_sourcebias.tagging.detector.prediction import Prediction, sure
-from rag_sourcebias.tagging.detector.report import evaluate
-from rag_sourcebias.tagging.detector.threshold import check_max_error, choose_threshold
-from rag_sourcebias.types.arrays import FloatArray, IntArray
+from rag_sourcebias.tagging.detector.model import (
+    Detector,
+    Groups,
+    Prediction,
+    Target,
+    average,
+    checked_target,
+    evaluate,
+    fit_calibration,
+    fit_domain,
+    fit_linear,
+    prepare,
+    standards,
+    sure,
+)
 
-__all__ = ["fit_detector"]
+# Folds that keep groups whole and labels balanced.
+
+
+def group_folds(
+    codes: IntArray, groups: IntArray, *, n_folds: int, rng: np.random.Generator
+) -> IntArray:
+    """Assign every document to a fold.
+
+    Groups are taken in random order, large ones first, each into the fold where the labels
+    then stay most even.
+
+    Parameters
+    ----------
+    codes, groups : int64 arrays of shape (n,)
+        Label and group of each document.
+
+    Returns
+    -------
+    int64 array of shape (n,)
+        0 … n_folds − 1; documents of a group share it.
+
+    Raises
+    ------
+    InsufficientDataError
+        If a label occurs in one fold only, so that nothing could be learned about it elsewhere.
+    """
+    n_labels = int(codes.max()) + 1
+    table = np.zeros((int(groups.max()) + 1, n_labels))
+    np.add.at(table, (groups, codes), 1.0)
+    weights = table / table.sum(axis=0)
+    order = rng.permutation(len(table))
+    order = order[np.argsort(-table[order].sum(axis=1), kind="stable")]
+    filled = np.zeros((n_folds, n_labels))
+    fold_of = np.zeros(len(table), dtype=np.int64)
+    for group in order:
+        # growth of the sum of squares: least where these labels are rarest
+        cost = ((2 * filled + weights[group]) * weights[group]).sum(axis=1)
+        fold_of[group] = np.argmin(cost)
+        filled[fold_of[group]] += weights[group]
+    if (filled > 1 - 1e-9).any():
+        raise InsufficientDataError(
+            "all documents of one label fall into one fold, because groups are too few or too "
+            "unequal; give smaller groups or more documents",
+            n=len(table),
+        )
+    return fold_of[groups]
+
+
+# How sure a detector must be to say anything.
+
+
+def check_max_error(max_error: float) -> None:
+    """Refuse an error rate that cannot be asked for."""
+    if not 0 < max_error < 1:
+        raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
+
+
+def choose_threshold(
+    confidence: FloatArray, right: npt.NDArray[np.bool_], *, max_error: float
+) -> float | None:
+    """Lowest confidence down to which the wanted error is kept.
+
+    The error of the documents at or above a threshold is taken one standard error high (the upper
+    limit of the Wilson score interval with z = 1): the threshold is chosen where the error happens
+    to look small, and a handful of lucky documents is not enough. A document below all that were
+    seen stays undecided even when every seen one may be decided.
+
+    Parameters
+    ----------
+    confidence : float64 array of shape (n,)
+        Probability of the likeliest label of held-out documents.
+    right : bool array of shape (n,)
+        Whether that label is theirs.
+    max_error : float
+        In (0, 1).
+
+    Returns
+    -------
+    float or None
+        None where no threshold keeps the error.
+    """
+    check_max_error(max_error)
+    order = np.argsort(-confidence, kind="stable")
+    sorted_confidence = confidence[order]
+    bound = _upper_limit(np.cumsum(~right[order]), np.arange(1, len(order) + 1))
+    last_of_tie = np.append(sorted_confidence[1:] < sorted_confidence[:-1], True)
+    kept = np.flatnonzero((bound <= max_error) & last_of_tie)
+    return float(sorted_confidence[kept[-1]]) if len(kept) else None
+
+
+def _upper_limit(errors: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> FloatArray:
+    share = errors / n
+    half = np.sqrt(share * (1 - share) / n + 1 / (4 * n**2))
+    limit: FloatArray = (share + 1 / (2 * n) + half) / (1 + 1 / n)
+    return limit
+
+
+# Fit a detector to labelled documents, with honest figures of what it can do.
+
 
 N_FOLDS = 5
 STRENGTH = 10.0

@@ -4,24 +4,633 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.errors import DataError
-from rag_sourcebias.tagging.detector.calibration import Calibration
-from rag_sourcebias.tagging.detector.domain import Domain
-from rag_sourcebias.tagging.detector.features import FeatureSettings, Perplexity, extract
-from rag_sourcebias.tagging.detector.labelled import Target
-from rag_sourcebias.tagging.detector.logistic import LinearModel
-from rag_sourcebias.tagging.detector.prediction import Prediction, sure
-from rag_sourcebias.tagging.detector.report import DetectorReport
-from rag_sourcebias.types.serial import to_plain
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.names import check_source
+from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
+from rag_sourcebias.tagging.rules import ID_PATTERN
 
-__all__ = ["Decision", "Detector", "TagErrors"]
+# Labelled documents as a detector learns from them: usable, unlike each other, in groups.
+
+
+Target = Literal["source", "style"]
+#: Group of each document, by its id or in the order of the documents; None is a group of its own.
+Groups: TypeAlias = Mapping[str, str] | Sequence[str | None]
+
+MIN_DOCUMENTS = 20
+_PAIRED_ID = re.compile(ID_PATTERN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledTexts:
+    """Texts that can be learned from.
+
+    Parameters
+    ----------
+    texts : tuple of str, length n
+        Not empty, no two alike.
+    labels : tuple of str
+        Sorted; ``codes`` index into it.
+    codes, groups : int64 arrays of shape (n,)
+    counts : mapping of str to int
+        Documents left out, by reason.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    codes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int64]
+    counts: Mapping[str, int]
+
+
+def checked_target(target: str) -> Target:
+    """Return the target if it is one."""
+    if target not in get_args(Target):
+        raise DataError(f"target {target!r} is neither 'source' nor 'style'")
+    return target  # type: ignore[return-value]
+
+
+def prepare(
+    documents: Iterable[tuple[str, str, str | None]],
+    *,
+    target: Target,
+    groups: Groups | None,
+    n_folds: int,
+) -> LabelledTexts:
+    """Check labelled documents and leave out what nothing can be learned from.
+
+    Left out and counted: documents without a label, without text, repetitions of a text with the
+    same label, and every copy of a text that has two labels.
+
+    Raises
+    ------
+    DataError
+        If there is only one label, an id occurs twice, a label is no source, or a sequence of
+        groups is not as long as the documents.
+    InsufficientDataError
+        If a label has too few documents or groups.
+    """
+    rows = [(str(doc_id), text or "", label) for doc_id, text, label in documents]
+    group_names = _groups([doc_id for doc_id, _, _ in rows], groups)
+    _refuse_repeated([doc_id for doc_id, _, _ in rows])
+    counts: Counter[str] = Counter(unlabelled=0, empty=0, repeated=0, contradictory=0)
+    seen: dict[str, set[str]] = {}
+    usable: list[tuple[str, str, str, str]] = []
+    for (doc_id, text, label), group in zip(rows, group_names, strict=True):
+        plain = " ".join(text.split())
+        name = _label(label, doc_id, target)
+        if name is None or not plain:
+            counts["unlabelled" if name is None else "empty"] += 1
+            continue
+        known = seen.setdefault(plain, set())
+        counts["repeated"] += name in known
+        if name not in known:
+            known.add(name)
+            usable.append((plain, text, name, group))
+    kept = [row for row in usable if len(seen[row[0]]) == 1]
+    counts["contradictory"] = len(usable) - len(kept)
+    labels = tuple(sorted({name for _, _, name, _ in kept}))
+    code_of = {name: code for code, name in enumerate(labels)}
+    group_of = {name: code for code, name in enumerate(dict.fromkeys(row[3] for row in kept))}
+    found = LabelledTexts(
+        texts=tuple(text for _, text, _, _ in kept),
+        labels=labels,
+        codes=np.array([code_of[name] for _, _, name, _ in kept], dtype=np.int64),
+        groups=np.array([group_of[group] for _, _, _, group in kept], dtype=np.int64),
+        counts=dict(counts),
+    )
+    _require_enough(found, target, n_folds)
+    return found
+
+
+def _label(label: str | None, doc_id: str, target: Target) -> str | None:
+    if label is None or not label.strip():
+        return None
+    try:
+        return check_source(label.strip()) if target == "source" else label.strip()
+    except DataError as error:
+        raise DataError(f"document {doc_id!r}: {error}") from error
+
+
+def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
+    """Name the group of each document; the mark keeps given names and ids apart."""
+    if groups is None:
+        pairs = (_PAIRED_ID.match(doc_id) for doc_id in doc_ids)
+        names = [None if pair is None else pair["pair_id"] for pair in pairs]
+    elif isinstance(groups, Mapping):
+        names = [groups.get(doc_id) for doc_id in doc_ids]
+    elif len(groups) != len(doc_ids):
+        raise DataError(f"{len(groups)} groups for {len(doc_ids)} documents; need as many")
+    else:
+        names = list(groups)
+    return [
+        f"document {doc_id}" if name in (None, "") else f"group {name}"
+        for doc_id, name in zip(doc_ids, names, strict=True)
+    ]
+
+
+def _refuse_repeated(doc_ids: Sequence[str]) -> None:
+    if len(set(doc_ids)) < len(doc_ids):
+        twice, n = Counter(doc_ids).most_common(1)[0]
+        raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
+
+
+def _require_enough(found: LabelledTexts, target: Target, n_folds: int) -> None:
+    if len(found.labels) < 2:
+        raise DataError(
+            f"a {target} detector needs documents of at least two labels; found "
+            f"{', '.join(found.labels) or 'no labelled document with text'}"
+        )
+    for code, label in enumerate(found.labels):
+        mine = found.codes == code
+        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
+        if n < MIN_DOCUMENTS or n_groups < n_folds:
+            raise InsufficientDataError(
+                f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
+                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
+                "prompts) of every label",
+                n=n,
+                n_needed=MIN_DOCUMENTS,
+            )
+
+
+# Scores of documents that were not used for fitting, turned into probabilities.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """Probabilities ``softmax(factor · scores + bias)``.
+
+    With two labels this is Platt scaling, with more temperature scaling with a bias per label.
+
+    Parameters
+    ----------
+    factor : float
+        Positive: the order of two labels' scores is changed by the bias only.
+    bias : float64 array of shape (K,)
+    """
+
+    factor: float
+    bias: FloatArray
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Probabilities of shape ``(n, K)``; rows add up to 1."""
+        return _softmax(self.factor * scores + self.bias)
+
+
+def fit_calibration(scores: FloatArray, codes: IntArray) -> Calibration:
+    """Fit factor and bias to held-out scores by penalised maximum likelihood.
+
+    The penalty is that of one observation or so: it matters only where the labels are separated
+    perfectly, and keeps the probabilities away from 0 and 1 there.
+
+    Parameters
+    ----------
+    scores : float64 array of shape (n, K)
+        From models that did not see the documents.
+    codes : int64 array of shape (n,)
+
+    Notes
+    -----
+    Guo, Pleiss, Sun & Weinberger, "On calibration of modern neural networks", ICML 2017, §4.2.
+    """
+    from scipy.optimize import minimize
+
+    n, n_labels = scores.shape
+    hit = np.zeros((n, n_labels))
+    hit[np.arange(n), codes] = 1.0
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        log_factor, bias = parameters[0], parameters[1:]
+        factor = np.exp(log_factor)
+        probabilities = _softmax(factor * scores + bias)
+        likelihood = np.log(np.maximum(probabilities[np.arange(n), codes], 1e-300)).sum()
+        error = probabilities - hit
+        gradient = np.concatenate(
+            [[factor * (error * scores).sum() + log_factor], error.sum(axis=0) + 0.1 * bias]
+        )
+        return float(-likelihood + log_factor**2 / 2 + 0.05 * (bias**2).sum()), gradient
+
+    found = minimize(
+        loss,
+        np.zeros(n_labels + 1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-5.0, 5.0), *[(None, None)] * n_labels],
+    )
+    return Calibration(factor=float(np.exp(found.x[0])), bias=np.asarray(found.x[1:], np.float64))
+
+
+def _softmax(scores: FloatArray) -> FloatArray:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result: FloatArray = raised / raised.sum(axis=1, keepdims=True)
+    return result
+
+
+# Which texts are of the kind that was labelled.
+
+
+_SHARE = 0.01  # of the labelled documents themselves that count as unlike the others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Domain:
+    """Texts whose n-grams are about as common as those of the labelled documents.
+
+    Another language, genre or length is seen, a finer change is not: on essays a detector for
+    encyclopedia passages still feels at home.
+
+    Parameters
+    ----------
+    centre : float32 array of shape (n_hashed,)
+        Mean direction of the labelled documents' n-grams, of length 1.
+    limit : float
+        Cosine with it below which a text is unlike them.
+    """
+
+    centre: npt.NDArray[np.float32]
+    limit: float
+
+    def holds(self, features: Features) -> npt.NDArray[np.bool_]:
+        """Whether each text is alike; shape ``(n,)``. A text without n-grams is not."""
+        cosine = features.hashed @ self.centre
+        alike: npt.NDArray[np.bool_] = (cosine >= self.limit) & (cosine > 0)
+        return alike
+
+
+def fit_domain(features: Features) -> Domain:
+    """Learn the kind of the labelled documents; 1 % of them fall outside."""
+    mean = np.asarray(features.hashed.mean(axis=0)).ravel()
+    centre = (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype(np.float32)
+    return Domain(centre=centre, limit=float(np.quantile(features.hashed @ centre, _SHARE)))
+
+
+# Regularised logistic regression over sparse n-grams and dense stylometry.
+
+
+_LIMIT = 5.0  # standard deviations: a text unlike all labelled ones may not decide by one habit
+_MAX_ITERATIONS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearModel:
+    """Linear scores of K labels.
+
+    Parameters
+    ----------
+    mean, scale : float64 arrays of shape (n_dense,)
+        Standardise the dense features.
+    coef : float32 array of shape (K, n_hashed + n_dense)
+    intercept : float64 array of shape (K,)
+    converged : bool
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    coef: npt.NDArray[np.float32]
+    intercept: FloatArray
+    converged: bool = True
+
+    def scores(self, features: Features) -> FloatArray:
+        """Uncalibrated scores (logits), shape ``(n, K)``."""
+        n_hashed = features.hashed.shape[1]
+        hashed = features.hashed @ self.coef[:, :n_hashed].T
+        dense = _standardised(features.dense, self.mean, self.scale)
+        # not a matrix product: its last digits depend on how many texts there are
+        total: FloatArray = (
+            hashed + np.einsum("nd,kd->nk", dense, self.coef[:, n_hashed:]) + self.intercept
+        )
+        return total
+
+
+def standards(dense: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and scale of dense features, over the values that are there; each of shape (d,)."""
+    known = ~np.isnan(dense)
+    counts = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, dense, 0.0).sum(axis=0) / counts
+    spread = np.sqrt((np.where(known, dense - mean, 0.0) ** 2).sum(axis=0) / counts)
+    return mean, np.where(spread > 1e-12, spread, 1.0)
+
+
+def average(models: Sequence[LinearModel]) -> LinearModel:
+    """Average of models with the same standards: its scores are the mean of theirs."""
+    return replace(
+        models[0],
+        coef=np.asarray(np.mean([model.coef for model in models], axis=0), dtype=np.float32),
+        intercept=np.mean([model.intercept for model in models], axis=0),
+        converged=all(model.converged for model in models),
+    )
+
+
+def fit_linear(
+    features: Features,
+    codes: npt.NDArray[np.int64],
+    n_labels: int,
+    *,
+    mean: FloatArray,
+    scale: FloatArray,
+    strength: float,
+) -> LinearModel:
+    """Fit a multinomial (two labels: binary) logistic regression with a ridge penalty.
+
+    Parameters
+    ----------
+    features : Features of n texts
+    codes : int64 array of shape (n,)
+        Label of each text; all of 0 … n_labels − 1 occur.
+    mean, scale : float64 arrays of shape (n_dense,)
+        From :func:`standards`.
+    strength : float
+        Inverse of the penalty, scikit-learn's ``C``.
+    """
+    from scipy import sparse
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    dense = _standardised(features.dense, mean, scale)
+    matrix = sparse.hstack([features.hashed, sparse.csr_matrix(dense)], format="csr")
+    # The weight of an n-gram that never occurs is 0: leaving it out saves time.
+    used = np.flatnonzero(matrix.getnnz(axis=0))
+    model: Any = LogisticRegression(C=strength, max_iter=_MAX_ITERATIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # kept as ``converged``
+        model.fit(matrix[:, used], codes)
+    coef = np.zeros((len(model.coef_), matrix.shape[1]))
+    coef[:, used] = model.coef_
+    intercept = model.intercept_
+    if n_labels == 2:  # one row of differences: split evenly, so that all K are alike
+        coef = np.vstack([-coef / 2, coef / 2])
+        intercept = np.concatenate([-intercept / 2, intercept / 2])
+    return LinearModel(
+        mean=mean,
+        scale=scale,
+        coef=coef.astype(np.float32),
+        intercept=intercept,
+        converged=bool(np.max(model.n_iter_) < _MAX_ITERATIONS),
+    )
+
+
+def _standardised(dense: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """Standardise, cut to ±5, put the mean where a value is missing; all columns together as
+    heavy as one block of n-grams would be if each had size 1.
+    """  # noqa: D205
+    columns = np.clip((dense - mean) / scale, -_LIMIT, _LIMIT)
+    result: FloatArray = np.nan_to_num(columns) / np.sqrt(dense.shape[1])
+    return result
+
+
+# Probabilities of texts, and which of them may become tags.
+
+
+class Prediction(NamedTuple):
+    """What a detector finds in n texts.
+
+    Parameters
+    ----------
+    probabilities : float64 array of shape (n, K)
+    sure : bool array of shape (n,)
+        The highest probability reaches the threshold.
+    alike : bool array of shape (n,)
+        The text is of the kind that was labelled.
+    """
+
+    probabilities: FloatArray
+    sure: npt.NDArray[np.bool_]
+    alike: npt.NDArray[np.bool_]
+
+    @property
+    def decided(self) -> npt.NDArray[np.bool_]:
+        """Texts that get the likeliest label as their tag; the others are unknown."""
+        both: npt.NDArray[np.bool_] = self.sure & self.alike
+        return both
+
+
+def sure(probabilities: FloatArray, threshold: float | None) -> npt.NDArray[np.bool_]:
+    """Which rows of probabilities reach the threshold; none where there is no threshold."""
+    if threshold is None:
+        return np.zeros(len(probabilities), dtype=np.bool_)
+    reached: npt.NDArray[np.bool_] = probabilities.max(axis=1) >= threshold
+    return reached
+
+
+# How good probabilities and decisions are.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A share with its Clopper–Pearson interval.
+
+    The interval treats documents as independent; twins of one topic are not quite.
+
+    Parameters
+    ----------
+    hits, n : int
+    lower, upper : float
+        0 and 1 where there is no document.
+    """
+
+    hits: int
+    n: int
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, hits: int, n: int, *, confidence_level: float = 0.95) -> Rate:
+        """Make a rate out of counts."""
+        from scipy.special import betaincinv
+
+        tail = (1 - confidence_level) / 2
+        lower = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
+        upper = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
+        return cls(hits=hits, n=n, lower=lower, upper=upper)
+
+    @property
+    def value(self) -> float:
+        """The share; NaN where there is no document."""
+        return self.hits / self.n if self.n else float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Documents of similar confidence: what was promised and what was kept."""
+
+    n: int
+    confidence: float
+    accuracy: float
+
+
+def auroc(scores: FloatArray, positive: npt.NDArray[np.bool_]) -> float:
+    """Area under the ROC curve: P(a positive scores above a negative), ties half."""
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    if not n_positive or not n_negative:
+        return float("nan")
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2
+    total = float(middle[inverse][positive].sum())
+    return (total - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
+
+
+def brier_score(probabilities: FloatArray, codes: IntArray) -> float:
+    """Mean over documents of Σ_k (p_k − y_k)² / 2; with two labels the usual Brier score."""
+    hit = np.zeros_like(probabilities)
+    hit[np.arange(len(codes)), codes] = 1.0
+    return float(((probabilities - hit) ** 2).sum(axis=1).mean() / 2)
+
+
+def reliability(
+    confidence: FloatArray, right: npt.NDArray[np.bool_], *, n_bins: int = 10
+) -> tuple[ReliabilityBin, ...]:
+    """Bins of equally many documents, from the least to the most confident."""
+    order = np.argsort(confidence, kind="stable")
+    return tuple(
+        ReliabilityBin(
+            n=len(rows),
+            confidence=float(confidence[rows].mean()),
+            accuracy=float(right[rows].mean()),
+        )
+        for rows in np.array_split(order, n_bins)
+        if len(rows)
+    )
+
+
+def calibration_error(bins: tuple[ReliabilityBin, ...]) -> float:
+    """Expected calibration error: mean over documents of |accuracy − confidence| of their bin."""
+    n = sum(b.n for b in bins)
+    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / n
+
+
+# What a detector achieved on documents it had not seen.
+
+
+HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorReport:
+    """Held-out figures.
+
+    Parameters
+    ----------
+    labels : tuple of str, length K
+    n_documents, n_groups, n_folds : int
+        Of the cross-fitting; 0 folds and groups for a test on other documents.
+    left_out : mapping of str to int
+        Documents that could not be used, by reason.
+    confusion : K tuples of K + 1 int
+        Row: label; column: tag, the last one unknown.
+    auroc : mapping of str to float
+        Each label against the rest; NaN where a test set lacks the label.
+    brier, calibration_error : float
+        Σ (p − y)² / 2, and mean |accuracy − confidence|, over all documents, unknown ones included.
+    reliability : tuple of ReliabilityBin
+    error_of_all : Rate
+        Wrong likeliest label, if every document were decided.
+    unknown : Rate
+        Documents left undecided.
+    unlike : Rate
+        Documents that are undecided because they are unlike the labelled ones.
+    error : Rate
+        Wrong tags among the decided.
+    sensitivity, specificity : Rate or None
+        LLM documents tagged as any LLM, and human ones tagged human, among the decided of each;
+        None unless the labels are sources with "human" and an LLM among them.
+    """
+
+    labels: tuple[str, ...]
+    n_documents: int
+    n_groups: int
+    n_folds: int
+    left_out: Mapping[str, int]
+    confusion: tuple[tuple[int, ...], ...]
+    auroc: Mapping[str, float]
+    brier: float
+    calibration_error: float
+    reliability: tuple[ReliabilityBin, ...]
+    error_of_all: Rate
+    unknown: Rate
+    unlike: Rate
+    error: Rate
+    sensitivity: Rate | None = None
+    specificity: Rate | None = None
+
+
+def evaluate(
+    found: Prediction,
+    codes: IntArray,
+    *,
+    labels: Sequence[str],
+    sources: bool,
+    n_groups: int = 0,
+    n_folds: int = 0,
+    left_out: Mapping[str, int] | None = None,
+) -> DetectorReport:
+    """Hold predictions against the labels.
+
+    Parameters
+    ----------
+    found : Prediction
+        Of n documents.
+    codes : int64 array of shape (n,)
+        The true labels.
+    sources : bool
+        The labels are sources.
+    """
+    probabilities, decided = found.probabilities, found.decided
+    n, n_labels = probabilities.shape
+    top = probabilities.argmax(axis=1)
+    right = top == codes
+    confidence = probabilities.max(axis=1)
+    confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
+    np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
+    bins = reliability(confidence, right)
+    sensitivity, specificity = _source_rates(confusion, labels) if sources else (None, None)
+    return DetectorReport(
+        labels=tuple(labels),
+        n_documents=n,
+        n_groups=n_groups,
+        n_folds=n_folds,
+        left_out=dict(left_out or {}),
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
+        auroc={
+            label: auroc(probabilities[:, code], codes == code) for code, label in enumerate(labels)
+        },
+        brier=brier_score(probabilities, codes),
+        calibration_error=calibration_error(bins),
+        reliability=bins,
+        error_of_all=Rate.of(int((~right).sum()), n),
+        unknown=Rate.of(int((~decided).sum()), n),
+        unlike=Rate.of(int((~found.alike).sum()), n),
+        error=Rate.of(int((decided & ~right).sum()), int(decided.sum())),
+        sensitivity=sensitivity,
+        specificity=specificity,
+    )
+
+
+def _source_rates(confusion: IntArray, labels: Sequence[str]) -> tuple[Rate | None, Rate | None]:
+    human = np.array([label == HUMAN for label in labels])
+    if not human.any() or human.all():
+        return None, None
+    decided = confusion[:, :-1]
+    llm_rows, human_rows = decided[~human], decided[human]
+    return (
+        Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum())),
+        Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum())),
+    )
+
+
+# A fitted detector.
+
 
 _BATCH = 256
 
@@ -34,7 +643,7 @@ class Decision(NamedTuple):
 
 
 class TagErrors(TypedDict):
-    """Arguments of :class:`rag_sourcebias.inference.DetectorQuality`."""
+    """Arguments of :class:`rag_sourcebias.stats.ratio.DetectorQuality`."""
 
     n_other: int
     n_other_detected: int

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from simulated_texts import Documents, simulated
 
-from rag_sourcebias.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.inference import DetectorQuality
-from rag_sourcebias.tagging.detector import Detector, evaluate, fit_detector
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.stats.ratio import DetectorQuality
+from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.model import Detector, evaluate
 
 WEAK = 0.3  # about one in six wrong when every text is decided
 

@@ -7,20 +7,25 @@ import pytest
 from simulated_texts import simulated
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from rag_sourcebias.errors import InsufficientDataError
-from rag_sourcebias.tagging.detector.calibration import fit_calibration
-from rag_sourcebias.tagging.detector.features import FeatureSettings, extract
-from rag_sourcebias.tagging.detector.folds import group_folds
-from rag_sourcebias.tagging.detector.logistic import average, fit_linear, standards
-from rag_sourcebias.tagging.detector.measures import (
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.tagging.detector.features import (
+    STYLE_FEATURES,
+    FeatureSettings,
+    extract,
+    stylometry,
+)
+from rag_sourcebias.tagging.detector.fit import choose_threshold, group_folds
+from rag_sourcebias.tagging.detector.model import (
     Rate,
     auroc,
+    average,
     brier_score,
     calibration_error,
+    fit_calibration,
+    fit_linear,
     reliability,
+    standards,
 )
-from rag_sourcebias.tagging.detector.stylometry import STYLE_FEATURES, stylometry
-from rag_sourcebias.tagging.detector.threshold import choose_threshold
 
 
 def test_auroc_and_brier_score_agree_with_scikit_learn() -> None:

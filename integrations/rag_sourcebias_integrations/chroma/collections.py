@@ -1,0 +1,391 @@
+"""Fill a collection with a corpus, or go on with one that was left half filled."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.data import Corpus, DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import (
+    FINGERPRINT_KEY,
+    METADATA_KEYS,
+    TAG_FIELDS,
+    from_metadata,
+    to_metadata,
+)
+from rag_sourcebias.io.addresses import address_of
+from rag_sourcebias_integrations._require import require
+
+# How many documents one request may hold.
+
+
+_SMALLEST = 166  # the lowest limit that any release of Chroma had
+
+
+def request_size(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    wanted: int | None,
+) -> int:
+    """Documents per request: what is wanted, or the most that the collection's client takes.
+
+    Raises
+    ------
+    DataError
+        If more is wanted than the client takes, or less than 1.
+    """
+    client = getattr(collection, "_client", None)
+    return _checked(wanted, _SMALLEST if client is None else client.get_max_batch_size())
+
+
+async def async_request_size(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    wanted: int | None,
+) -> int:
+    """:func:`request_size` for a collection of an asynchronous client."""
+    client = getattr(collection, "_client", None)
+    return _checked(wanted, _SMALLEST if client is None else await client.get_max_batch_size())
+
+
+def _checked(wanted: int | None, most: int) -> int:
+    if wanted is None:
+        return most
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= most:
+        raise DataError(
+            f"batch_size {wanted!r} is not a whole number from 1 to {most}, the most that this "
+            "Chroma client takes in one request"
+        )
+    return wanted
+
+
+# The layout in which LlamaIndex keeps nodes in Chroma: the whole node as JSON in one key.
+# LlamaIndex rebuilds a node from that JSON alone, so a tag has to stand there too, and has to be
+# excluded from the text that is embedded and from the text that is shown to the language model.
+
+
+Layout = Literal["auto", "flat", "llama-index"]
+NODE_KEY = "_node_content"
+_EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
+_COMPACT = re.compile(r'\{"[^"\\]*":\S')  # JSON without a space after the colon
+
+
+def is_node(doc_id: str, metadata: Mapping[str, object], layout: Layout) -> bool:
+    """Whether the node JSON of a document has to be rewritten.
+
+    Raises
+    ------
+    DataError
+        If ``layout="llama-index"`` was asked for and the document has none.
+    """
+    if layout == "flat":
+        return False
+    if isinstance(metadata.get(NODE_KEY), str):
+        return True
+    if layout == "llama-index":
+        raise DataError(
+            f"document {doc_id!r} has no {NODE_KEY!r} as LlamaIndex writes it; expected "
+            'layout="auto" or layout="flat" for this collection'
+        )
+    return False
+
+
+def rewrite_node(doc_id: str, content: str, update: Mapping[str, object]) -> str:
+    """Return the node's JSON with the metadata changed and excluded from every text.
+
+    Parameters
+    ----------
+    content : str
+        The node as LlamaIndex wrote it. Its hash is left as it is: a new one would make
+        LlamaIndex embed the document again.
+    update : mapping
+        Metadata to set; None deletes a key.
+
+    Raises
+    ------
+    DataError
+        If the content is not a node.
+    """
+    node = _node(doc_id, content)
+    metadata = node.setdefault("metadata", {})
+    for key, value in update.items():
+        if value is None:
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+    for name in _EXCLUDED:
+        excluded = node.setdefault(name, [])
+        excluded += [
+            key for key, value in update.items() if value is not None and key not in excluded
+        ]
+    return json.dumps(
+        node,
+        ensure_ascii=content.isascii(),
+        separators=(",", ":") if _COMPACT.match(content) else None,
+    )
+
+
+def embedded_text(doc_id: str, document: str, metadata: Mapping[str, object]) -> str:
+    """Text that the framework that filled the collection gives to its encoder.
+
+    LlamaIndex embeds a node's metadata with its text, by the templates that the node carries;
+    every other document is embedded as it is stored.
+    """
+    content = metadata.get(NODE_KEY)
+    if not isinstance(content, str):
+        return document
+    node = _node(doc_id, content)
+    excluded = node.get("excluded_embed_metadata_keys") or ()
+    one = node.get("metadata_template", "{key}: {value}")
+    # the misspelled key is the one that LlamaIndex writes
+    separator = node.get("metadata_seperator", node.get("metadata_separator", "\n"))
+    lines = [
+        one.format(key=key, value=str(value))
+        for key, value in node.get("metadata", {}).items()
+        if key not in excluded
+    ]
+    whole = node.get("text_template", "{metadata_str}\n\n{content}")
+    return (
+        whole.format(content=document, metadata_str=separator.join(lines)).strip()
+        if lines
+        else document
+    )
+
+
+def _node(doc_id: str, content: str) -> dict[str, Any]:
+    try:
+        node = json.loads(content)
+    except (ValueError, RecursionError):
+        node = None
+    lists = [node.get(name, []) for name in _EXCLUDED] if isinstance(node, dict) else [None]
+    if (
+        not isinstance(node, dict)
+        or not isinstance(node.get("metadata", {}), dict)
+        or not all(isinstance(item, list) for item in lists)
+    ):
+        raise DataError(
+            f"document {doc_id!r}: {NODE_KEY!r} is not a node as LlamaIndex writes it "
+            f'({content[:80]!r}); layout="flat" leaves it as it is'
+        )
+    return node
+
+
+# Metadata as Chroma can hold it, and the part of it that holds tags.
+
+
+Scalar: TypeAlias = str | int | float | bool
+_KEYS = frozenset((*METADATA_KEYS, FINGERPRINT_KEY))
+_PLAIN = frozenset((str, float))
+_MOST = 2**63  # beyond it Chroma silently stores a float
+
+
+def scalars(doc_id: str, values: Mapping[str, object]) -> dict[str, Scalar]:
+    """Cast values to what every Chroma release stores and gives back as it was.
+
+    Numpy scalars become Python's. None is left out.
+
+    Raises
+    ------
+    DataError
+        Naming document, key and value, for a number that is not finite (Chroma stores it as
+        nothing), an integer beyond 64 bits (it becomes a float) or a value of another type.
+    """
+    return {key: _scalar(doc_id, key, value) for key, value in values.items() if value is not None}
+
+
+def _scalar(doc_id: str, key: str, value: object) -> Scalar:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, str | bool):
+        return plain
+    if isinstance(plain, float) and math.isfinite(plain):
+        return plain
+    if isinstance(plain, int) and -_MOST <= plain < _MOST:
+        return plain
+    raise DataError(
+        f"document {doc_id!r}: metadata {key!r} is {value!r} ({type(value).__name__}), which "
+        "Chroma cannot keep; expected a text, a finite number of at most 64 bits, true or false"
+    )
+
+
+def held_tags(metadata: Mapping[str, object]) -> dict[str, object]:
+    """Tags among the metadata as they are stored, without the fingerprint."""
+    if _KEYS.isdisjoint(metadata):
+        return {}
+    found = {key: metadata.get(key) for key in METADATA_KEYS}
+    return {key: value for key, value in found.items() if value is not None and value != ""}
+
+
+def read_tags(doc_id: str, metadata: Mapping[str, object]) -> DocTags:
+    """Stored tags of one document.
+
+    Raises
+    ------
+    DataError
+        Naming the document, if they were not written by this library.
+    """
+    try:
+        return from_metadata(metadata)
+    except DataError as error:
+        raise DataError(f"document {doc_id!r}: {error}") from error
+
+
+def tag_update(
+    doc_id: str, metadata: Mapping[str, object], tags: DocTags, fingerprint: str
+) -> dict[str, Scalar | None]:
+    """Return what ``Collection.update`` merges into the metadata so that it holds these tags.
+
+    A tag that is no longer known is None, which deletes its key.
+    """
+    new: dict[str, Scalar | None] = {**to_metadata(tags), FINGERPRINT_KEY: fingerprint}
+    if not _PLAIN.issuperset(map(type, new.values())):
+        new = {**scalars(doc_id, new)}
+    if not _KEYS.isdisjoint(metadata):
+        new |= dict.fromkeys(_KEYS.intersection(metadata).difference(new))
+    return new
+
+
+def backup_line(doc_id: str, metadata: Mapping[str, object]) -> str:
+    """Line of a JSONL tag store that keeps the stored tags, and who wrote them."""
+    record = {"doc_id": doc_id} | {
+        name: metadata.get(key) for name, key in zip(TAG_FIELDS, METADATA_KEYS, strict=True)
+    }
+    return json.dumps(record | {"tagger": metadata.get(FINGERPRINT_KEY)}) + "\n"
+
+
+# Open a Chroma client: embedded, on disk, or a server.
+
+
+def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb client
+    """Open a client.
+
+    Parameters
+    ----------
+    place : str, Path or None
+        None keeps everything in memory, a path on disk, an ``http(s)://host:port`` URL names a
+        server (``chroma run``); ``http(s)://user:password@host:port`` where it asks for them.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be made, the URL is not one, or the server cannot be reached.
+    """
+    chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
+    # With Chroma's own settings, as the application opens the same place: within a process it
+    # refuses one place under two different settings.
+    if place is None:
+        return chromadb.EphemeralClient()
+    if not str(place).startswith(("http://", "https://")):
+        try:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"Chroma folder {str(place)!r} cannot be used ({error.strerror}); give a folder "
+                "that exists or can be made"
+            ) from error
+        # chromadb shares databases within a process by the text of the path: a relative one would
+        # open the old folder's database after a change of the working folder.
+        return chromadb.PersistentClient(path=str(Path(place).resolve()))
+    address = address_of(str(place), "the address of a Chroma server")
+    url = urlsplit(address.url)
+    port = url.port or (443 if url.scheme == "https" else 8000)
+    headers = {"Authorization": address.authorization} if address.authorization else None
+    try:
+        client = chromadb.HttpClient(
+            host=url.hostname or "localhost",
+            port=port,
+            ssl=url.scheme == "https",
+            headers=headers,
+        )
+        client.heartbeat()
+    except (ValueError, ConnectionError, chromadb.errors.ChromaError) as error:
+        # Chroma wraps connection failures in ValueError.
+        raise DataError(
+            f"Chroma server {address.url!r} cannot be reached "
+            f"({address.redacted(str(error)):.120}); start one with: "
+            f"chroma run --path <folder> --port {port}"
+        ) from error
+    return client
+
+
+def shown(place: object) -> str:
+    """Return a place as it may be shown and stored: without the user and password of a server."""
+    text = str(place)
+    scheme, apart, rest = text.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if apart else text
+
+
+# Fill a collection with a corpus, or go on with one that was left half filled.
+
+
+_PAGE = 5_000
+
+
+def collection_name(prefix: str, corpus: Corpus, identity: Sequence[str]) -> str:
+    """Name of the collection for these texts, this encoder and these index settings.
+
+    Another text, id, model or setting gives another name, so a collection is never reused for
+    something else.
+    """
+    digest = blake2b(digest_size=12)
+    for part in (*identity, *(item for pair in corpus for item in pair)):
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return f"{prefix}-{digest.hexdigest()}"
+
+
+def stored_ids(collection: Any) -> set[str]:  # noqa: ANN401 - a chromadb collection
+    """All ids of a collection, read page by page."""
+    found: set[str] = set()
+    for offset in range(0, collection.count(), _PAGE):
+        found.update(collection.get(limit=_PAGE, offset=offset, include=[])["ids"])
+    return found
+
+
+def fill_collection(
+    client: Any,  # noqa: ANN401 - a chromadb client
+    name: str,
+    *,
+    doc_ids: Sequence[str],
+    vectors: npt.NDArray[np.float32],
+    space: str,
+    hnsw: Mapping[str, int],
+) -> Any:  # noqa: ANN401 - a chromadb collection
+    """Return a collection that holds exactly these vectors; only missing ones are added.
+
+    Ids and vectors are stored, texts and tags are not.
+
+    Raises
+    ------
+    DataError
+        If Chroma refuses the name or a setting, or the collection holds other documents too.
+    """
+    chromadb = require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
+    try:
+        collection = client.get_or_create_collection(
+            name, embedding_function=None, configuration={"hnsw": {"space": space, **hnsw}}
+        )
+    except (ValueError, TypeError, chromadb.errors.ChromaError) as error:
+        raise DataError(
+            f"Chroma refused collection {name!r} with index settings {dict(hnsw)}: {error}"
+        ) from error
+    there = stored_ids(collection)
+    missing = [row for row, doc_id in enumerate(doc_ids) if doc_id not in there]
+    size = client.get_max_batch_size()
+    for start in range(0, len(missing), size):
+        part = missing[start : start + size]
+        collection.add(ids=[doc_ids[row] for row in part], embeddings=vectors[part])
+    if collection.count() != len(doc_ids):
+        raise DataError(
+            f"Chroma collection {name!r} holds {collection.count()} documents, expected "
+            f"{len(doc_ids)}; delete it and run again"
+        )
+    return collection

@@ -1,0 +1,881 @@
+"""Instrument a LangChain retriever or vector store in place, or all retrievers of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import math
+import sys
+import threading
+import weakref
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+from operator import attrgetter
+from types import FrameType
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.tracers.context import register_configure_hook
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.instrument.adapter import Attachment
+from rag_sourcebias.instrument.events import CheckedLabels, DroppedEvents, RetrievalEvent, guarded
+from rag_sourcebias.instrument.recorder import Recorder, leave
+from rag_sourcebias.instrument.tags import text_id
+
+# LangChain documents to what a recorder takes.
+
+
+_ID, _METADATA = attrgetter("id"), attrgetter("metadata")  # a generator costs twice as much
+
+
+def id_of(document: Any) -> str:  # noqa: ANN401 - a Document
+    """Return the id of a document; one without an id is known by its text."""
+    found = document.id
+    if found is None or found == "":
+        return text_id(document.page_content)
+    return found if isinstance(found, str) else str(found)
+
+
+def ids_of(
+    documents: Sequence[Any], doc_id: Callable[[Any], object] | None = None
+) -> Sequence[str]:
+    """Return the id of each document, by the user's accessor where there is one."""
+    if doc_id is not None:
+        given = [doc_id(document) for document in documents]
+        return [found if isinstance(found, str) else str(found) for found in given]
+    ids = tuple(map(_ID, documents))
+    if ids.count(None) == len(ids):  # many stores give none
+        return [text_id(document.page_content) for document in documents]
+    try:
+        "".join(ids)  # only texts can be joined: asking each for its type takes three times as long
+    except TypeError:
+        return [id_of(document) for document in documents]
+    return ids if all(ids) else [id_of(document) for document in documents]
+
+
+def metadata_of(documents: Iterable[Any]) -> Iterator[Mapping[str, object]]:
+    """Iterate over the metadata of each document."""
+    return map(_METADATA, documents)
+
+
+def record_documents(
+    recorder: Recorder,
+    documents: Sequence[Any],
+    *,
+    query: str | None,
+    labels: CheckedLabels,
+    scores: Iterable[float] | None = None,
+) -> None:
+    """Record what was retrieved, best first; never raises."""
+    try:
+        recorder.record(
+            ids_of(documents, recorder.doc_id),
+            metadata=map(_METADATA, documents),
+            scores=scores,
+            query=query,
+            labels=labels,
+        )
+    except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+        recorder.dropped.add("result could not be read", error=error)
+
+
+def documents_in(found: Iterable[Any]) -> list[Any]:
+    """Return the documents in what a search returned: documents, or tuples that begin with one."""
+    return [item if isinstance(item, Document) else item[0] for item in found]
+
+
+def scores_in(found: Iterable[Any]) -> list[float] | None:
+    """Return the numbers beside the documents; None where there are none."""
+    rows = list(found)
+    if not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        return None
+    numbers = [row[1] for row in rows]
+    # numpy scalars are what FAISS returns; a vector beside the document has no float value
+    if not all(isinstance(n, float | int) or getattr(n, "ndim", None) == 0 for n in numbers):
+        return None
+    return [float(number) for number in numbers]
+
+
+# Where a retrieval happened, as far as LangChain says.
+
+
+_MOST_KNOWN = 1_000  # run names can be set for each call
+
+
+class RunLabels:
+    """Labels "retriever" and "store", where the user has not set them and there is room.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Has the user's labels.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._known: dict[tuple[object, object], CheckedLabels] = {}
+
+    def of(self, retriever: object, store: object) -> CheckedLabels:
+        """Return the labels of one run; what is not text is left out."""
+        found = self._known.get((retriever, store))
+        if found is None:
+            found = self._recorder.labels_beside({"retriever": retriever, "store": store})
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[retriever, store] = found
+        return found
+
+
+# Observe an object in place: exchange its class for a subclass that stays out of sight.
+
+
+_set_class = vars(object)["__class__"].__set__  # not through a __setattr__ of the object's class
+
+
+class Layer:
+    """What stands between an object and its class.
+
+    Attributes
+    ----------
+    original : type
+        The class of the object.
+    observers : tuple
+        Those who observe the object now.
+    """
+
+    def __init__(self, original: type, *observers: Any) -> None:  # noqa: ANN401
+        self.original = original
+        self.observers: tuple[Any, ...] = observers
+
+
+_layers: WeakKeyDictionary[type, Layer] = WeakKeyDictionary()
+_lock = threading.RLock()
+Members = Callable[[Layer], Mapping[str, Any]]
+
+
+def observed_class(layer: Layer, members: Members) -> type:
+    """Make a subclass that calls itself by the name of its base and says it is its base.
+
+    Copies and pickles are objects of the base class, not observed. Metaclasses are passed over:
+    pydantic would build its schema again, and a registry of subclasses would list this one.
+    """
+    original: Any = layer.original
+
+    def reduce_ex(self: Any, protocol: Any) -> Any:  # noqa: ANN401
+        reduced = original.__reduce_ex__(self, protocol)
+        if not isinstance(reduced, tuple):
+            return reduced
+        call, arguments, *rest = reduced
+        return (call, tuple(original if a is made else a for a in arguments), *rest)
+
+    namespace: dict[str, Any] = {
+        "__slots__": (),  # the memory layout must not differ
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        "__class__": property(lambda _: original),
+        "__reduce_ex__": reduce_ex,
+    }
+    for name in ("__copy__", "__deepcopy__"):
+        if hasattr(original, name):
+            namespace[name] = _as_original(name, original)
+    namespace.update(members(layer))
+    made: type = ABCMeta.__new__(type(original), original.__name__, (original,), namespace)
+    return made
+
+
+def add_observer(obj: object, observer: object, members: Members) -> Callable[[], None]:
+    """Have an object observed in place; the returned function ends it and may be called twice.
+
+    Observers may leave in any order; with the last one the object gets its class back.
+    """
+    with _lock:
+        layer = _layers.get(type(obj))
+        if layer is None:
+            layer = Layer(type(obj))
+            made = observed_class(layer, members)
+            _set_class(obj, made)
+            _layers[made] = layer
+        layer.observers = (*layer.observers, observer)
+
+    def detach() -> None:
+        with _lock:
+            layer.observers = tuple(o for o in layer.observers if o is not observer)
+            if not layer.observers and _layers.get(type(obj)) is layer:
+                _set_class(obj, layer.original)
+
+    return detach
+
+
+def is_observed(obj: object) -> bool:
+    """Return whether an object's class was exchanged."""
+    return type(obj) in _layers
+
+
+def copy_class(source: object, target: object) -> None:
+    """Have a copy observed by those who observe the object it was made of."""
+    _set_class(target, type(source))
+
+
+def _as_original(name: str, original: type) -> Any:  # noqa: ANN401
+    def copy(self: object, *args: object) -> object:
+        copied: object = getattr(original, name)(self, *args)
+        if type(copied) is type(self) and copied is not self:
+            _set_class(copied, original)
+        return copied
+
+    return copy
+
+
+# A retriever observed in place: what stands around each of its calls.
+# The callbacks of the application are left as they are. Callbacks of our own would cost more: in
+# an asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of
+# this. A retriever that asks others on threads of its own must copy the context to them, as
+# LangChain's executors do; otherwise theirs count as well.
+
+
+class Watch:
+    """Record the retrievals of one retriever.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.stopped = False
+        self._labels = RunLabels(recorder)
+
+    def record(
+        self,
+        retriever: Any,  # noqa: ANN401
+        documents: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        """Record what ``invoke(input, config=None, **kwargs)`` returned; never raises."""
+        if self.stopped:
+            return
+        try:
+            query = args[0] if args else kwargs["input"]
+            config = args[1] if len(args) > 1 else kwargs.get("config")
+            name = (config.get("run_name") if config else None) or retriever.name
+            store = None
+            if isinstance(retriever, VectorStoreRetriever):
+                store = retriever.vectorstore.__class__.__name__
+            labels = self._labels.of(name or type(retriever).__name__, store)
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self.recorder.dropped.add("result could not be read", error=error)
+        else:
+            text = query if isinstance(query, str) else None
+            record_documents(self.recorder, documents, query=text, labels=labels)
+
+
+class _Call:
+    """Stands around one call."""
+
+    __slots__ = ("_entered",)
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._entered = [(watch, watch.recorder.enter()) for watch in watches]
+
+    def __enter__(self) -> _Call:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for _, (block, _) in self._entered:
+            leave(block)
+
+    def record(self, *call: Any) -> None:  # noqa: ANN401
+        """Record its result for those of whom it was an outermost one."""
+        for watch, (_, first) in self._entered:
+            if first:
+                watch.record(*call)
+
+
+def retriever_members(layer: Layer) -> Mapping[str, Any]:
+    """Return the methods through which every query passes, batches and streams as well."""
+    original: Any = layer.original
+
+    @functools.wraps(original.invoke)
+    def invoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with _Call(layer.observers) as call:
+            found = original.invoke(self, *args, **kwargs)
+        call.record(self, found, args, kwargs)
+        return found
+
+    @functools.wraps(original.ainvoke)
+    async def ainvoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with _Call(layer.observers) as call:
+            found = await original.ainvoke(self, *args, **kwargs)
+        call.record(self, found, args, kwargs)
+        return found
+
+    return {"invoke": invoke, "ainvoke": ainvoke}
+
+
+# The runs a handler has seen begin and not end, and those of them that never will.
+
+
+_MOST_OPEN = 10_000
+
+
+#: Query, name and store; then a reference to the UUID, the task or thread the run is in, and the
+#: run that was the newest there. A tuple, because one is made for every retrieval.
+OpenRun: TypeAlias = tuple[str | None, object, object, "weakref.ref[Any] | None", int, int]
+CHAIN: OpenRun = (None, None, None, None, 0, 0)
+"""A chain run inside a retrieval."""
+
+_running_loop = asyncio._get_running_loop  # asyncio.current_task raises where there is no loop
+
+
+class OpenRuns(dict[int, OpenRun]):
+    """Open runs by the number of their UUID; a UUID held here would live as long.
+
+    LangChain calls neither end nor error for a run that was cancelled or interrupted. Left open,
+    it would make the next retrieval of its task look nested. Two things tell: its UUID is gone,
+    which lives in the frame of the run; or another run begins in the same task (or thread) and
+    the frame of the first is not below it (a task keeps the frames of what was cancelled until
+    its next step, so that a fallback after a timeout comes too early for the first sign).
+
+    Parameters
+    ----------
+    ended : callable
+        Told the number of a run that was cancelled.
+    """
+
+    def __init__(self, ended: Callable[[int], object]) -> None:
+        super().__init__()
+        self._ended = ended
+        self._newest: dict[int, int] = {}  # by place
+        self._gone = self._is_gone
+
+    def begin(
+        self,
+        run_id: Any,  # noqa: ANN401 - a UUID
+        parent: int | None,
+        query: str,
+        name: object,
+        store: object,
+    ) -> int:
+        """Add a retriever run and return its number.
+
+        Raises
+        ------
+        AttributeError, TypeError
+            If ``run_id`` is no UUID.
+        """
+        key: int = run_id.int
+        if key in self:  # the handler was added twice
+            return key
+        loop = _running_loop()
+        task = None if loop is None else asyncio.current_task(loop)
+        place = threading.get_ident() if task is None else id(task)
+        under = self._newest.get(place, 0)
+        if under and parent not in self:
+            under = self._close_cancelled(under)
+        self._newest[place] = key
+        self[key] = (query, name, store, weakref.ref(run_id, self._gone), place, under)
+        if len(self) > _MOST_OPEN:
+            self.end(next(iter(self)))
+        return key
+
+    def end(self, key: int | None) -> OpenRun | None:
+        """Remove and return a run; None if it is not open."""
+        run = self.pop(key, None)  # type: ignore[arg-type]
+        if run is not None:
+            _, _, _, _, place, under = run
+            if self._newest.get(place) == key:
+                if under:
+                    self._newest[place] = under
+                else:
+                    self._newest.pop(place, None)
+        return run
+
+    def _close_cancelled(self, key: int) -> int:
+        """Close runs of a place, newest first, down to one that still runs; return that one."""
+        while key and not _on_stack(key):
+            run = self.pop(key, None)
+            if run is None:
+                return 0
+            self._ended(key)
+            key = run[5]
+        return key
+
+    def _is_gone(self, reference: object) -> None:
+        for key, run in list(self.items()):
+            if run[3] is reference and self.end(key) is not None:
+                self._ended(key)
+
+
+def _on_stack(key: int) -> bool:
+    """Return whether the run of this number is among the callers."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        for value in frame.f_locals.values():
+            if isinstance(value, BaseRunManager) and getattr(value.run_id, "int", None) == key:
+                return True
+        frame = frame.f_back
+    return False
+
+
+# LangChain's callbacks, handed to a recorder.
+
+
+class RecordingHandler(BaseCallbackHandler):
+    """Hand every retriever run to a recorder, in constant time and on the thread it runs on.
+
+    Chain runs are announced where they lie inside a retrieval, so that a retrieval inside them is
+    known to be nested; all other events are ignored. May be added to any number of calls at once.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    """
+
+    run_inline = True  # a sync handler would run in a thread pool under ainvoke
+    raise_error = False
+    ignore_agent = True
+    ignore_chat_model = True
+    ignore_custom_event = True
+    ignore_llm = True
+    ignore_retry = True
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._labels = RunLabels(recorder)
+        self._runs = OpenRuns(recorder.end)
+        self._stopped = False
+
+    @property
+    def ignore_chain(self) -> bool:
+        """Chains matter only inside a retrieval."""
+        return not self._runs
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Events that were lost, by reason."""
+        return self._recorder.dropped
+
+    def stop(self) -> None:
+        """Record nothing any more; runs in flight are closed as they end."""
+        self._stopped = True
+
+    def on_retriever_start(
+        self,
+        serialized: object,  # noqa: ARG002
+        query: str,
+        *,
+        run_id: Any,  # noqa: ANN401 - a UUID
+        parent_run_id: Any = None,  # noqa: ANN401
+        metadata: Mapping[str, Any] | None = None,
+        name: object = None,
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Note that a retriever started."""
+        if self._stopped:
+            return
+        try:
+            parent = None if parent_run_id is None else parent_run_id.int
+            store = metadata.get("ls_vector_store_provider") if metadata else None
+            key = self._runs.begin(run_id, parent, query, name, store)
+        except (AttributeError, TypeError) as error:
+            self._recorder.dropped.add("start could not be read", error=error)
+        else:
+            self._recorder.begin(key, parent)
+
+    def on_retriever_end(self, documents: Sequence[Any], *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Record the result, if no other retrieval stands around this one."""
+        run = self._end(run_id)
+        if run is not None and not self._stopped:
+            query, name, store, _, _, _ = run
+            record_documents(
+                self._recorder, documents, query=query, labels=self._labels.of(name, store)
+            )
+
+    def on_retriever_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Note that a retriever failed: there is no result to record."""
+        self._end(run_id)
+
+    def on_chain_start(
+        self,
+        serialized: object,  # noqa: ARG002
+        inputs: object,  # noqa: ARG002
+        *,
+        run_id: Any,  # noqa: ANN401
+        parent_run_id: Any = None,  # noqa: ANN401
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Note a chain that lies inside a retrieval."""
+        if parent_run_id is not None and parent_run_id.int in self._runs:
+            self._runs[run_id.int] = CHAIN
+            self._recorder.begin(run_id.int, parent_run_id.int, is_retrieval=False)
+
+    def on_chain_end(self, outputs: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Note that such a chain ended."""
+        self._end(run_id)
+
+    def on_chain_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Note that such a chain failed."""
+        self._end(run_id)
+
+    def __copy__(self) -> RecordingHandler:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RecordingHandler:  # a copied config is observed too
+        return self
+
+    def _end(self, run_id: Any) -> OpenRun | None:  # noqa: ANN401
+        """Close a run; return it if its result is to be recorded."""
+        key = getattr(run_id, "int", None)
+        run = self._runs.end(key)
+        return run if run is not None and self._recorder.end(key) else None
+
+
+# Observe every retriever of the process, without any change in the application.
+
+
+class _Slot:
+    """Stands where LangChain expects a ContextVar, of which it only calls ``get``.
+
+    A handler set in a ContextVar is not seen by plain threads, its default is but can never be
+    taken back, and a hook cannot be unregistered. An empty slot costs one call that returns None.
+    """
+
+    def __init__(self) -> None:
+        self.handler: RecordingHandler | None = None
+
+    def get(self, default: Any = None) -> Any:  # noqa: ANN401
+        """Return the handler to attach to every run, or None."""
+        return self.handler or default
+
+
+_slots: list[_Slot] = []
+_everything_lock = threading.Lock()
+
+
+def observe_everything(handler: RecordingHandler) -> Callable[[], None]:
+    """Attach a handler to every run from now on; the returned function takes it back.
+
+    Hooks are registered as often as handlers were attached at once, and used again.
+    """
+    with _everything_lock:
+        slot = next((slot for slot in _slots if slot.handler is None), None)
+        if slot is None:
+            slot = _Slot()
+            _slots.append(slot)
+            register_configure_hook(slot, inheritable=True)
+        slot.handler = handler
+
+    def detach() -> None:
+        handler.stop()
+        with _everything_lock:
+            if slot.handler is handler:  # called twice, another may have taken the place
+                slot.handler = None
+
+    return detach
+
+
+# The callback handler that users add to a call, to a bound retriever or to a chain.
+
+
+class SourceBiasCallbackHandler(RecordingHandler):
+    """Observe the retrievals of the calls it is given to, sync and async.
+
+    Per call (``config={"callbacks": [handler]}``) or bound
+    (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
+    reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
+    retriever of the process, use :func:`rag_sourcebias.instrument.adapter.instrument`.
+
+    Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
+    store fires none (instrument the store).
+
+    Parameters
+    ----------
+    observer : Observer of RetrievalEvent
+    labels, tags, doc_id, query_key, queue
+        As for :func:`~rag_sourcebias.instrument.adapter.instrument`. The class of the retriever is added
+        as the label "retriever" and that of its vector store as "store", where there is room.
+
+    Raises
+    ------
+    DataError
+        If the observer has no ``observe``, or the key has a wrong length.
+
+    Examples
+    --------
+    >>> from langchain_core.documents import Document
+    >>> from langchain_core.retrievers import BaseRetriever
+    >>> from rag_sourcebias.instrument import CountingObserver
+    >>> class Fixed(BaseRetriever):
+    ...     def _get_relevant_documents(self, query, *, run_manager):
+    ...         return [Document("some text", id="a")]
+    >>> observer = CountingObserver()
+    >>> handler = SourceBiasCallbackHandler(observer)
+    >>> _ = Fixed().invoke("a question", config={"callbacks": [handler]})
+    >>> handler.close()
+    >>> observer.n_events
+    1
+    """
+
+    def __init__(
+        self,
+        observer: Observer[RetrievalEvent],
+        *,
+        labels: Mapping[str, str] | None = None,
+        tags: TagStore | None = None,
+        doc_id: Callable[[Any], str] | None = None,
+        query_key: bytes | None = None,
+        queue: bool = True,
+    ) -> None:
+        super().__init__(
+            Recorder(
+                observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
+            )
+        )
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed.
+
+        Blocks: use ``asyncio.to_thread`` on an event loop.
+        """
+        return self._recorder.flush(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
+        self.stop()
+        self.flush(timeout)
+
+
+# Ask a LangChain retriever, and read the ids off what it answers.
+
+
+def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
+    """Return what asks a retriever or a chain around one, or a vector store; else None."""
+    found: Callable[[str], Iterable[Any]] | None = None
+    if isinstance(obj, VectorStore):
+        found = obj.similarity_search
+    elif isinstance(obj, Runnable):
+        found = obj.invoke
+    return found
+
+
+def document_id(document: Any, key: str | None) -> str:  # noqa: ANN401 - a Document
+    """Return what stands under ``key`` in the metadata, or else the id, or else ``"id"`` there.
+
+    Raises
+    ------
+    DataError
+        If there is none of these.
+    """
+    found = document.id if key is None else None
+    found = found or document.metadata.get(key or "id")
+    if not found:
+        where = "neither an id nor 'id'" if key is None else f"no {key!r}"
+        raise DataError(f"a LangChain document has {where} in its metadata")
+    return str(found)
+
+
+# Scores of the documents a search returns, taken from the searches inside it.
+
+
+_RELEVANCE = "similarity_search_with_relevance_scores"
+_RAW = "similarity_search_with_score"
+
+
+class Scores:
+    """What the observed searches inside a retrieval returned."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Any, str, Any]] = []
+
+    def note(self, store: Any, name: str, result: Any) -> None:  # noqa: ANN401
+        """Keep the result of a search that gives scores."""
+        if name in (_RELEVANCE, _RAW):
+            self._found.append((store, name, result))
+
+    def of(self, documents: Sequence[Any], dropped: DroppedEvents) -> list[float] | None:
+        """Return the scores of exactly these documents in this order, higher being better.
+
+        None where no search gave the very objects in this order, where the store does not say
+        how its raw scores (often distances) become relevance, or where that contradicts the
+        order of the documents.
+        """
+        for store, name, result in reversed(self._found):
+            with guarded(dropped, "scores could not be read"):
+                scores = _scores(store, name, result, documents)
+                if scores is not None:
+                    return scores
+        return None
+
+
+_scores_of_run: ContextVar[Scores | None] = ContextVar("rag_sourcebias_scores", default=None)
+
+
+@contextmanager
+def searching() -> Iterator[Scores]:
+    """Collect scores inside this block; inner blocks add to the outermost one."""
+    outer = _scores_of_run.get()
+    if outer is not None:
+        yield outer
+        return
+    scores = Scores()
+    _scores_of_run.set(scores)
+    try:
+        yield scores
+    finally:
+        _scores_of_run.set(None)
+
+
+def note_search(store: Any, name: str, result: Any) -> None:  # noqa: ANN401
+    """Hand a result to the retrieval that stands around it."""
+    scores = _scores_of_run.get()
+    if scores is not None:
+        scores.note(store, name.removeprefix("a"), result)
+
+
+def _scores(store: Any, name: str, result: Any, documents: Sequence[Any]) -> list[float] | None:  # noqa: ANN401
+    inside = documents_in(result)
+    if len(inside) != len(documents) or any(
+        a is not b for a, b in zip(inside, documents, strict=True)
+    ):
+        return None
+    scores = scores_in(result)
+    if scores is not None and name == _RAW:
+        try:
+            relevance = store._select_relevance_score_fn()
+        except (NotImplementedError, ValueError):  # LangChain's way to say that none is known
+            return None
+        scores = [float(relevance(score)) for score in scores]
+    if scores is None or not all(map(math.isfinite, scores)):
+        return None
+    return scores if all(a >= b for a, b in pairwise(scores)) else None
+
+
+# A vector store whose searches are observed.
+
+
+_SEARCHES = ("similarity_search", "max_marginal_relevance_search", "hybrid_search")
+
+
+def store_members(layer: Layer) -> Mapping[str, Any]:
+    """Return a store's search methods, each observed."""
+    members: dict[str, Any] = {}
+    for name in dir(layer.original):
+        base = name.removeprefix("a")
+        if base == "search" or base.startswith(_SEARCHES):
+            method = inspect.getattr_static(layer.original, name)
+            if inspect.isfunction(method):
+                members[name] = _observed(layer, name)
+    return members
+
+
+def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
+    """Return a second face of a store, over the same attributes, whose searches are observed.
+
+    The store itself is not touched. None for a store that keeps attributes in slots.
+    """
+    if is_observed(store) and not recorders:
+        return store  # as it is, its searches give their scores
+    kind = type(store)
+    if not hasattr(store, "__dict__") or any(vars(base).get("__slots__") for base in kind.__mro__):
+        return None
+
+    def members(layer: Layer) -> Mapping[str, Any]:
+        # a store that closes its client when it is collected must not do so with its view
+        ending = {"__del__": lambda _: None} if hasattr(kind, "__del__") else {}
+        return {**store_members(layer), **ending}
+
+    view: Any = object.__new__(observed_class(Layer(kind, *recorders), members))
+    view.__dict__ = store.__dict__
+    return view
+
+
+def _observed(layer: Layer, name: str) -> Any:  # noqa: ANN401
+    method: Any = getattr(layer.original, name)
+
+    @functools.wraps(method)
+    def search(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with _search(self, layer.observers, _query(args, kwargs)) as found:
+            result = method(self, *args, **kwargs)
+            note_search(self, name, result)
+            found.append(result)
+        return result
+
+    @functools.wraps(method)
+    async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with _search(self, layer.observers, _query(args, kwargs)) as found:
+            result = await method(self, *args, **kwargs)
+            note_search(self, name, result)
+            found.append(result)
+        return result
+
+    return asearch if inspect.iscoroutinefunction(method) else search
+
+
+@contextmanager
+def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Iterator[list[Any]]:  # noqa: ANN401
+    """Stand around one search; record what was put into the list, if it is the outermost."""
+    found: list[Any] = []
+    with searching() as scores, ExitStack() as stack:
+        first = [recorder for recorder in recorders if stack.enter_context(recorder.retrieval())]
+        yield found
+        for recorder in first:
+            with guarded(recorder.dropped, "result could not be read"):
+                documents = documents_in(found[0])
+                record_documents(
+                    recorder,
+                    documents,
+                    scores=scores.of(documents, recorder.dropped),
+                    query=query,
+                    labels=recorder.labels_beside({"store": store.__class__.__name__}),
+                )
+
+
+def _query(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """Return the query where it is a text; it may be a vector."""
+    query = args[0] if args else kwargs.get("query")
+    return query if isinstance(query, str) else None
+
+
+# Instrument a LangChain retriever or vector store in place, or all retrievers of the process.
+
+
+def attach(obj: object, recorder: Recorder) -> Attachment | None:
+    """Observe a retriever, what it is bound in, a vector store, or ``"langchain"``.
+
+    Objects are observed in place: their class is exchanged for a subclass that passes for it.
+    Copies and pickles of them are not observed.
+    """
+    if isinstance(obj, str):
+        handler = RecordingHandler(recorder)
+        return Attachment(obj, observe_everything(handler))
+    if isinstance(obj, VectorStore):
+        return Attachment(obj, add_observer(obj, recorder, store_members))
+    inner: Any = obj
+    while isinstance(inner, RunnableBindingBase):
+        inner = inner.bound
+    if not isinstance(inner, BaseRetriever):
+        return None
+    watch = Watch(recorder)
+    leave = add_observer(inner, watch, retriever_members)
+
+    def detach() -> None:
+        watch.stopped = True
+        leave()
+
+    return Attachment(obj, detach)

@@ -1,0 +1,538 @@
+"""A retriever that reports what another one returns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any
+from weakref import WeakValueDictionary
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.instrumentation.events.span import SpanDropEvent
+from llama_index.core.instrumentation.span import BaseSpan
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.instrument.adapter import Attachment
+from rag_sourcebias.instrument.events import CheckedLabels, DroppedEvents, RetrievalEvent, guarded
+from rag_sourcebias.instrument.recorder import Recorder
+
+# LlamaIndex results as the core records them: ids, scores and tags of nodes.
+
+
+_NODE, _SCORE = attrgetter("node"), attrgetter("score")
+_ID, _METADATA = attrgetter("id_"), attrgetter("metadata")
+
+
+def query_text(query: Any) -> str:  # noqa: ANN401 - a text, a QueryBundle or None
+    """Text of a query in any of the forms in which LlamaIndex hands it around."""
+    return query if isinstance(query, str) else getattr(query, "query_str", "")
+
+
+def record_nodes(
+    recorder: Recorder,
+    nodes: Sequence[Any],
+    *,
+    query: Any,  # noqa: ANN401
+    labels: CheckedLabels,
+) -> None:
+    """Record what a retriever returned; never raises.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Its ``doc_id`` is given the ``NodeWithScore``; without it the id is the node's.
+    nodes : sequence of NodeWithScore
+        Best first. Only read, now. Scores are recorded where every node has one.
+    query : str or QueryBundle
+    labels : CheckedLabels
+    """
+    try:
+        plain = list(map(_NODE, nodes))
+        scores = list(map(_SCORE, nodes))
+        doc_id = recorder.doc_id
+        recorder.record(
+            map(_ID, plain) if doc_id is None else map(doc_id, nodes),
+            metadata=map(_METADATA, plain),
+            scores=None if None in scores else scores,
+            query=query if isinstance(query, str) else query_text(query),
+            labels=labels,
+        )
+    except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+        recorder.dropped.add("result could not be read", error=error)
+
+
+# Which of LlamaIndex's spans lie inside one object: a retriever, a query engine or an index.
+
+
+_REMEMBERED = 5_000  # to 10,000 ended spans: tasks that outlive a query have them as parents
+
+
+class SpansInside:
+    """Ids of the spans of one object and of all spans inside them.
+
+    Parameters
+    ----------
+    target : BaseRetriever or BaseQueryEngine or BaseIndex
+        For an index its retrievers count, whoever made them.
+
+    Attributes
+    ----------
+    open : set of str
+        Those that have not ended.
+    """
+
+    def __init__(self, target: Any) -> None:  # noqa: ANN401
+        # One of both is something that no span has.
+        of_index = isinstance(target, BaseIndex)
+        self._target = object() if of_index else target
+        self._index = target if of_index else None
+        self.open: set[str] = set()
+        self._ended: set[str] = set()
+        self._ended_before: set[str] = set()
+
+    def __contains__(self, span_id: str | None) -> bool:
+        return span_id in self.open or span_id in self._ended or span_id in self._ended_before
+
+    # Every argument by name, and no method of our own: each call would otherwise make a dict, and
+    # there are four calls in a retrieval.
+    def enter(
+        self,
+        id_: str,
+        bound_args: object = None,  # noqa: ARG002 - they hold the query
+        instance: Any = None,  # noqa: ANN401
+        parent_id: str | None = None,
+        tags: object = None,  # noqa: ARG002
+        **_: object,
+    ) -> None:
+        """Note that a span began; takes what LlamaIndex tells a span handler."""
+        if (
+            instance is self._target
+            or parent_id in self.open
+            or parent_id in self._ended
+            or parent_id in self._ended_before
+            or (
+                self._index is not None
+                and isinstance(instance, BaseRetriever)
+                and _asks(instance, self._index)
+            )
+        ):
+            self.open.add(id_)
+
+    def leave(
+        self,
+        id_: str,
+        bound_args: object = None,  # noqa: ARG002
+        instance: object = None,  # noqa: ARG002
+        result: object = None,  # noqa: ARG002
+        err: object = None,  # noqa: ARG002
+        **_: object,
+    ) -> None:
+        """Note that a span ended, or that its call raised."""
+        if id_ in self.open:
+            ended = self._ended
+            ended.add(id_)  # first, so that it is never in neither
+            self.open.discard(id_)
+            if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
+                self._ended_before, self._ended = ended, set()
+
+
+def _asks(retriever: Any, index: Any) -> bool:  # noqa: ANN401
+    """Whether a retriever searches an index."""
+    if getattr(retriever, "_index", None) is index:
+        return True
+    graph = getattr(index, "property_graph_store", None)  # its retrievers know the graph only
+    parts = getattr(retriever, "sub_retrievers", None) or (retriever,)
+    return graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
+
+
+# What is done with each event of LlamaIndex; plain, because pydantic's attributes are slow.
+
+
+_MOST_KNOWN = 1_000  # classes of retrievers; one may make them as it goes
+_START, _END, _DROP, _RERANK = range(4)
+_KINDS = (RetrievalStartEvent, RetrievalEndEvent, SpanDropEvent, ReRankEndEvent)
+
+# What observers were told of, so that two handlers of one observer count it once. An event lives
+# until all handlers have had it.
+_reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
+
+
+@cache
+def _kind(event_class: type) -> int:
+    """Position in ``_KINDS``, -1 for events that say nothing about retrievals."""
+    return next((i for i, kind in enumerate(_KINDS) if issubclass(event_class, kind)), -1)
+
+
+class RetrievalListener:
+    """Begin, end and record retrievals as events announce them.
+
+    Start and end of a retrieval carry the id of the same span, on every thread and task. Spans
+    whose call raised are announced by an event as well, so that no span handler is needed for it.
+
+    Parameters
+    ----------
+    recorder, reranks, label_tags
+        See :class:`~rag_sourcebias_integrations.llama_index.observe.SourceBiasEventHandler`.
+    inside : SpansInside, optional
+        Only retrievals in these spans count.
+    """
+
+    __slots__ = ("_inside", "_label_tags", "_labels", "_recorder", "_reranks")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        inside: SpansInside | None,
+        reranks: bool,
+        label_tags: tuple[str, ...],
+    ) -> None:
+        self._recorder = recorder
+        self._inside = inside
+        self._reranks = reranks
+        self._label_tags = label_tags
+        self._labels: dict[str, CheckedLabels] = {}
+
+    def take(self, event: Any, **_: Any) -> None:  # noqa: ANN401
+        """Take one event, in constant time: it may come on an event loop."""
+        kind = _kind(event.__class__)
+        if kind == _START:
+            span_id, inside = event.span_id, self._inside
+            if inside is None or span_id in inside.open or span_id in inside:
+                self._recorder.begin(span_id)
+        elif kind == _END:
+            span_id = event.span_id
+            if self._recorder.end(span_id):
+                name = span_id.partition(".")[0]
+                labels = self._labels.get(name) or self._labels_of(name)
+                self._record(event, event.str_or_query_bundle, labels)
+        elif kind == _DROP:
+            self._recorder.end(event.span_id)
+        elif (
+            kind == _RERANK
+            and self._reranks
+            and (self._inside is None or event.span_id in self._inside)
+        ):
+            self._take_reranked(event)
+
+    def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
+        """Record a list that was reranked outside retrievals; it has one event, and no run."""
+        recorder, key = self._recorder, (id(self._recorder.observer), event.id_)
+        with guarded(recorder.dropped, "result could not be read"):
+            if key not in _reranked:
+                _reranked[key] = event
+                with recorder.retrieval() as first:
+                    pass
+                if first:
+                    labels = recorder.labels_beside({"stage": "rerank"})
+                    self._record(event, None, labels)
+
+    def _labels_of(self, retriever: str) -> CheckedLabels:
+        if len(self._labels) >= _MOST_KNOWN:
+            self._labels.clear()
+        return self._labels.setdefault(
+            retriever, self._recorder.labels_beside({"retriever": retriever})
+        )
+
+    def _record(self, event: Any, query: Any, labels: CheckedLabels) -> None:  # noqa: ANN401
+        recorder = self._recorder
+        if event.tags:
+            with guarded(recorder.dropped, "tags could not be read"):
+                chosen = {key: event.tags.get(key) for key in self._label_tags}
+                labels = recorder.labels_beside({**chosen, **labels})
+        record_nodes(recorder, event.nodes, query=query, labels=labels)
+
+
+# The span handler for LlamaIndex's dispatcher, needed where one object is observed.
+
+
+class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
+    """Follow the spans of one object and all spans inside them; keeps their ids only.
+
+    Parameters
+    ----------
+    target : BaseRetriever or BaseQueryEngine or BaseIndex
+        For an index its retrievers count, whoever made them.
+    """
+
+    def __init__(self, target: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        inside = SpansInside(target)
+        # In front of the methods: attributes of pydantic cost more than what is done with a span.
+        self.__dict__ |= {
+            "inside": inside,
+            "span_enter": inside.enter,
+            "span_exit": inside.leave,
+            "span_drop": inside.leave,
+        }
+
+    @property
+    def inside(self) -> SpansInside:
+        """Ids of the spans inside the object."""
+        found: SpansInside = self.__dict__["inside"]
+        return found
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name that LlamaIndex shows."""
+        return "SourceBiasSpanHandler"
+
+    # The base class would make and keep span objects by these; the methods above do not.
+    def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Make no span object."""
+
+    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Keep nothing."""
+
+    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Keep nothing."""
+
+
+# The event handler for LlamaIndex's dispatcher.
+# The dispatcher swallows every exception of a handler without a word, so this one counts its own
+# failures (``Recorder.dropped``).
+
+
+#: Keys of ``instrument_tags({...})`` that become labels. Others may name a user or a request.
+LABEL_TAGS = ("collection", "route", "tenant")
+
+
+class SourceBiasEventHandler(BaseEventHandler):
+    """Record retrievals; ``get_dispatcher().add_event_handler(...)`` switches it on.
+
+    ``instrument("llama-index", observer)`` does that, and removes it again. What is recorded is
+    the list that the outermost retriever returned, once per query: retrievers inside fusion,
+    router and other composite retrievers do not count. Node postprocessors come later and change
+    nothing of it. Labels are ``retriever`` (the class) and some of the application's
+    ``instrument_tags``.
+
+    Before llama-index-core 0.14.9, a composite retriever with ``use_async`` called by ``retrieve``
+    inside a running event loop (a notebook) asks its parts on a thread without the context: there
+    the parts count as well.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    spans : SourceBiasSpanHandler, optional
+        Count only retrievals inside the object that it follows; add it to the dispatcher too.
+    reranks : bool
+        Also record the list of each ``ReRankEndEvent`` outside retrievers, as an event of its own
+        with the label ``stage="rerank"``. Which postprocessors emit them is their choice.
+    label_tags : tuple of str
+        Keys of ``instrument_tags`` that become labels where their value is text. They must have
+        few different values: no user, no request.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        spans: SourceBiasSpanHandler | None = None,
+        reranks: bool = False,
+        label_tags: tuple[str, ...] = LABEL_TAGS,
+    ) -> None:
+        super().__init__()
+        listener = RetrievalListener(
+            recorder,
+            inside=None if spans is None else spans.inside,
+            reranks=reranks,
+            label_tags=tuple(label_tags),
+        )
+        # In front of the method: a call and a private attribute of pydantic less for every event.
+        self.__dict__["handle"] = listener.take
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name that LlamaIndex shows."""
+        return "SourceBiasEventHandler"
+
+    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Take one event, in constant time: it may come on an event loop."""
+        self.__dict__["handle"](event, **kwargs)
+
+
+# Instrument LlamaIndex through its dispatcher; no object of the application is touched.
+
+
+_changing = threading.Lock()  # two handles that close at once would restore each other's handler
+
+
+def attach(obj: object, recorder: Recorder) -> Attachment | None:
+    """Observe all retrievals of the process, or those inside a retriever, query engine or index.
+
+    Parameters
+    ----------
+    obj : str or BaseRetriever or BaseQueryEngine or BaseIndex
+        A name stands for the whole process. Inside an object counts what it retrieves itself and
+        what is retrieved on its behalf while it works.
+    recorder : Recorder
+
+    Returns
+    -------
+    Attachment or None
+        None for any other object.
+    """
+    if isinstance(obj, str):
+        # Without a span handler: events say when a retrieval failed, and every span costs.
+        return _listen(obj, SourceBiasEventHandler(recorder), None)
+    if isinstance(obj, BaseRetriever | BaseQueryEngine | BaseIndex):
+        spans = SourceBiasSpanHandler(obj)
+        return _listen(obj, SourceBiasEventHandler(recorder, spans=spans), spans)
+    return None
+
+
+def _listen(
+    obj: object, events: SourceBiasEventHandler, spans: SourceBiasSpanHandler | None
+) -> Attachment:
+    root = get_dispatcher()
+
+    def detach() -> None:
+        with _changing:  # there is no method that removes a handler
+            root.event_handlers = [item for item in root.event_handlers if item is not events]
+            root.span_handlers = [item for item in root.span_handlers if item is not spans]
+
+    with _changing:
+        if spans is not None:
+            root.add_span_handler(spans)
+        root.add_event_handler(events)
+    return Attachment(obj, detach)
+
+
+# Ask a LlamaIndex retriever, and read the ids off what it answers.
+
+
+def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
+    """Return what asks a retriever, a query engine's retriever or an index; else None."""
+    if isinstance(obj, BaseQueryEngine):
+        return lambda text: obj.retrieve(QueryBundle(text))
+    retriever = obj.as_retriever() if isinstance(obj, BaseIndex) else obj
+    found: Callable[[str], Iterable[Any]] | None = None
+    if isinstance(retriever, BaseRetriever):
+        found = retriever.retrieve
+    return found
+
+
+def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, with a score or not
+    """Return what stands under ``key`` in the metadata, or else the id of the document.
+
+    That is the document a node was split off; of a node without one it is the node's own.
+
+    Raises
+    ------
+    DataError
+        If the metadata lack ``key``.
+    """
+    node = found.node if isinstance(found, NodeWithScore) else found
+    if key is None:
+        return str(node.ref_doc_id or node.node_id)
+    value = node.metadata.get(key)
+    if not value:
+        raise DataError(f"a LlamaIndex node has no {key!r} in its metadata")
+    return str(value)
+
+
+# A retriever that reports what another one returns.
+
+
+class InstrumentedRetriever(BaseRetriever):
+    """Wrap a retriever; results are the very objects it returns.
+
+    For applications that would rather pass a retriever than use the process-wide dispatcher
+    (:func:`rag_sourcebias.instrument.adapter.instrument`). Both together count a retrieval once.
+
+    Parameters
+    ----------
+    inner : BaseRetriever
+    observer : Observer of RetrievalEvent
+    labels, tags, doc_id, query_key, queue
+        As for :func:`~rag_sourcebias.instrument.adapter.instrument`. ``doc_id`` is given the
+        ``NodeWithScore``: ``lambda n: n.node.ref_doc_id`` names the source document.
+
+    Raises
+    ------
+    DataError
+        If ``inner`` is no retriever, or the observer has no ``observe``.
+    """
+
+    def __init__(
+        self,
+        inner: Any,  # noqa: ANN401
+        observer: Observer[RetrievalEvent],
+        *,
+        labels: Mapping[str, str] | None = None,
+        tags: TagStore | None = None,
+        doc_id: Callable[[Any], str] | None = None,
+        query_key: bytes | None = None,
+        queue: bool = True,
+    ) -> None:
+        if not isinstance(inner, BaseRetriever):
+            raise DataError(
+                f"an object of type {type(inner).__qualname__} cannot be wrapped; expected a "
+                "LlamaIndex retriever, such as index.as_retriever()"
+            )
+        self._inner = inner
+        self._recorder = Recorder(
+            observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
+        )
+        self._labels = self._recorder.labels_beside({"retriever": type(inner).__name__})
+        self._stopped = False
+        super().__init__(callback_manager=getattr(inner, "callback_manager", None))
+
+    @property
+    def inner(self) -> Any:  # noqa: ANN401
+        """The wrapped retriever."""
+        return self._inner
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Events that were lost, by reason."""
+        return self._recorder.dropped
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every retrieval so far was observed; False when ``timeout`` passed."""
+        return self._recorder.flush(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
+        self._stopped = True
+        self.flush(timeout)
+
+    # LlamaIndex passes query_bundle by name: another name would fail, in the async path only.
+    def _retrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
+        with self._recorder.retrieval() as first:
+            nodes: list[Any] = self._inner.retrieve(query_bundle)
+        if first and not self._stopped:
+            self._record(nodes, query_bundle)
+        return nodes
+
+    async def _aretrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
+        with self._recorder.retrieval() as first:
+            nodes: list[Any] = await self._inner.aretrieve(query_bundle)
+        if first and not self._stopped:
+            self._record(nodes, query_bundle)
+        return nodes
+
+    # The inner retriever has followed its index nodes; doing it again could follow them further.
+    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+        return nodes
+
+    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+        return nodes
+
+    def _get_prompt_modules(self) -> dict[str, Any]:
+        return {"retriever": self._inner}
+
+    def _record(self, nodes: list[Any], query: Any) -> None:  # noqa: ANN401
+        record_nodes(self._recorder, nodes, query=query, labels=self._labels)

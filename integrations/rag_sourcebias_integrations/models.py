@@ -1,0 +1,552 @@
+"""What the completers of all frameworks share: one request to a model, observed by nobody."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import urlsplit
+
+from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
+from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, status_error
+
+# What the completers of all frameworks share: a model's settings, read and set on a copy.
+# Frameworks declare their models with pydantic, so that fields tell what a model can be told. The
+# model that was given is never changed.
+
+
+ROUTES: Mapping[str, tuple[str, ...]] = {
+    "max_tokens": (
+        *("max_tokens", "max_output_tokens", "max_new_tokens", "max_completion_tokens"),
+        *("num_predict", "max_tokens_to_sample"),
+    ),
+    "temperature": ("temperature",),
+    "seed": ("seed", "random_seed"),
+}
+"""Settings of a request, and the names that frameworks have for them."""
+
+_CALL = "call."
+_RETRIES = "max_retries"
+
+
+def routes_of(
+    model: Any,  # noqa: ANN401
+    call: Callable[..., Any],
+    *,
+    chosen: Mapping[str, str | None] | None,
+) -> dict[str, str | None]:
+    """Find where each setting of a request goes.
+
+    A route is a field of the model, ``field.key`` for an entry of a field that holds a dict,
+    ``call.argument`` for an argument of the call, or None for nowhere.
+
+    Parameters
+    ----------
+    model : pydantic model
+    call : callable
+        The method that answers; its arguments are looked at where there is no field.
+    chosen : mapping, optional
+        Routes by the user, before all.
+
+    Raises
+    ------
+    DataError
+        If the limit on tokens or the temperature cannot be told, or a chosen route leads nowhere.
+    """
+    fields = type(model).model_fields
+    arguments = inspect.signature(call).parameters
+    routes: dict[str, str | None] = {}
+    for setting, route in (chosen or {}).items():
+        if setting not in ROUTES:
+            raise DataError(f"parameters {setting!r} is not one of {', '.join(ROUTES)}")
+        if route is not None and not route.startswith(_CALL):
+            field, _, key = route.partition(".")
+            if field not in fields or (key and not isinstance(getattr(model, field), dict | None)):
+                raise DataError(
+                    f"parameters {setting!r}: {type(model).__name__} has no field {field!r}"
+                    f"{' that holds a dict' if key else ''}; it has {_names(fields)}"
+                )
+        routes[setting] = route
+    for setting, names in ROUTES.items():
+        if setting in routes:
+            continue
+        there = [name for name in names if name in fields]
+        there += [_CALL + name for name in names if name in arguments]
+        routes[setting] = there[0] if there else None
+        # Without a seed samples differ all the same; without the others the text is another one.
+        if not there and setting != "seed":
+            raise DataError(
+                f"{type(model).__name__} takes no {setting}: none of its fields "
+                f"({_names(fields)}) is called {' or '.join(names)}; say where it goes with "
+                f"parameters={{{setting!r}: 'field'}}, 'field.key' or 'call.argument', or "
+                "None to leave it to the model"
+            )
+    return routes
+
+
+def with_values(
+    model: Any,  # noqa: ANN401
+    routes: Mapping[str, str | None],
+    values: Mapping[str, Any],
+) -> tuple[Any, dict[str, Any]]:
+    """Return a copy of the model with values in its fields, and the arguments of the call."""
+    update: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
+    for setting, value in values.items():
+        route = routes[setting]
+        if route is None:
+            continue
+        if route.startswith(_CALL):
+            arguments[route.removeprefix(_CALL)] = value
+            continue
+        field, _, key = route.partition(".")
+        before = update.get(field, getattr(model, field)) if key else None
+        update[field] = {**(before or {}), key: value} if key else value
+    return (_copied(model, update) if update else model), arguments
+
+
+def once_copy(model: Any) -> tuple[Any, bool]:  # noqa: ANN401
+    """Return a copy that sends each request once, and whether any retries were found to stop.
+
+    Retries are stopped where they are a field ``max_retries``, and in clients that have
+    ``with_options(max_retries=…)``, as those of OpenAI, Anthropic, Groq and others.
+    """
+    found = _RETRIES in type(model).model_fields
+    copy = _copied(model, {_RETRIES: 0} if found else {})
+    for store in (copy.__dict__, copy.__pydantic_private__ or {}):
+        for name, value in list(store.items()):
+            owner = _owner(value)
+            if owner is None:
+                continue
+            once = owner.with_options(max_retries=0)
+            store[name] = once if owner is value else type(value)(once)
+            found = True
+    return copy, found
+
+
+def clients_of(model: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the clients that a model has as fields, as far as they can be recognised.
+
+    Not those that it makes when it is first asked: they would be there one time and not another.
+    """
+    for name in type(model).model_fields:
+        owner = _owner(getattr(model, name, None))
+        if owner is not None:
+            yield owner
+
+
+def _owner(value: Any) -> Any:  # noqa: ANN401
+    """Return the client that a value is, or is a part of; None where it is neither."""
+    for one in (value, getattr(value, "_client", None)):
+        retries = getattr(one, _RETRIES, None)
+        if isinstance(retries, int) and callable(getattr(type(one), "with_options", None)):
+            return one
+    return None
+
+
+def _copied(model: Any, update: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    copy = model.model_copy(update=dict(update))
+    # What the model computed from its fields and remembers (cached properties) may be out of date.
+    for name in set(copy.__dict__) - set(type(model).model_fields):
+        if hasattr(type(model), name):
+            del copy.__dict__[name]
+    return copy
+
+
+def _names(fields: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(fields))
+
+
+# Which model it is, without what must stay secret.
+
+
+# What changes how a model is run or watched, and not what it answers.
+_RUNTIME = frozenset(
+    (
+        *("cache", "verbose", "callbacks", "callback_manager", "tags", "metadata", "name"),
+        *("custom_get_token_ids", "rate_limiter", "disable_streaming", "output_version", "profile"),
+        *("max_retries", "request_timeout", "timeout", "streaming", "stream_usage", "batch_size"),
+        *("stream_chunk_timeout", "include_response_headers", "reuse_client", "client", "n_jobs"),
+        *("async_client", "root_client", "root_async_client", "http_client", "async_http_client"),
+        *("http_async_client", "http_socket_options", "openai_proxy", "output_parser"),
+    )
+)
+_SECRET = re.compile(
+    r"(?:^|_|-|api)keys?(?:_id)?$|secret|passw|credential|auth|cookie|headers?$|token$"
+)
+_NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name", "repo_id")
+_DROPPED = object()
+_DEEPEST = 6
+
+
+def name_of(model: Any, otherwise: str = "") -> str:  # noqa: ANN401
+    """Return the name of a model, that of its class where it has none."""
+    found = (getattr(model, field, None) for field in _NAMES)
+    return next((n for n in found if isinstance(n, str) and n), otherwise or type(model).__name__)
+
+
+def identity_of(
+    model: Any,  # noqa: ANN401
+    *,
+    leave_out: Collection[str] = (),
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return class, server and the fields that are not at their defaults, ready for JSON.
+
+    Parameters
+    ----------
+    model : pydantic model
+    leave_out : collection of str
+        Fields that are part of each request.
+    more : mapping, optional
+        Further settings.
+    """
+    servers = sorted({_url(str(client.base_url)) for client in clients_of(model)})
+    kind = type(model)
+    found: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    if servers:
+        found["server"] = ", ".join(servers)
+    found.update(_fields(model, leave_out, _DEEPEST))
+    found.update(_plain(dict(more or {}), _DEEPEST))
+    return found
+
+
+def settings_text(identity: Mapping[str, Any]) -> dict[str, str]:
+    """Return an identity as texts, for a report."""
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in identity.items()
+    }
+
+
+def redacted(text: str, model: Any) -> str:  # noqa: ANN401
+    """Return a message of one line in which no secret of the model is repeated."""
+    text = " ".join(text.split())
+    for name in type(model).model_fields:
+        value = getattr(model, name, None)
+        reveal = getattr(value, "get_secret_value", None)
+        secret = reveal() if callable(reveal) else value if _SECRET.search(name.lower()) else None
+        if isinstance(secret, str) and secret:
+            text = text.replace(secret, "…")
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _fields(model: Any, leave_out: Collection[str], depth: int) -> dict[str, Any]:  # noqa: ANN401
+    found: dict[str, Any] = {}
+    for name, field in type(model).model_fields.items():
+        if name in _RUNTIME or name in leave_out or _SECRET.search(name.lower()):
+            continue
+        value = getattr(model, name, None)
+        if value is None or value == field.default:
+            continue
+        plain = _plain(value, depth)
+        if plain is not _DROPPED and plain not in ({}, [], ""):
+            found[name] = plain
+    return found
+
+
+def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401
+    """Return a value ready for JSON and equal in every process, or a mark that it has none."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str | PurePath):
+        return _url(str(value))
+    if not depth:
+        return _DROPPED
+    if isinstance(value, Mapping):
+        kept = {str(k): _plain(v, depth - 1) for k, v in value.items()}
+        return {
+            k: v for k, v in kept.items() if v is not _DROPPED and not _SECRET.search(k.lower())
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [p for v in value if (p := _plain(v, depth - 1)) is not _DROPPED]
+        return sorted(items, key=repr) if isinstance(value, set | frozenset) else items
+    if hasattr(type(value), "model_fields") and not isinstance(value, type):
+        return {"class": type(value).__qualname__} | _fields(value, (), depth - 1)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return _DROPPED
+
+
+def _url(text: str) -> str:
+    """Return an address without user, password and query; other texts as they are."""
+    if "://" not in text.partition("?")[0] or any(c.isspace() for c in text):
+        return text
+    parts = urlsplit(text)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+
+
+# What an exception of a framework, or of the package below it, means for one request.
+
+
+# Parts of names of exceptions; packages agree on them more than on anything else.
+_ERROR_NAMES: tuple[tuple[FailureReason, bool, tuple[str, ...]], ...] = (
+    ("timeout", False, ("Timeout", "DeadlineExceeded")),
+    ("rate_limited", False, ("RateLimit", "Throttl", "ResourceExhausted", "TooManyRequests")),
+    ("rejected", True, ("Authentication", "Unauthenticated", "PermissionDenied", "AccessDenied")),
+    ("rejected", False, ("ContentFilter", "ContentPolicy", "BadRequest", "InvalidArgument")),
+    ("server", False, ("ServiceUnavailable", "InternalServer", "Overloaded")),
+    (
+        "unreachable",
+        False,
+        ("Connect", "RemoteProtocol", "NetworkError", "ReadError", "IncompleteRead", "gaierror"),
+    ),
+)
+
+
+def request_error(error: Exception, model: Any) -> CompletionError | None:  # noqa: ANN401
+    """Return the error to report; None for one that is not about a request.
+
+    Statuses and names are looked for in the exception and in what caused it.
+
+    Parameters
+    ----------
+    error : Exception
+    model : pydantic model
+        Its secrets are not repeated.
+    """
+    if isinstance(error, SourceBiasError):
+        return None
+    kind = type(error)
+    said = redacted(f"{type(model).__name__}: {kind.__name__}: {error}", model)
+    chain = list(_chain(error))
+    for one in chain:
+        status, headers, code = _status(one)
+        if status is not None:
+            after = retry_after_seconds(headers.get("retry-after"))
+            return status_error(status, said, code=code, retry_after=after)
+    for one in chain:
+        names = [base.__name__ for base in type(one).__mro__]
+        for reason, fatal, parts in _ERROR_NAMES:
+            if any(part in name for name in names for part in parts):
+                return CompletionError(said, reason=reason, fatal=fatal)
+    if isinstance(error, UnicodeEncodeError):  # half a surrogate pair, as scraped text may hold
+        return CompletionError(said, reason="rejected")
+    if isinstance(error, TypeError) and "keyword argument" in str(error):
+        told = f"{said}; say where the settings go with parameters=…"
+        return CompletionError(told, reason="rejected", fatal=True)
+    # Frameworks read answers with little care: an empty list of choices is an IndexError.
+    own = isinstance(error, ValueError | LookupError | TypeError | AttributeError)
+    if own or kind.__module__ != "builtins":
+        return CompletionError(f"{said} (malformed answer?)", reason="malformed")
+    return None
+
+
+def no_logprobs(model: Any) -> CompletionError:  # noqa: ANN401
+    """Return the error for a model that gives no log-probabilities."""
+    return CompletionError(
+        f"{type(model).__name__} gives no log-probabilities of the answer's tokens: use mode votes "
+        "or verbalised",
+        reason="rejected",
+        fatal=True,
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    one: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if one is None:
+            return
+        yield one
+        one = one.__cause__ or one.__context__
+
+
+def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | None]:
+    response: Any = getattr(error, "response", None)
+    code = getattr(error, "code", None)
+    if isinstance(response, Mapping):  # botocore
+        told = response.get("ResponseMetadata") or {}
+        numbers, headers = [told.get("HTTPStatusCode")], told.get("HTTPHeaders") or {}
+    else:
+        names = ("status_code", "http_status", "status", "code")
+        numbers = [getattr(error, name, None) for name in names]
+        numbers.append(getattr(response, "status_code", None))
+        headers = getattr(response, "headers", None) or getattr(error, "headers", None) or {}
+    status = next((n for n in numbers if type(n) is int and 400 <= n < 600), None)
+    return status, headers, code if isinstance(code, str) else None
+
+
+# What the completers of all frameworks share: one request to a model, observed by nobody.
+
+
+_MOST_COPIES = 64
+_TOP = 20  # the most alternatives that OpenAI reports
+_STOPPED = ("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "finish")
+_CUT = ("max_tokens", "max_length", "max_output_tokens", "model_length")
+_FILTERED = ("safety", "blocklist", "prohibited_content", "spii", "recitation", "content_filtered")
+_FINISH = (
+    dict.fromkeys(_STOPPED, "stop")
+    | dict.fromkeys(_CUT, "length")
+    | dict.fromkeys((*_FILTERED, "guardrail_intervened"), "content_filter")
+)
+_COUNTS = {
+    "prompt_tokens": ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_token_count"),
+    "completion_tokens": (
+        *("completion_tokens", "output_tokens", "eval_count", "candidates_token_count"),
+    ),
+}
+
+
+class ModelCompleter(ABC):
+    """A completer over a framework's model; a subclass says how it is called and read.
+
+    Parameters
+    ----------
+    model : pydantic model
+    call : callable
+        The model's method that answers.
+    name : str, optional
+    max_concurrency : int
+    parameters : mapping, optional
+        Routes of settings, as :func:`~._model_settings.routes_of` takes them.
+    more : mapping, optional
+        Further settings that change answers.
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401
+        call: Callable[..., Any],
+        *,
+        name: str | None,
+        max_concurrency: int,
+        parameters: Mapping[str, str | None] | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        if max_concurrency < 1:
+            raise DataError(f"max_concurrency must be at least 1, got {max_concurrency}")
+        self.max_concurrency = max_concurrency
+        self.name = name or name_of(model)
+        self._routes = routes_of(model, call, chosen=parameters)
+        self._model, self._once = once_copy(model)
+        fields = [route for route in self._routes.values() if route and "." not in route]
+        self._identity = identity_of(model, leave_out=fields, more=more)
+        self._copies: dict[tuple[tuple[str, Any], ...], tuple[Any, dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model and of every setting that changes its answers; no keys."""
+        routes = {key: route for key, route in self._routes.items() if route is None}
+        return f"{type(self).__name__}-1:{json.dumps([self._identity, routes], sort_keys=True)}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        left = [setting for setting, route in self._routes.items() if route is None]
+        told = {"model": self.name, **settings_text(self._identity)}
+        told["retries of the framework"] = "off" if self._once else "its own, if it has any"
+        return told | ({"not told to the model": ", ".join(left)} if left else {})
+
+    def complete(
+        self, prompt: str, *, max_tokens: int, temperature: float, seed: int
+    ) -> Completion:
+        """Write an answer to one prompt.
+
+        Raises
+        ------
+        CompletionError
+            If the model fails, refuses the request or answers with something else.
+        """
+        values = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+        return self._text(self._asked(prompt, values, {}))
+
+    def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
+        """Return the log-probability of each label as the beginning of the answer.
+
+        Read from the likeliest tokens that OpenAI-like models report; a label that is not among
+        them gets the smallest log-probability reported, and is counted.
+
+        Raises
+        ------
+        CompletionError
+            If the model fails or gives no log-probabilities.
+        """
+        fields = type(self._model).model_fields
+        if not {"logprobs", "top_logprobs"} <= set(fields):
+            raise no_logprobs(self._model)
+        values = {"max_tokens": max(len(label.strip()) for label in labels), "temperature": 0.0}
+        answer = self._asked(prompt, values, {"logprobs": True, "top_logprobs": _TOP})
+        choice = self._choice(answer)
+        if not isinstance(choice.get("logprobs"), dict):
+            raise no_logprobs(self._model)
+        return chat_labels({"choices": [choice], "usage": self._counts(answer)}, labels)
+
+    def _asked(self, prompt: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        model, arguments = self._told(values, extra)
+        try:
+            with suppress():
+                return self._answer(model, prompt, arguments)
+        except Exception as error:
+            told = request_error(error, model)
+            if told is None:
+                raise
+            raise told from error
+
+    def _told(
+        self, values: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return a copy of the model that was told; the same one for the same settings."""
+        key = (*values.items(), *extra.items())
+        with self._lock:
+            found = self._copies.get(key)
+            if found is None:
+                routes = {**self._routes, **{field: field for field in extra}}
+                found = with_values(self._model, routes, {**values, **extra})
+                if len(self._copies) >= _MOST_COPIES:
+                    self._copies.clear()
+                self._copies[key] = found
+        return found
+
+    @abstractmethod
+    def _answer(self, model: Any, prompt: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+        """Ask once and return the framework's answer."""
+
+    @abstractmethod
+    def _text(self, answer: Any) -> Completion:  # noqa: ANN401
+        """Read the text."""
+
+    @abstractmethod
+    def _choice(self, answer: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the choice of the answer as OpenAI's chat interface has it."""
+
+    @abstractmethod
+    def _counts(self, answer: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the counts of tokens."""
+
+
+def finish_of(*reports: Any) -> str:  # noqa: ANN401
+    """Return why an answer ended, in OpenAI's words, from whatever the provider reports."""
+    names = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
+    for report in reports:
+        for name in names:
+            value = report.get(name) if isinstance(report, Mapping) else None
+            value = getattr(value, "name", value)  # an enumeration of Google's
+            if isinstance(value, str) and value:
+                return _FINISH.get(value.lower(), value.lower())
+    return "stop"
+
+
+def counts_of(*reports: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the tokens read and written, from the first report that tells; 0 where none does."""
+    found = dict.fromkeys(_COUNTS, 0)
+    for report in reports:
+        if not isinstance(report, Mapping):
+            continue
+        for name, others in _COUNTS.items():
+            values = [report[other] for other in others if type(report.get(other)) is int]
+            found[name] = found[name] or (values[0] if values else 0)
+    return found

@@ -1,0 +1,210 @@
+"""``audit answers``: how much a correctness score rewards style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
+from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
+from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
+from rag_sourcebias.cli import options as common
+from rag_sourcebias.cli import style_options as style
+from rag_sourcebias.cli.console import require_writable, stages
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import SpecBuilder
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.samples import cache_dir
+
+# Options of ``audit answers``, named once.
+
+
+_DATA, _SCORES, _ADJUSTMENT, _STATISTICS = "Data", "Scores", "Adjustment", "Statistics"
+
+AnswersFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        help="Table (CSV, TSV, JSON lines, Parquet) or JSON array with question, system, answer, "
+        "reference and correct, or answer_<system> and judge_<system>. Also .gz; several files "
+        "where each holds one system.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between alternative wordings in one cell of references, such as /.",
+        rich_help_panel=_DATA,
+    ),
+]
+Encoders = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--encoder",
+        help="Score = cosine of reference and answer by this sentence-transformers name or "
+        "path[,dtype=…,max_length=…,batch_size=…,device=…]; repeatable, to compare several.",
+        rich_help_panel=_SCORES,
+    ),
+]
+ScoreColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scores",
+        help="Column of scores that the table holds already (of ragas, for example), instead of "
+        "--encoder; repeatable.",
+        rich_help_panel=_SCORES,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Correct is a score of at least this. Default: the one that separates correct from "
+        "wrong answers best.",
+        rich_help_panel=_SCORES,
+    ),
+]
+Adjust = Annotated[
+    bool,
+    typer.Option(
+        help="Also compute the score without the part that style explains.",
+        rich_help_panel=_ADJUSTMENT,
+    ),
+]
+FitOn = Annotated[
+    Path | None,
+    typer.Option(
+        help="Learn the adjustment from these answers, not by cross-fitting. Form as FILE.",
+        rich_help_panel=_ADJUSTMENT,
+    ),
+]
+Folds = Annotated[
+    int,
+    typer.Option(help="Groups of questions of the cross-fitting.", rich_help_panel=_ADJUSTMENT),
+]
+Labels = Annotated[
+    int | None,
+    typer.Option(
+        help="Show what intervals of human correctness so many labels per system give, drawn from "
+        "those there are. Default: all there are.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+TextStatistics = Annotated[
+    bool,
+    typer.Option(
+        help="Also describe the answers: words, BLEU, METEOR, ROUGE-L against the reference.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+
+
+# ``audit answers``: how much a correctness score rewards style.
+
+
+def answers(
+    files: AnswersFiles,
+    *,
+    separator: Separator = None,
+    encoder: Encoders = None,
+    scores: ScoreColumns = None,
+    threshold: Threshold = None,
+    cache: common.Cache = None,
+    adjust: Adjust = True,
+    fit_on: FitOn = None,
+    folds: Folds = 5,
+    labels: Labels = None,
+    text_statistics: TextStatistics = True,
+    confidence_level: common.ConfidenceLevel = 0.95,
+    resamples: style.Resamples = 10_000,
+    seed: common.Seed = 0,
+    report: common.ReportFolder = None,
+) -> None:
+    """Measure how much a similarity score of correctness rewards a system's style.
+
+    People marked the answers of several systems correct or wrong. Where all are correct, scores
+    should not differ between systems; where they do, style decides. Reports the differences with
+    intervals, what they do to verdicts and to the order of systems, and a score adjusted for
+    style.
+
+    [bold]Examples[/]
+
+        rag-sourcebias audit answers answers.csv --encoder all-MiniLM-L6-v2 --report report
+
+        rag-sourcebias audit answers NQ.json.gz --encoder all-MiniLM-L6-v2 --fit-on TQ.json.gz
+
+        rag-sourcebias audit answers ragas.csv --scores semantic_similarity --threshold 0.7
+    """
+    config = AnswerConfig(
+        threshold=threshold,
+        adjust=adjust,
+        folds=folds,
+        labels=labels,
+        confidence_level=confidence_level,
+        resamples=resamples,
+        seed=seed,
+    )
+    if bool(encoder) == bool(scores):
+        raise DataError(
+            "give the score to audit: --encoder <model>, such as all-MiniLM-L6-v2, or --scores "
+            "<column> of the table"
+        )
+    if fit_on is not None and not adjust:
+        raise DataError("--fit-on names what the adjustment is learnt from; leave --no-adjust out")
+    require_writable(report)
+    texts = _read(files, separator)
+    other = None if fit_on is None else read_answer_texts(fit_on, separator=separator)
+    if scores:
+        found = measure_answer_bias(
+            _columns(files, scores),
+            texts,
+            config=config,
+            fit_scores=None if fit_on is None else read_answer_scores(fit_on, scores),
+            fit_on=other,
+            text_statistics=text_statistics,
+        )
+    else:
+        with stages() as progress:
+            builder = SpecBuilder(cache or cache_dir(), progress.advance)
+            found = audit_answers(
+                texts,
+                [builder.encoder(text) for text in encoder or []],
+                fit_on=other,
+                config=config,
+                text_statistics=text_statistics,
+                on_stage=progress.begin,
+            )
+    deliver(found, report)
+
+
+def _read(files: Sequence[Path], separator: str | None) -> AnswerTexts:
+    """Read one file, or several with one system each."""
+    parts = [read_answer_texts(file, separator=separator) for file in files]
+    if len(parts) == 1:
+        return parts[0]
+    where: dict[tuple[str, str], int] = {}
+    for i, part in enumerate(parts):
+        for pair in zip(part.question_ids, part.systems, strict=True):
+            first = where.setdefault(pair, i)
+            if first != i:
+                raise DataError(
+                    f"{files[i]}: the answer of {pair[1]!r} to question {pair[0]!r:.100} stands "
+                    f"in {files[first]} too; keep one, or tell systems apart in a column system"
+                )
+    return AnswerTexts(
+        question_ids=tuple(q for part in parts for q in part.question_ids),
+        systems=tuple(s for part in parts for s in part.systems),
+        answers=tuple(a for part in parts for a in part.answers),
+        references=tuple(r for part in parts for r in part.references),
+        correct=np.concatenate([part.correct for part in parts]),
+        name=", ".join(part.name for part in parts),
+    )
+
+
+def _columns(files: Sequence[Path], names: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
+    parts = [read_answer_scores(file, names) for file in files]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -1,0 +1,666 @@
+"""What an audit of correctness scores found, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
+from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.core.skew import TextStatistic
+
+# Answers of several systems as texts, with the references they are compared with.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AnswerTexts:
+    """One row per answer.
+
+    Parameters
+    ----------
+    question_ids, systems : tuples of str, length n
+        No pair occurs twice.
+    answers : tuple of str, length n
+        May be empty: an abstention, or a failed call.
+    references : tuple of tuple of str, length n
+        Accepted reference answers of the row's question, at least one.
+    correct : float64 array of shape (n,)
+        Human verdict: 1 correct, 0 wrong, NaN where nobody judged.
+    name, license, attribution : str
+
+    Raises
+    ------
+    DataError
+        If there is no row, an answer occurs twice, columns differ in length, an answer is no
+        text, a row has no reference, or a verdict is not 0, 1 or NaN.
+    """
+
+    question_ids: tuple[str, ...] = field(repr=False)
+    systems: tuple[str, ...] = field(repr=False)
+    answers: tuple[str, ...] = field(repr=False)
+    references: tuple[tuple[str, ...], ...] = field(repr=False)
+    correct: FloatArray = field(repr=False)
+    name: str = "answers"
+    license: str = ""
+    attribution: str = ""
+
+    def __post_init__(self) -> None:
+        n = len(self.question_ids)
+        if not n:
+            raise DataError("there is no answer; at least one row is needed")
+        for what in ("systems", "answers", "references", "correct"):
+            if len(getattr(self, what)) != n:
+                raise DataError(f"{len(getattr(self, what))} {what} for {n} question ids")
+        correct = np.array(self.correct, dtype=np.float64)
+        correct.setflags(write=False)
+        object.__setattr__(self, "correct", correct)
+        seen: set[tuple[str, str]] = set()
+        for i, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
+            where = f"the answer of {pair[1]!r} to question {pair[0]!r}"
+            if pair in seen:
+                raise DataError(f"{where} occurs twice; keep one row per answer")
+            seen.add(pair)
+            if not isinstance(self.answers[i], str):
+                raise DataError(f"{where} is not text: {self.answers[i]!r:.80}")
+            if not any(r.strip() for r in self.references[i]):
+                raise DataError(f"{where} has no reference answer to compare it with")
+            if not (np.isnan(correct[i]) or correct[i] in (0.0, 1.0)):
+                raise DataError(
+                    f"human verdict {correct[i]:g} of {where} is not accepted; expected 1 for "
+                    "correct, 0 for wrong or NaN for not judged"
+                )
+
+    def __len__(self) -> int:
+        return len(self.question_ids)
+
+
+# Answers of several systems to the same questions, scored by a machine and judged by people.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnswerScores:
+    """One row per answer: its question, the system that gave it, its score, the human verdict.
+
+    Parameters
+    ----------
+    question_ids, systems : tuples of str, length n
+        No pair occurs twice.
+    scores : float64 array of shape (n,)
+        Correctness by machine, such as cosine(embed(reference), embed(answer)), in any unit;
+        higher is better. NaN where there is none.
+    correct : float64 array of shape (n,)
+        Human verdict: 1 correct, 0 wrong, NaN where nobody judged.
+    words : int64 array of shape (n,)
+        Length of the answer. One without words has no style: it takes part in no measure, with or
+        without a score, and is counted.
+    covariates : mapping of str to float64 array of shape (n,)
+        Other properties of style, finite.
+
+    Raises
+    ------
+    DataError
+        If columns differ in length, an answer occurs twice, or a value is outside its range; the
+        message names question and system.
+    """
+
+    question_ids: tuple[str, ...]
+    systems: tuple[str, ...]
+    scores: FloatArray
+    correct: FloatArray
+    words: IntArray
+    covariates: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.systems) != len(self):
+            raise DataError(f"{len(self.systems)} systems for {len(self)} question ids")
+        if not len(self):
+            raise DataError("there is no answer; at least one row is needed")
+        self._check_unique()
+        object.__setattr__(self, "scores", self._column("scores", self.scores))
+        object.__setattr__(self, "correct", self._column("correct", self.correct))
+        words = self._column("words", self.words)
+        covariates = {name: self._column(name, v) for name, v in self.covariates.items()}
+        object.__setattr__(self, "covariates", covariates)
+        self._check("score", self.scores, np.isinf, "a finite number, or NaN for no score")
+        self._check(
+            "human verdict",
+            self.correct,
+            lambda v: ~(np.isnan(v) | (v == 0) | (v == 1)),
+            "1 for correct, 0 for wrong or NaN for not judged",
+        )
+        self._check(
+            "number of words",
+            words,
+            lambda v: ~((v >= 0) & (v < 2**53) & (v == np.floor(v))),
+            "a whole number of at least 0",
+        )
+        for name, values in covariates.items():
+            self._check(f"covariate {name!r}", values, lambda v: ~np.isfinite(v), "a finite number")
+        object.__setattr__(self, "words", words.astype(np.int64))
+
+    def _column(self, name: str, values: npt.ArrayLike) -> FloatArray:
+        try:
+            column = np.array(values, dtype=np.float64)  # a copy: the caller's array may change
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name} must be numbers ({error})") from error
+        if column.shape != (len(self),):
+            raise DataError(f"{name} of shape {column.shape} for {len(self)} question ids")
+        column.setflags(write=False)
+        return column
+
+    def _check_unique(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
+            if pair in seen:
+                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
+            seen.add(pair)
+
+    def _check(
+        self, name: str, values: FloatArray, bad: Callable[[FloatArray], BoolArray], accepted: str
+    ) -> None:
+        rows = np.flatnonzero(bad(values))
+        if len(rows):
+            raise DataError(
+                f"{name} {values[rows[0]]:g} of {self._answer(int(rows[0]))} is not accepted "
+                f"({len(rows)} such answer(s)); expected {accepted}"
+            )
+
+    def _answer(self, row: int) -> str:
+        return f"the answer of {self.systems[row]!r} to question {self.question_ids[row]!r}"
+
+    def __len__(self) -> int:
+        return len(self.question_ids)
+
+    @property
+    def system_names(self) -> tuple[str, ...]:
+        """The systems, in the order in which they first occur."""
+        return tuple(dict.fromkeys(self.systems))
+
+    @property
+    def system_codes(self) -> IntArray:
+        """Index of each row's system in :attr:`system_names`; shape (n,)."""
+        return _codes(self.systems)
+
+    @property
+    def question_codes(self) -> IntArray:
+        """Index of each row's question, in the order of first occurrence; shape (n,)."""
+        return _codes(self.question_ids)
+
+    @property
+    def scored(self) -> BoolArray:
+        """Which answers have words and a score."""
+        return ~np.isnan(self.scores) & (self.words > 0)
+
+    @property
+    def n_unscored(self) -> int:
+        """Answers without a score."""
+        return int(np.count_nonzero(np.isnan(self.scores)))
+
+    @property
+    def n_empty(self) -> int:
+        """Answers without words."""
+        return int(np.count_nonzero(self.words == 0))
+
+    @property
+    def n_empty_correct(self) -> int:
+        """Answers without words that people marked correct: abstentions, or faulty labels."""
+        return int(np.count_nonzero((self.words == 0) & (self.correct == 1)))
+
+    @property
+    def n_unjudged(self) -> int:
+        """Answers without a human verdict."""
+        return int(np.count_nonzero(np.isnan(self.correct)))
+
+    def with_scores(self, scores: npt.ArrayLike) -> AnswerScores:
+        """Return the same answers with other scores, such as adjusted ones."""
+        return replace(self, scores=np.asarray(scores, dtype=np.float64))
+
+    def take(self, rows: npt.NDArray[np.integer[Any]] | BoolArray) -> AnswerScores:
+        """Return some of the answers, chosen by index or by mask."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return replace(
+            self,
+            question_ids=tuple(self.question_ids[i] for i in index),
+            systems=tuple(self.systems[i] for i in index),
+            scores=self.scores[index],
+            correct=self.correct[index],
+            words=self.words[index],
+            covariates={name: values[index] for name, values in self.covariates.items()},
+        )
+
+    def judged_items(self) -> JudgedItems:
+        """Return the answers as items with the score as the judge, grouped by system.
+
+        From these, :func:`rag_sourcebias.judged.audit.judge_items_with_intervals` gives each system's
+        human correctness with an interval where only some answers were judged by people.
+        """
+        return JudgedItems(
+            ids=tuple(f"{q}/{s}" for q, s in zip(self.question_ids, self.systems, strict=True)),
+            human=self.correct,
+            judge=self.scores,
+            groups=self.systems,
+            clusters=self.question_ids,
+        )
+
+
+def _codes(names: tuple[str, ...]) -> IntArray:
+    place = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return np.fromiter((place[name] for name in names), np.int64, count=len(names))
+
+
+# Statistics of correctness scores that a report holds; computed in ``measures``.
+
+
+class AnswerUse(StrEnum):
+    """Whether a score tells right from wrong, by the interval of its AUC within systems.
+
+    Useless is an AUC below .55: the interval lies below it, above it, or on both sides.
+    """
+
+    SEPARATES = "separates"
+    USELESS = "useless"
+    CANNOT_TELL = "cannot_tell"
+    UNTESTED = "untested"
+
+
+class AnswerStyle(StrEnum):
+    """Whether equally correct answers of different systems score alike.
+
+    Too few questions; the interval of the unfairness lies above 0 (slight where the unfairness is
+    below a tenth of a standard deviation within systems); lies below that tenth; or neither.
+    """
+
+    TOO_FEW = "too_few"
+    REWARDS = "rewards"
+    SLIGHT = "slight"
+    ALIKE = "alike"
+    CANNOT_TELL = "cannot_tell"
+
+
+class AdjustmentCode(StrEnum):
+    """What the adjustment does.
+
+    There is none; the AUC within systems falls, beyond chance or by .005; there was no clear
+    effect to remove; the spread falls by a fifth or more; or it does not.
+    """
+
+    ABSENT = "absent"
+    COSTS = "costs"
+    IDLE = "idle"
+    CUTS = "cuts"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFinding:
+    """The verdict on one score, with what is not in its intervals.
+
+    Parameters
+    ----------
+    use : AnswerUse
+    style : AnswerStyle
+        Of the raw score.
+    left : AnswerStyle or None
+        Of the adjusted score.
+    adjustment : AdjustmentCode
+    n_questions : int
+        Questions that all systems answered correctly.
+    n_needed : int or None
+        Such questions with which ``style`` is decided four times in five; None where it is.
+    """
+
+    use: AnswerUse
+    style: AnswerStyle
+    left: AnswerStyle | None
+    adjustment: AdjustmentCode
+    n_questions: int
+    n_needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSpread:
+    """Mean scores of systems on answers that are all correct: any difference is style.
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    means : tuple of float, length k
+        Paired by question.
+    n_correct : tuple of int, length k
+        Scored correct answers of each system, in all.
+    n_questions : int
+        Questions that all systems answered correctly; the means are over these.
+    unfairness : float
+        Standard deviation of the means ([W] Fig. 7), in the unit of the score.
+    within_sd : float or None
+        Standard deviation of scores within a system, pooled; None with fewer than 2 questions or
+        where it is 0.
+    effects : tuple of float or None
+        (mean − mean of the means) / within_sd: comparable between encoders whose cosines have
+        different ranges. The difference of two is Cohen's d of the two systems; their standard
+        deviation (ddof 0) is Cohen's f.
+    """
+
+    systems: tuple[str, ...]
+    means: tuple[float, ...]
+    n_correct: tuple[int, ...]
+    n_questions: int
+    unfairness: float
+    within_sd: float | None
+    effects: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdVerdicts:
+    """Verdicts "correct if the score is at least ``threshold``".
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    pass_correct, pass_wrong : tuples of float or None, length k
+        Share of the correct and of the wrong answers of each system that pass; None where it has
+        none.
+    n_questions : int
+        Questions that every system answered correctly.
+    n_flipped : int
+        Of these, the questions on which some answers pass and others fail: all are correct, so
+        the style decided.
+    """
+
+    systems: tuple[str, ...]
+    pass_correct: tuple[float | None, ...]
+    pass_wrong: tuple[float | None, ...]
+    n_questions: int
+    n_flipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankInversions:
+    """The order of systems by mean score against their order by human correctness.
+
+    Parameters
+    ----------
+    systems : tuple of str, length k
+    mean_scores, correctness : tuples of float, length k
+        Over the same questions.
+    n_questions : int
+        Questions for which every system has a scored and judged answer.
+    inversions : tuple of pairs of str
+        (better by people, better by score): pairs of systems in opposite orders. A tie in either
+        is no inversion.
+    n_pairs : int
+        Pairs of systems that differ in both.
+    beyond_chance : tuple of pairs of str, or None
+        The inversions that chance does not explain: both orders are beyond it. None in reports of
+        version 0.1, whose notes say how many.
+    """
+
+    systems: tuple[str, ...]
+    mean_scores: tuple[float, ...]
+    correctness: tuple[float, ...]
+    n_questions: int
+    inversions: tuple[tuple[str, str], ...]
+    n_pairs: int
+    beyond_chance: tuple[tuple[str, str], ...] | None = None
+
+
+# What an audit of correctness scores found, as data.
+
+
+ANSWER_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerConfig:
+    """Settings of an audit of correctness scores.
+
+    Parameters
+    ----------
+    threshold : float or None
+        "Correct" is a score of at least this. None: per scorer, the one that separates correct
+        from wrong answers best (largest sum of the two rates).
+    adjust : bool
+        Whether the style-adjusted score is computed.
+    folds : int
+        Groups of questions of the cross-fitted adjustment.
+    ddof : int
+        Of the unfairness, the standard deviation of the system means ([W] Fig. 7).
+    labels : int or None
+        Human labels per system for the intervals of human correctness; drawn from those there
+        are. None: all there are.
+    confidence_level : float
+    resamples : int
+    seed : int
+    """
+
+    threshold: float | None = None
+    adjust: bool = True
+    folds: int = 5
+    ddof: int = 0
+    labels: int | None = None
+    confidence_level: float = 0.95
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
+        if self.resamples < 100:
+            raise DataError(f"resamples {self.resamples} is too few; use at least 100")
+        if self.folds < 2:
+            raise DataError(f"folds {self.folds} must be at least 2")
+        if self.ddof not in (0, 1):
+            raise DataError(f"ddof {self.ddof} must be 0 or 1")
+        if self.labels is not None and self.labels < 2:
+            raise DataError(f"labels {self.labels} per system is too few; at least 2 are needed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweringSystem:
+    """One system whose answers are scored.
+
+    Parameters
+    ----------
+    n_answers : int
+        All its answers.
+    n_correct, n_wrong : int
+        Answers that people marked correct, and wrong.
+    n_empty : int
+        Answers without words.
+    mean_words : float
+        Of all its answers that have words.
+    mean_words_correct : float or None
+    """
+
+    name: str
+    n_answers: int
+    n_correct: int
+    n_wrong: int
+    n_empty: int
+    mean_words: float
+    mean_words_correct: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemDifference:
+    """Mean scores of two systems on questions that both of them, and all others, got right.
+
+    Parameters
+    ----------
+    first, second : str
+    difference : Interval
+        First minus second, in the unit of the score.
+    effect : float or None
+        In standard deviations within systems (Cohen's d).
+    """
+
+    first: str
+    second: str
+    difference: Interval
+    effect: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerBias:
+    """What one score, raw or adjusted, rewards besides correctness.
+
+    Parameters
+    ----------
+    spread : AnswerSpread
+        Over answers that are all correct, paired by question.
+    means : tuple of Interval or None, one per system
+    unfairness : Interval or None
+        Standard deviation of the system means.
+    differences : tuple of SystemDifference
+    length_correlation : float or None
+        Spearman, of score and words over correct answers, within questions.
+    auc : Interval or None
+        Probability that a correct answer scores above a wrong one; resampled by question.
+    auc_within : Interval or None
+        The same between answers of one system, over all pairs; not in reports of version 0.1.
+    system_aucs : mapping of str to (float or None)
+    threshold : float
+    verdicts : ThresholdVerdicts
+    inversions : RankInversions or None
+    """
+
+    spread: AnswerSpread
+    means: tuple[Interval | None, ...]
+    unfairness: Interval | None
+    differences: tuple[SystemDifference, ...]
+    length_correlation: float | None
+    auc: Interval | None
+    system_aucs: Mapping[str, float | None]
+    threshold: float
+    verdicts: ThresholdVerdicts
+    inversions: RankInversions | None
+    auc_within: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemCorrectness:
+    """Human correctness of one system from few labels and many scores.
+
+    Parameters
+    ----------
+    n_labeled, n_unlabeled : int
+    labels_alone : Interval or None
+    with_scores : Interval or None
+        With a rectifier of the system's own.
+    truth : float or None
+        Where people judged every answer and only some labels were used.
+    """
+
+    system: str
+    n_labeled: int
+    n_unlabeled: int
+    labels_alone: Interval | None
+    with_scores: Interval | None
+    truth: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AnswerScorer:
+    """One correctness score, such as the cosine of one encoder.
+
+    Parameters
+    ----------
+    scores, adjusted_scores : float64 arrays of shape (n,)
+        In the order of the report's answers; NaN where there is none. The second is empty without
+        an adjustment.
+    raw : AnswerBias
+    adjusted : AnswerBias or None
+    adjustment : str
+        How scores were adjusted, in words.
+    spread_cut : float or None
+        1 − adjusted unfairness / raw unfairness.
+    n_flips : int
+        Answers whose verdict the adjustment changes, each score at its own threshold.
+    correctness : tuple of SystemCorrectness
+    notes : tuple of str
+    auc_change : Interval or None
+        AUC of the adjusted score minus that of the raw one, paired by question.
+    auc_change_within : Interval or None
+        The same of the AUC within systems: the first also rises by putting systems side by side.
+    finding : AnswerFinding or None
+        The verdict; None in reports of version 0.1.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    scores: npt.NDArray[np.float64] = field(repr=False)
+    adjusted_scores: npt.NDArray[np.float64] = field(repr=False)
+    raw: AnswerBias
+    adjusted: AnswerBias | None = None
+    adjustment: str = ""
+    spread_cut: float | None = None
+    n_flips: int = 0
+    correctness: tuple[SystemCorrectness, ...] = ()
+    notes: tuple[str, ...] = ()
+    auc_change: Interval | None = None
+    auc_change_within: Interval | None = None
+    finding: AnswerFinding | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AnswerBiasReport:
+    """The result of an audit of correctness scores.
+
+    Parameters
+    ----------
+    kind : {"answers"}
+        Tells report files apart.
+    question_ids, answer_systems : tuples of str, length n
+    correct, words : arrays of shape (n,)
+    systems : tuple of AnsweringSystem
+    scorers : tuple of AnswerScorer
+    text_statistics : tuple of TextStatistic
+        Per system, against the reference; over answers people marked correct.
+    """
+
+    schema_version: int
+    name: str
+    config: AnswerConfig
+    question_ids: tuple[str, ...] = field(repr=False)
+    answer_systems: tuple[str, ...] = field(repr=False)
+    correct: npt.NDArray[np.float64] = field(repr=False)
+    words: npt.NDArray[np.int64] = field(repr=False)
+    systems: tuple[AnsweringSystem, ...]
+    scorers: tuple[AnswerScorer, ...]
+    environment: Mapping[str, str]
+    created: str
+    text_statistics: tuple[TextStatistic, ...] = ()
+    license: str = ""
+    attribution: str = ""
+    warnings: tuple[str, ...] = ()
+    kind: Literal["answers"] = "answers"
+
+    def scorer(self, name: str) -> AnswerScorer:
+        """Return one scorer by name."""
+        for scorer in self.scorers:
+            if scorer.name == name:
+                return scorer
+        raise DataError(f"no scorer {name!r}; there are {[s.name for s in self.scorers]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AnswerBiasReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        return from_versioned(cls, data, version=ANSWER_SCHEMA_VERSION, what="answer report")

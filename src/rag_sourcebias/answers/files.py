@@ -1,0 +1,389 @@
+"""Answers of systems with references and human verdicts, from a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_sourcebias.answers.data import AnswerTexts
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.io.tables import Table, names_of, numbers_of, read_any_table
+
+# Reference answers that list several accepted wordings.
+
+
+# The whole reference may be a date or a fraction ("9/11", "5/18/2018") as well as alternatives.
+_NUMBERS = re.compile(r"\s*\d{1,2}/\d{1,2}(/\d{2,4})?\s*")
+
+
+def split_references(reference: str | Sequence[str], *, separator: str | None = "/") -> list[str]:
+    """Return the alternatives of a reference answer, in order, each once.
+
+    Parameters
+    ----------
+    reference : str or sequence of str
+        One string such as ``"US/United States"``, or a list of alternatives, which are taken as
+        they are.
+    separator : str or None
+        What stands between the alternatives of a string; None if nothing does. A slash inside a
+        name ("AC/DC") cannot be told from a separator: give such references as a list. A
+        reference that is a date or a fraction ("9/11") is kept whole beside its parts.
+
+    Raises
+    ------
+    DataError
+        If nothing is left.
+
+    Examples
+    --------
+    >>> split_references("291 episodes/291")
+    ['291 episodes', '291']
+    """
+    if separator == "":
+        raise DataError("separator '' is empty; give the text between alternatives, or None")
+    if not isinstance(reference, str):
+        parts = list(reference or ())  # files hold None where there is no reference
+    elif separator is None:
+        parts = [reference]
+    else:
+        whole = separator == "/" and _NUMBERS.fullmatch(reference) is not None
+        parts = [reference] * whole + reference.split(separator)
+    if not all(isinstance(part, str) for part in parts):
+        raise DataError(f"reference {reference!r} holds something that is not text")
+    kept = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    if not kept:
+        raise DataError(f"reference {reference!r} holds no text; at least one wording is needed")
+    return kept
+
+
+# Cells that hold answers and references.
+
+
+def answer_of(cell: object, column: str, place: str) -> str:
+    """Return an answer as text; empty where there is none."""
+    text = _text(cell)
+    if text is None:
+        raise DataError(f"{place}: {column} is {cell!r:.80}, which is not text")
+    return text
+
+
+def references_of(cell: object, separator: str | None, place: str) -> tuple[str, ...]:
+    """Return the wordings of a reference: those of a list, or of a text with separators."""
+    value = _list_in(cell) if isinstance(cell, str) else cell
+    if isinstance(value, list | tuple):
+        parts = [_text(part) for part in value]
+        wordings: str | list[str] = [part for part in parts if part is not None]
+        bad = len(wordings) < len(parts)
+    else:
+        text = _text(value)
+        wordings, bad = text or "", text is None
+    if bad:
+        raise DataError(f"{place}: reference {cell!r:.80} is neither text nor a list of texts")
+    try:
+        return tuple(split_references(wordings, separator=separator))
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
+
+
+def _text(cell: object) -> str | None:
+    """Return text; numbers as they are written, nothing as empty, None for anything else."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if isinstance(cell, str):
+        return cell
+    return str(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else None
+
+
+def _list_in(cell: str) -> object:
+    """Return the list that a cell holds as JSON, else the cell."""
+    if not cell.lstrip().startswith("["):
+        return cell
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+    # "[1] and more" is no JSON; "[1949]" is, but brackets may also belong to the answer
+    texts = isinstance(value, list) and all(isinstance(part, str) for part in value)
+    return value if texts else cell
+
+
+# Which columns of a table of answers hold what.
+
+
+_NAMES = {
+    "question": (
+        "question_id", "query_id", "qid", "question", "user_input", "query", "prompt", "input",
+    ),
+    "system": ("system", "system_name", "model", "generator"),
+    "answer": ("answer", "response", "output", "prediction", "generated_answer"),
+    "reference": (
+        "reference", "references", "reference_answer", "golden_answer", "gold_answer",
+        "ground_truth", "expected_answer", "expected",
+    ),
+    "correct": (
+        "correct", "is_correct", "human_correct", "human_verdict", "human", "human_label", "label",
+    ),
+}  # fmt: skip
+_WIDE = "answer_"
+_VERDICTS = ("judge_", "correct_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerColumns:
+    """The columns found.
+
+    Parameters
+    ----------
+    question, reference : str
+    system : str or None
+    answers : tuple of (answer column, system or "", verdict column)
+        One where each row is an answer, several where it is a question (``wide``).
+    improper : bool
+        Whether there is a column ``improper``.
+    """
+
+    question: str
+    system: str | None
+    reference: str
+    answers: tuple[tuple[str, str, str], ...]
+    wide: bool
+    improper: bool
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, each once."""
+        pairs = [c for answer, _, correct in self.answers for c in (answer, correct)]
+        rest = [self.system] * bool(self.system) + ["improper"] * self.improper
+        return list(dict.fromkeys([self.question, self.reference, *pairs, *map(str, rest)]))
+
+
+def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:
+    """Find the columns of a table of answers.
+
+    Raises
+    ------
+    DataError
+        If one is not found, or several could be meant.
+    """
+    found = {role: _find(names, role, path) for role in _NAMES}
+    wide = [n for n in names if n.startswith(_WIDE) and n != _WIDE]
+    answers: tuple[tuple[str, str, str], ...] = ()
+    if found["answer"] is None and wide:
+        systems = [require_name(column.removeprefix(_WIDE), "system", path) for column in wide]
+        verdicts = [next((v + s for v in _VERDICTS if v + s in names), None) for s in systems]
+        lacking = [s for s, v in zip(systems, verdicts, strict=True) if v is None]
+        if lacking:
+            raise DataError(
+                f"{path} has answer_{lacking[0]} but neither judge_{lacking[0]} nor "
+                f"correct_{lacking[0]}: people's verdicts are needed, empty where nobody judged"
+            )
+        answers = tuple(zip(wide, systems, map(str, verdicts), strict=True))
+        found["correct"] = found["answer"] = ""  # not needed
+    missing = [role for role in ("question", "answer", "reference", "correct")
+               if found[role] is None]  # fmt: skip
+    if missing:
+        accepted = "; ".join(f"{role}: {', '.join(_NAMES[role])}" for role in missing)
+        raise DataError(
+            f"{path}: no column holds {', '.join(missing)}; its columns are {', '.join(names)}. "
+            f"Accepted names are: {accepted}"
+        )
+    return AnswerColumns(
+        question=str(found["question"]),
+        system=None if answers else found["system"],
+        reference=str(found["reference"]),
+        answers=answers or ((str(found["answer"]), "", str(found["correct"])),),
+        wide=bool(answers),
+        improper=bool(answers) and "improper" in names,
+    )
+
+
+def _find(names: Sequence[str], role: str, path: str) -> str | None:
+    known = _NAMES[role]
+    lower = {name.lower(): name for name in names}
+    found = [lower[alias] for alias in known if alias in lower]
+    # an id and the text of a question often stand side by side
+    if len(found) > 1 and role != "question" and found[0].lower() != known[0]:
+        raise DataError(
+            f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
+            f"call the right one {known[0]!r}"
+        )
+    return found[0] if found else None
+
+
+# Answers of systems with references and human verdicts, from a file.
+
+
+def read_answer_texts(
+    path: PathLike, *, name: str | None = None, separator: str | None = None
+) -> AnswerTexts:
+    """Read answers of one or several systems, with references and human verdicts.
+
+    Parameters
+    ----------
+    path : path
+        A table (CSV, TSV, JSON lines, Parquet) or a JSON array, text files also ``.gz``. One row
+        per answer: ``question_id`` or ``question``, ``system``, ``answer``, ``reference`` and
+        ``correct`` (true or false, yes or no, 1 or 0; empty where nobody judged). Other usual
+        names work too, among them those of ragas (``user_input``, ``response``, ``reference``);
+        without a column of systems all answers are of one, called as the file. Or one row per
+        question, as EVOUNA has it: ``answer_<system>`` and ``judge_<system>`` (or
+        ``correct_<system>``) for each system; questions marked ``improper`` are left out, and
+        counted in the name.
+    name : str or None
+        Of the data; the file name by default.
+    separator : str or None
+        What stands between alternative wordings in one cell of references. A list (in JSON or
+        Parquet, or written as JSON in a cell) needs none. None: a cell is one wording, except in
+        a column ``golden_answer``, where "/" separates.
+
+    Returns
+    -------
+    AnswerTexts
+        In the order of the file. A null or empty answer is kept, as an empty one.
+
+    Raises
+    ------
+    DataError
+        With file and line: a column is not found, an answer stands there twice, a cell is not
+        text, a reference is empty, or a verdict is none of those accepted.
+    MissingExtraError
+        If a Parquet file is given and pyarrow is not installed.
+    """
+    where = os.fspath(path)
+    found: list[AnswerColumns] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        found.append(find_answer_columns(names, where))
+        return found[-1].names
+
+    table = read_any_table(path, choose)
+    columns = found[-1]
+    if separator is None and columns.reference == "golden_answer":
+        separator = "/"
+    rows = _Rows(table, name_of_file(path))
+    left_out = rows.read(columns, separator)
+    if not rows.ids:
+        raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
+    questions = "question" if left_out == 1 else "questions"
+    told = f" ({left_out} {questions} marked improper left out)" if left_out else ""
+    return AnswerTexts(
+        question_ids=tuple(rows.ids),
+        systems=tuple(rows.systems),
+        answers=tuple(rows.answers),
+        references=tuple(rows.references),
+        correct=np.array(rows.correct, dtype=np.float64),
+        name=name or f"{Path(path).name}{told}",
+    )
+
+
+def read_answer_scores(path: PathLike, columns: Sequence[str]) -> dict[str, FloatArray]:
+    """Read columns of scores of a table that :func:`read_answer_texts` reads, one row per answer.
+
+    Returns
+    -------
+    dict of str to float64 array of shape (n,)
+        NaN where a cell is empty.
+
+    Raises
+    ------
+    DataError
+        If there is no such column, or a cell is not a finite number (with file and line).
+    """
+    where = os.fspath(path)
+
+    def choose(names: tuple[str, ...]) -> Sequence[str]:
+        lacking = [column for column in columns if column not in names]
+        if lacking:
+            raise DataError(
+                f"{where} has no column {', '.join(map(repr, lacking))}; its columns are "
+                f"{', '.join(names)}"
+            )
+        if find_answer_columns(names, where).wide:
+            raise DataError(f"{where} has one row per question; scores need one row per answer")
+        return columns
+
+    table = read_any_table(path, choose)
+    rows = [str(i) for i in range(1, len(table) + 1)]
+    return {c: numbers_of(table, c, role="score", ids=rows) for c in columns}
+
+
+def name_of_file(path: PathLike) -> str:
+    """Return a file's name without its endings."""
+    name = Path(path).name.removesuffix(".gz")
+    return Path(name).stem
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The answers read so far, as columns."""
+
+    table: Table
+    single: str  # system of a file that names none
+    ids: list[str] = field(default_factory=list)
+    systems: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    references: list[tuple[str, ...]] = field(default_factory=list)
+    correct: list[float] = field(default_factory=list)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def read(self, columns: AnswerColumns, separator: str | None) -> int:
+        """Read all rows; returns how many questions are improper."""
+        table = self.table
+        kept = [i for i in range(len(table)) if not (columns.improper and self._improper(i))]
+        if columns.wide:  # the texts of questions may repeat, their rows do not
+            ids = [str(i) for i in range(len(table))]
+        else:
+            ids = names_of(table, columns.question, role="question")
+        systems = (
+            names_of(table, columns.system, role="system", shown=True)
+            if columns.system
+            else [self.single] * len(table)
+        )
+        verdicts = {
+            answer: numbers_of(table, correct, role="human verdict", ids=ids)
+            for answer, _, correct in columns.answers
+        }
+        for i in kept:
+            place = table.where(i)
+            references = references_of(
+                table.columns[columns.reference][i], separator, f"{place}: question {ids[i]!r}"
+            )
+            for answer, system, _ in columns.answers:
+                self._add(place, ids[i], system or systems[i])
+                self.answers.append(answer_of(table.columns[answer][i], answer, place))
+                self.references.append(references)
+                self.correct.append(self._verdict(verdicts[answer][i], place, ids[i]))
+        return len(table) - len(kept)
+
+    def _improper(self, row: int) -> bool:
+        cell: Any = self.table.columns["improper"][row]
+        return str(cell).strip().lower() in ("true", "1", "1.0", "yes")
+
+    def _add(self, place: str, question: str, system: str) -> None:
+        first = self.places.setdefault((question, system), place)
+        if first is not place:
+            raise DataError(
+                f"{place}: the answer of {system!r} to question {question!r:.100} stands at "
+                f"{first} already; keep one row per answer"
+            )
+        self.ids.append(question)
+        self.systems.append(system)
+
+    def _verdict(self, value: float, place: str, question: str) -> float:
+        if not (np.isnan(value) or value in (0.0, 1.0)):
+            raise DataError(
+                f"{place}: human verdict {value:g} of question {question!r:.100} is not accepted; "
+                "expected true or false, yes or no, 1 or 0, or an empty cell"
+            )
+        return float(value)

@@ -1,0 +1,752 @@
+"""The model and the way to ask it, from options of the command line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_sourcebias.cli.console import choice
+from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
+from rag_sourcebias.io.files import read_lines
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.judged.judges import (
+    CORRECTNESS,
+    RELEVANCE_DOCUMENT,
+    RELEVANCE_PASSAGE,
+    CorrectnessJudge,
+    GradedPrompt,
+    LLMJudge,
+    RelevanceJudge,
+)
+from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.retrieval.adapters import retriever_factory
+from rag_sourcebias.retrieval.cache import (
+    BatchedEncoder,
+    CachedEncoder,
+    CachedReranker,
+    VectorCache,
+)
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
+
+# Encoders from a model's name and options on the command line.
+
+
+ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderRecipe:
+    """Builds an encoder where it is called: the recipe can be sent to another process."""
+
+    model: str
+    options: tuple[tuple[str, str], ...]
+
+    def __call__(self) -> Encoder:
+        """Return the encoder, in the batches of every other audit."""
+        return BatchedEncoder(sentence_encoder(self.model, dict(self.options)))
+
+
+def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None = None) -> Encoder:
+    """Return the sentence-transformers model that a name and options stand for.
+
+    Raises
+    ------
+    DataError
+        If the model is not found, or an option is out of range.
+    """
+    from rag_sourcebias.neural.loading import SentenceEncoder
+
+    dtype = options.get("dtype", "float32")
+    if dtype not in ("float32", "bfloat16"):
+        raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+    path = Path(model)
+    return SentenceEncoder(
+        # Another process may run in another folder.
+        str(path.absolute()) if path.is_dir() else model,
+        batch_size=whole_number(options, "batch_size") or 32,
+        max_length=whole_number(options, "max_length"),
+        dtype="bfloat16" if dtype == "bfloat16" else "float32",
+        device=options.get("device"),
+        name=name,
+    )
+
+
+def number(options: Mapping[str, str], key: str) -> float:
+    """Return an option that is a number."""
+    try:
+        return float(options[key])
+    except ValueError:
+        raise DataError(f"option {key}={options[key]!r} is not a number") from None
+
+
+def whole_number(options: Mapping[str, str], key: str) -> int | None:
+    """Return an option that counts something, None where it is not given."""
+    if key not in options:
+        return None
+    value = number(options, key)
+    if value != int(value) or value < 1:
+        raise DataError(f"option {key}={options[key]!r} must be a whole number of at least 1")
+    return int(value)
+
+
+# Retrievers from their names on the command line.
+# ``kind[:model][,option=value…]``, for example ``bm25``, ``bm25:k1=0.9,b=0.4``, ``bm25:paper``,
+# ``dense:all-MiniLM-L6-v2``, ``chroma:all-MiniLM-L6-v2,path=store,ef_search=200``.
+
+
+_BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
+_Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A specification taken apart."""
+
+    kind: str
+    model: str
+    options: dict[str, str]
+
+
+def parse_spec(text: str) -> ParsedSpec:
+    """Take ``kind[:model][,option=value…]`` apart.
+
+    Examples
+    --------
+    >>> parse_spec("dense:all-MiniLM-L6-v2,dtype=bfloat16")
+    ParsedSpec(kind='dense', model='all-MiniLM-L6-v2', options={'dtype': 'bfloat16'})
+    """
+    kind, _, rest = text.strip().partition(":")
+    model, options = "", {}
+    for i, part in enumerate(p.strip() for p in rest.split(",") if p.strip()):
+        key, equals, value = part.partition("=")
+        if equals and key.isidentifier():
+            options[key] = value
+        elif i == 0:
+            model = part
+        else:
+            raise DataError(
+                f"retriever {text!r}: cannot read {part!r}; write options as name=value, "
+                "separated by commas"
+            )
+    if not kind:
+        raise DataError(f"retriever {text!r} has no kind; write for example bm25 or dense:<model>")
+    return ParsedSpec(kind, model, options)
+
+
+@dataclass(slots=True)
+class SpecBuilder:
+    """Build retrievers that share encoders and one cache on disk.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the embedding and score caches.
+    progress : callable
+        Told ``(done, total)`` while texts are encoded or scored.
+    """
+
+    cache: Path
+    progress: Callable[[int, int], None]
+    _encoders: dict[_Key, Encoder] = field(default_factory=dict)
+    _part: tuple[int, int] | None = None
+
+    def retriever(self, text: str) -> RetrieverSpec:
+        """Build the retriever that ``text`` names."""
+        spec = parse_spec(text)
+        if spec.kind == "bm25":
+            return self._bm25(spec)
+        # Before loading a model, so that an unknown kind fails at once.
+        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
+        if not spec.model:
+            raise DataError(
+                f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
+                f"{spec.kind}:all-MiniLM-L6-v2"
+            )
+        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
+        if factory is None:
+            similarity = rest.pop("similarity", "cosine")
+            if rest:
+                raise _unknown(spec, rest, (*ENCODER_OPTIONS, "similarity"))
+            if similarity not in ("cosine", "dot"):
+                raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
+            return DenseSpec(
+                self._encoder(spec),
+                name=f"dense:{spec.model}",
+                similarity="dot" if similarity == "dot" else "cosine",
+                progress=self._documents,
+            )
+        return factory(self._encoder(spec), **rest)
+
+    def encoder(self, text: str) -> Encoder:
+        """Build the encoder that ``text`` names: ``model[,option=value…]``."""
+        # no kind goes before it, so that a path may hold a colon
+        spec = parse_spec(f"dense:{text}")
+        unknown = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
+        if unknown or not spec.model:
+            raise DataError(
+                f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2"
+                if not spec.model
+                else f"an encoder has no option {', '.join(sorted(unknown))}; there are "
+                f"{', '.join(ENCODER_OPTIONS)}"
+            )
+        # one model may be audited several times, with other settings
+        told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
+        encoder = self._encoder(spec)
+        return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
+
+    def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
+        """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""
+        return RerankedSpec(first, self.reranker(model), depth=depth)
+
+    def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
+        unknown = {k: v for k, v in spec.options.items() if k not in _BM25_OPTIONS}
+        if unknown:
+            raise _unknown(spec, unknown, _BM25_OPTIONS)
+        if spec.model == "paper":
+            return BM25Spec.paper()
+        if spec.model:
+            raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
+        text = {k: v for k, v in spec.options.items() if k in ("method", "stemmer", "stopwords")}
+        numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
+        none = {k: None if v in ("none", "") else v for k, v in text.items()}
+        return BM25Spec(**numbers, **none)  # type: ignore[arg-type]
+
+    def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
+        options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
+        key = (spec.model, name, tuple(sorted(options.items())))
+        if key not in self._encoders:
+            encoder = sentence_encoder(spec.model, options, name=name)
+            self._encoders[key] = CachedEncoder(
+                encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self._texts
+            )
+        return self._encoders[key]
+
+    def _documents(self, done: int, total: int) -> None:
+        """Show how much of a corpus is encoded; it reaches the encoder in parts."""
+        self._part = (done, total) if done < total else None
+        self.progress(done, total)
+
+    def _texts(self, done: int, total: int) -> None:
+        """Show how many texts an encoder has done, of a part of a corpus or on their own."""
+        if self._part is None:
+            self.progress(done, total)
+        else:
+            before, documents = self._part
+            self.progress(min(before + done, documents), documents)
+
+    def reranker(self, model: str) -> Reranker:
+        """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""
+        from rag_sourcebias.neural.causal import QueryLikelihoodReranker
+        from rag_sourcebias.neural.loading import CrossEncoderReranker
+
+        inner: Reranker = (
+            QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.cache / "models")
+            if model.startswith("ql:")
+            else CrossEncoderReranker(model.removeprefix("ce:"))
+        )
+        return CachedReranker(
+            inner, VectorCache(self.cache / "vectors.sqlite"), progress=self.progress
+        )
+
+
+def _unknown(spec: ParsedSpec, options: dict[str, str], known: tuple[str, ...]) -> DataError:
+    return DataError(
+        f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
+        f"{', '.join(known)}"
+    )
+
+
+# Language models from their names on the command line: ``openai:<name>``, ``local:<name>``.
+
+
+_APIS = ("chat", "completions")
+
+
+def completer_of(
+    model: str,
+    *,
+    base_url: str | None,
+    api: str,
+    timeout: float,
+    concurrency: int,
+    models: Path | None = None,
+    chat: bool = False,
+    ask: bool = True,
+) -> Completer:
+    """Build the completer that a name stands for; nothing is asked and no model is loaded.
+
+    Parameters
+    ----------
+    model : str
+        ``openai:<name>`` for any OpenAI-compatible server, ``local:smollm2``, ``local:<path or
+        hub name>``.
+    models : Path, optional
+        Folder in which the packaged model is converted once.
+    chat : bool
+        Whether a local model gets the prompt through its chat template.
+    ask : bool
+        False for a completer that is only looked at: it needs no key.
+    """
+    kind, _, name = model.partition(":")
+    if kind not in ("openai", "local") or not name:
+        raise DataError(f"--model {model!r}: write openai:<name>, local:smollm2 or local:<path>")
+    checked = choice("api", api, _APIS)
+    if kind == "openai":
+        return OpenAICompleter(
+            name,
+            base_url=base_url,
+            api_key=None if ask else "not asked",
+            api=checked,
+            timeout=timeout,
+            max_concurrency=concurrency,
+        )
+    from rag_sourcebias.neural.causal import LocalCompleter
+
+    return LocalCompleter(name, cache=models, chat=chat)
+
+
+# Options of the judge commands, named once.
+
+
+_DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
+_WORKERS = "Where to ask from"
+_COLUMNS = "Columns (found by their usual names)"
+
+Runs = Annotated[
+    list[Path] | None,
+    typer.Option(help="TREC run whose first documents are judged; repeatable.",
+                 rich_help_panel=_DATA),
+]  # fmt: skip
+Depth = Annotated[
+    int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
+]
+PairsOfQrels = Annotated[
+    Path | None,
+    typer.Option(
+        "--qrels",
+        help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
+        rich_help_panel=_DATA,
+    ),
+]
+Queries = Annotated[
+    Path | None,
+    typer.Option(
+        help="Queries: id and text, as JSON lines (BEIR), TSV, CSV or Parquet.",
+        rich_help_panel=_DATA,
+    ),
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Documents: id and text, likewise, or a BEIR folder; repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
+        rich_help_panel=_DATA,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=_DATA),
+]
+AnswersFile = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
+    ),
+]
+QuestionColumn = Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)]
+ReferenceColumn = Annotated[
+    str | None,
+    typer.Option("--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS),
+]
+AnswerColumn = Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write: .tsv, .csv or .jsonl (also .gz); a second one with the status of "
+        "every item stands beside it.",
+    ),
+]
+Failures = Annotated[
+    str,
+    typer.Option(
+        help="Pairs without a judgment: leave-out, lowest or highest (grade). Two runs with the "
+        "last two bound what they could change.",
+        rich_help_panel=_ASKING,
+    ),
+]
+FAILURES = ("leave-out", "lowest", "highest")
+Model = Annotated[
+    str,
+    typer.Option(
+        help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or hub "
+        "name>.",
+        rich_help_panel=_MODEL,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="OPENAI_BASE_URL",
+        help="Server, such as http://localhost:8000/v1. The key comes from OPENAI_API_KEY, or user "
+        "and password from the address: they are shown and stored nowhere.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Api = Annotated[
+    str,
+    typer.Option(
+        help="chat, or completions (exact label log-probabilities where the server echoes).",
+        rich_help_panel=_MODEL,
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
+MODES = ("scoring", "votes", "verbalised")
+Mode = Annotated[
+    str,
+    typer.Option(
+        help="scoring (log-probabilities of the grades), votes (share of sampled answers) or "
+        "verbalised (the distribution it states).",
+        rich_help_panel=_ASKING,
+    ),
+]
+Prompt = Annotated[
+    str | None,
+    typer.Option(
+        help="dl (4 grades), robust04 (3 grades), correctness (2 grades) or a text file with "
+        "{query} and {passage}, or {question}, {reference} and {answer}.",
+        rich_help_panel=_ASKING,
+    ),
+]
+GradeNames = Annotated[
+    str,
+    typer.Option(
+        help="With a prompt of your own: how each grade is written, the lowest first.",
+        rich_help_panel=_ASKING,
+    ),
+]
+Votes = Annotated[int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
+        rich_help_panel=_ASKING,
+    ),
+]
+Smoothing = Annotated[
+    float,
+    typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
+]
+MaxChars = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Cut passages and answers after so many characters.", rich_help_panel=_ASKING
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder where answers are kept; the same command goes on from it and never asks "
+        "twice.",
+        rich_help_panel=_COST,
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each with "
+        "so many requests at once. The judgments are the same.",
+        rich_help_panel=_WORKERS,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Ray cluster to use: host:port of its head node, or auto; by default one is started "
+        "on this machine.",
+        rich_help_panel=_WORKERS,
+    ),
+]
+PriceIn = Annotated[
+    float | None,
+    typer.Option("--price-in", help="Price of a million tokens read.", rich_help_panel=_COST),
+]
+PriceOut = Annotated[
+    float | None,
+    typer.Option("--price-out", help="Price of a million tokens written.", rich_help_panel=_COST),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(help="Ask nothing more once this is spent.", rich_help_panel=_COST),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Only count requests and cost.", rich_help_panel=_COST),
+]
+
+
+# What judging will cost, and stopping before it costs more.
+
+
+_CHARS_PER_TOKEN = 4.0  # of English; other languages have fewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a run would ask.
+
+    Parameters
+    ----------
+    requests : int
+        Different requests.
+    cached : int
+        Of these, answered already.
+    prompt_tokens, completion_tokens : int
+        Of the rest: characters / 4, and the most that may be written.
+    cost : float or None
+    """
+
+    requests: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+def estimate(
+    judge: LLMJudge,
+    items: Sequence[JudgeItem],
+    *,
+    cache: CompletionCache,
+    prices: Prices | None,
+    prompts_per_request: int = 1,
+) -> Estimate:
+    """Count the requests of a run and estimate their cost; nothing is asked.
+
+    Parameters
+    ----------
+    prompts_per_request : int
+        Times a prompt is sent for one scoring request: once per label where a server echoes.
+    """
+    fingerprint = judge.completer.fingerprint
+    found: dict[bytes, Request] = {}
+    for item in items:
+        for request in judge.requests(item):
+            found[request_key(fingerprint, request)] = request
+    known = cache.get(list(found))
+    new = [request for key, request in found.items() if key not in known]
+    sent = [prompts_per_request if request.labels else 1 for request in new]
+    chars = sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True))
+    prompt_tokens = round(chars / _CHARS_PER_TOKEN)
+    written = sum(n if r.labels else r.max_tokens for r, n in zip(new, sent, strict=True))
+    return Estimate(
+        requests=len(found),
+        cached=len(known),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=written,
+        cost=None
+        if prices is None
+        else prices.cost(prompt_tokens=prompt_tokens, completion_tokens=written),
+    )
+
+
+class MeteredCompleter:
+    """A completer that asks nothing more once its answers have cost too much.
+
+    Parameters
+    ----------
+    inner : Completer
+    prices : Prices
+    most : float
+        Answers that were on their way when it was reached are still paid for.
+    """
+
+    def __init__(self, inner: Completer, prices: Prices, most: float) -> None:
+        self.name = inner.name
+        self.max_concurrency = inner.max_concurrency
+        self._inner = inner
+        self._prices = prices
+        self._most = most
+        self._spent = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model; the limit changes no answer."""
+        return self._inner.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the model."""
+        return self._inner.settings
+
+    def complete(
+        self, prompt: str, *, max_tokens: int, temperature: float, seed: int
+    ) -> Completion:
+        """Write an answer, unless the money is spent."""
+        self._check()
+        answer = self._inner.complete(
+            prompt, max_tokens=max_tokens, temperature=temperature, seed=seed
+        )
+        self._add(answer)
+        return answer
+
+    def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
+        """Score labels, unless the money is spent."""
+        self._check()
+        scores = self._inner.label_logprobs(prompt, labels)
+        self._add(scores)
+        return scores
+
+    def _check(self) -> None:
+        if self._spent >= self._most:
+            raise CompletionError(
+                f"--max-cost {self._most:g} {self._prices.currency} is spent "
+                f"({self._spent:.4g}); raise it and run the same command to go on",
+                reason="not_asked",
+                fatal=True,
+            )
+
+    def _add(self, answer: Completion | LabelScores) -> None:
+        cost = self._prices.cost(
+            prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens
+        )
+        with self._lock:
+            self._spent += cost
+
+
+# The model and the way to ask it, from options of the command line.
+
+
+_PROMPTS = {
+    "dl": RELEVANCE_PASSAGE,
+    "robust04": RELEVANCE_DOCUMENT,
+    "correctness": CORRECTNESS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How a model is asked."""
+
+    model: str
+    base_url: str | None
+    api: str
+    timeout: float
+    concurrency: int
+    mode: str
+    prompt: str | None
+    grade_names: str
+    votes: int
+    temperature: float | None
+    smoothing: float
+    max_chars: int | None
+    cache: Path | None
+    price_in: float | None
+    price_out: float | None
+    max_cost: float | None
+
+    def answers(self) -> CompletionCache:
+        """Return the cache of answers."""
+        return CompletionCache((self.cache or cache_dir()) / "completions.sqlite")
+
+    def prices(self) -> Prices | None:
+        """Return the prices, None where there are none."""
+        if self.price_in is None and self.price_out is None:
+            if self.max_cost is not None:
+                raise DataError("--max-cost needs --price-in and --price-out")
+            return None
+        return Prices(prompt=self.price_in or 0.0, completion=self.price_out or 0.0)
+
+    def prompts_per_request(self, n_grades: int) -> int:
+        """Return how often a prompt is sent to score its grades."""
+        echoed = self.model.startswith("openai:") and self.api == "completions"
+        return n_grades if echoed else 1
+
+    def judge(self, kind: type[LLMJudge]) -> LLMJudge:
+        """Build the judge; nothing is asked and no model is loaded yet."""
+        prices = self.prices()
+        prompt = self._prompt(kind)
+        mode = choice("mode", self.mode, MODES)
+        completer = self._completer()
+        if prices is not None and self.max_cost is not None:
+            completer = MeteredCompleter(completer, prices, self.max_cost)
+        return kind(
+            completer,
+            prompt,
+            mode=mode,
+            votes=self.votes,
+            temperature=self.temperature,
+            smoothing=self.smoothing,
+            max_chars=self.max_chars,
+            cache=self.answers(),
+            concurrency=self.concurrency,
+            prices=prices,
+        )
+
+    def recipe(self, kind: type[LLMJudge]) -> Callable[[], LLMJudge]:
+        """Return what builds the judge in another process, whose folder may be another."""
+        prompt = self.prompt
+        if prompt is not None and prompt not in _PROMPTS:
+            prompt = str(Path(prompt).absolute())
+        cache = (self.cache or cache_dir()).absolute()
+        return partial(replace(self, prompt=prompt, cache=cache).judge, kind)
+
+    def _completer(self) -> Completer:
+        return completer_of(
+            self.model,
+            base_url=self.base_url,
+            api=self.api,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+            models=None if self.cache is None else self.cache / "models",
+        )
+
+    def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
+        if self.prompt is None:
+            return None
+        fitting = {RelevanceJudge: ("dl", "robust04"), CorrectnessJudge: ("correctness",)}
+        names: Sequence[str] = fitting.get(kind, ())
+        if self.prompt in names:
+            return _PROMPTS[self.prompt]
+        file = Path(self.prompt)
+        if self.prompt in _PROMPTS or not file.is_file():
+            raise DataError(
+                f"--prompt {self.prompt!r} is neither one of {', '.join(names)} nor a file"
+            )
+        lines = [line for _, line in read_lines(file)]
+        return GradedPrompt(
+            name=file.name,
+            template="\n".join(lines),
+            labels=tuple(self.grade_names.split(",")),
+        )

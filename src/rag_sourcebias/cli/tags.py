@@ -1,0 +1,249 @@
+"""Shares of sources and styles in a store, and how surely they are known."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from rag_sourcebias.cli.console import out
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.tagging.documents import CorpusStore, DocumentStore, SidecarStore, TagResult
+from rag_sourcebias.tagging.rules import RuleTagger
+from rag_sourcebias.tagging.taggers import Tagger, tag_documents
+
+# What a pass of taggers came to, as tables.
+
+
+UNKNOWN = "(unknown)"
+_LOOKED_AT, _PER_SOURCE = 1_000, 2  # examples come from the first documents
+_MOST_IDS = 10
+
+
+def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagger]) -> None:
+    """Print what was written, how sources and styles are distributed, and what to look at."""
+    would = "would be " if result.dry_run else ""
+    table = Table(title=escape(store.name), title_justify="left")
+    for column in ("documents", f"{would}written", "unchanged", "untagged", "missing"):
+        table.add_column(column, justify="right")
+    table.add_row(
+        *(
+            f"{n:,}"
+            for n in (
+                result.n_documents,
+                result.n_written,
+                result.n_unchanged,
+                result.n_untagged,
+                result.n_missing,
+            )
+        )
+    )
+    out.print(table)
+    out.print(share_table("source", result.sources, result.n_documents))
+    if result.styles:
+        out.print(share_table("style", result.styles, result.n_documents))
+    # a store may pass over documents that these taggers have done before
+    if result.n_unchanged == 0 or isinstance(store, CorpusStore | SidecarStore):
+        _show_idle_rules(taggers)
+    if result.n_missing:
+        ids = ", ".join(result.missing_ids[:_MOST_IDS])
+        more = ", …" if result.n_missing > len(result.missing_ids[:_MOST_IDS]) else ""
+        _line(f"Warning: {result.n_missing:,} deleted before they could be tagged: {ids}{more}")
+    if result.n_documents and result.n_untagged == result.n_documents:
+        _line("Warning: no tagger knows the source of any document")
+    if result.backup is not None:
+        _line(f"the tags that were replaced are kept in {result.backup}")
+    if result.dry_run:
+        _line("dry run: nothing was written")
+
+
+def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
+    """Number and share of each name, most frequent first, and of the documents without one."""
+    table = Table(title_justify="left")
+    table.add_column(what)
+    table.add_column("documents", justify="right")
+    table.add_column("share", justify="right")
+    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    unknown = total - sum(counts.values())
+    for name, n in [*((escape(name), n) for name, n in rows), (UNKNOWN, unknown)]:
+        if n or name == UNKNOWN:
+            table.add_row(name, f"{n:,}", f"{n / total:.1%}" if total else "")
+    return table
+
+
+def show_examples(store: DocumentStore, taggers: Sequence[Tagger]) -> None:
+    """Print some of the first documents of each source with the tags they would get."""
+    table = Table(title="Examples", title_justify="left")
+    for column in ("document", "source", "style", "pair", "origin", "confidence"):
+        table.add_column(column, overflow="fold")
+    shown: dict[str | None, int] = {}
+    for doc_id, tags in tag_documents(islice(store.documents(), _LOOKED_AT), taggers):
+        shown[tags.source] = shown.get(tags.source, 0) + 1
+        if shown[tags.source] <= _PER_SOURCE:
+            cells = (tags.source or UNKNOWN, tags.style, tags.pair_id, tags.origin)
+            sure = "" if tags.confidence is None else f"{tags.confidence:.3f}"
+            table.add_row(escape(doc_id), *(escape(cell or "") for cell in cells), sure)
+    out.print(table)
+
+
+def _show_idle_rules(taggers: Sequence[Tagger]) -> None:
+    for tagger in taggers:
+        if isinstance(tagger, RuleTagger):
+            idle = [name for name, n in tagger.matched.items() if n == 0]
+            if idle:
+                _line(f"Warning: no document was decided by: {', '.join(idle)}")
+
+
+def _line(text: str) -> None:
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+# Shares of sources and styles in a store, and how surely they are known.
+
+
+_EVERY = 1_000  # documents between two reports of progress
+_LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+_BINS = 10
+
+
+@dataclass(slots=True)
+class TagSummary:
+    """Counts over the documents of a store; the key None counts what is unknown."""
+
+    n_documents: int = 0
+    cells: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    origins: Counter[tuple[str | None, bool]] = field(default_factory=Counter)
+    confidences: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, tags: DocTags) -> None:
+        """Count one document."""
+        self.n_documents += 1
+        self.cells[tags.source, tags.style] += 1
+        self.origins[tags.origin, tags.source is not None] += 1
+        if tags.origin == "detected" and tags.confidence is not None:
+            self.confidences.append(tags.confidence)
+
+    def counts(self, which: int) -> dict[str, int]:
+        """Documents of each source (0) or style (1)."""
+        found: Counter[str] = Counter()
+        for names, n in self.cells.items():
+            if (name := names[which]) is not None:
+                found[name] += n
+        return dict(sorted(found.items()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is printed, as JSON holds it."""
+        sources, styles = self.counts(0), self.counts(1)
+        n = self.n_documents
+        return {
+            "n_documents": n,
+            "sources": _shares(sources, n),
+            "untagged": {"documents": n - sum(sources.values()), "share": self._untagged()},
+            "styles": _shares(styles, n),
+            "origins": [
+                {"origin": origin, "source_known": known, "documents": count}
+                for (origin, known), count in sorted(self.origins.items(), key=str)
+            ],
+            "source_by_style": [
+                {"source": source, "style": style, "documents": count}
+                for (source, style), count in sorted(self.cells.items(), key=str)
+            ],
+            "detected_confidence": self.confidence(),
+        }
+
+    def _untagged(self) -> float | None:
+        n = self.n_documents
+        return (n - sum(self.counts(0).values())) / n if n else None
+
+    def confidence(self) -> dict[str, Any] | None:
+        """Mean, quantiles and histogram of the confidence of detected tags."""
+        if not self.confidences:
+            return None
+        values = np.frombuffer(self.confidences, dtype=np.float64)
+        bins, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0))
+        return {
+            "n": len(values),
+            "mean": float(values.mean()),
+            "quantiles": {
+                f"{level:g}": float(value)
+                for level, value in zip(_LEVELS, np.quantile(values, _LEVELS), strict=True)
+            },
+            "histogram": {"edges": [round(float(e), 6) for e in edges], "counts": bins.tolist()},
+        }
+
+
+def summarise(
+    tags: Iterable[tuple[str, DocTags]], on_progress: Callable[[int], None]
+) -> TagSummary:
+    """Count the tags of all documents."""
+    found = TagSummary()
+    for _, row in tags:
+        found.add(row)
+        if found.n_documents % _EVERY == 0:
+            on_progress(found.n_documents)
+    return found
+
+
+def show_summary(name: str, found: TagSummary) -> None:
+    """Print the tables of a summary."""
+    n, sources, styles = found.n_documents, found.counts(0), found.counts(1)
+    out.print(f"{name}: {n:,} documents", markup=False, highlight=False, soft_wrap=True)
+    out.print(share_table("source", sources, n))
+    if styles:
+        out.print(share_table("style", styles, n))
+    if sources and styles:
+        out.print(_cross_table(found, list(sources), list(styles)))
+    if sources or any(origin for origin, _ in found.origins):
+        out.print(_origin_table(found))
+    sure = found.confidence()
+    if sure is not None:
+        out.print(_confidence_table(sure))
+    if not sources:
+        out.print("no document is tagged; see: rag-sourcebias tag apply --help", highlight=False)
+
+
+def _shares(counts: dict[str, int], total: int) -> dict[str, Any]:
+    return {name: {"documents": n, "share": n / total} for name, n in counts.items()}
+
+
+def _cross_table(found: TagSummary, sources: list[str], styles: list[str]) -> Table:
+    table = Table(title="Documents by source and style", title_justify="left")
+    table.add_column("source")
+    columns: list[str | None] = [*styles, None]
+    for style in columns:
+        table.add_column(UNKNOWN if style is None else escape(style), justify="right")
+    for source in [*sources, None]:
+        label = UNKNOWN if source is None else escape(source)
+        table.add_row(label, *(f"{found.cells[source, style]:,}" for style in columns))
+    return table
+
+
+def _origin_table(found: TagSummary) -> Table:
+    table = Table(title="How sources are known", title_justify="left")
+    table.add_column("origin")
+    for column in ("with a source", "source unknown"):
+        table.add_column(column, justify="right")
+    origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
+    for origin in origins:
+        known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
+        table.add_row(origin or "(not tagged)", known, unknown)
+    return table
+
+
+def _confidence_table(sure: dict[str, Any]) -> Table:
+    table = Table(
+        title=f"Confidence of {sure['n']:,} detected tags, mean {sure['mean']:.3f}",
+        title_justify="left",
+    )
+    names = {"0": "lowest", "0.5": "median", "1": "highest"}
+    for level in sure["quantiles"]:
+        table.add_column(names.get(level, f"{float(level):.0%}"), justify="right")
+    table.add_row(*(f"{value:.3f}" for value in sure["quantiles"].values()))
+    return table

@@ -1,0 +1,795 @@
+"""A corpus with its queries and judgments, and what it allows one to conclude."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.errors import DataError
+
+# Documents, their tags and the queries, stored as columns.
+
+
+Origin = Literal["declared", "provenance", "detected", "pipeline"]
+IntArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocTags:
+    """What is known about the origin of one document.
+
+    Parameters
+    ----------
+    source : str or None
+        ``"human"``, ``"llm:<model>"``, or None when unknown. Unknown is never folded into human.
+    style : str or None
+        Writing style label.
+    pair_id : str or None
+        Shared by a document and its rewrites.
+    origin : str or None
+        How the source became known: ``"declared"``, ``"provenance"``, ``"detected"`` or
+        ``"pipeline"``.
+    confidence : float or None
+        Confidence of a detected source, in [0, 1].
+    """
+
+    source: str | None = None
+    style: str | None = None
+    pair_id: str | None = None
+    origin: Origin | None = None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.source is not None and not self.source.strip():
+            raise DataError("source tag is an empty string; use None for an unknown source")
+        if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
+            raise DataError(f"confidence {self.confidence!r} is outside [0, 1]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One query."""
+
+    query_id: str
+    text: str
+
+
+def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], IntArray]:
+    """Factorise labels: sorted names and one code per value, -1 for None."""
+    column = list(values)
+    names = tuple(sorted({v for v in column if v is not None}))
+    index: dict[str | None, int] = {name: code for code, name in enumerate(names)}
+    index[None] = -1
+    return names, np.fromiter((index[v] for v in column), dtype=np.int32, count=len(column))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TagTable:
+    """Tags of many documents as columns; build it with :meth:`from_tags`.
+
+    Parameters
+    ----------
+    doc_ids : tuple of str, length n
+        Unique document ids.
+    sources : tuple of str
+        Source names, sorted; ``source_codes`` index into it, -1 is unknown.
+    source_codes : int32 array of shape (n,)
+    pair_codes : int32 array of shape (n,)
+        Documents with the same code are versions of one another; -1 is unpaired.
+    styles : tuple of str
+    style_codes : int32 array of shape (n,)
+    whole : mapping of str to int, optional
+        Documents per source of the corpus that this table is an excerpt of, ``""`` for untagged
+        ones: an audit needs the tags of what was retrieved or judged, and these numbers.
+    """
+
+    doc_ids: tuple[str, ...]
+    sources: tuple[str, ...]
+    source_codes: IntArray
+    pair_ids: tuple[str, ...]
+    pair_codes: IntArray
+    styles: tuple[str, ...]
+    style_codes: IntArray
+    origins: tuple[Origin | None, ...] | None = None
+    confidences: npt.NDArray[np.float32] | None = None
+    whole: Mapping[str, int] | None = None
+
+    @classmethod
+    def from_tags(cls, items: Iterable[tuple[str, DocTags]]) -> TagTable:
+        """Build a table from ``(doc_id, tags)`` pairs.
+
+        Raises
+        ------
+        DataError
+            If a document id occurs twice.
+        """
+        rows = list(items)
+        doc_ids = tuple(doc_id for doc_id, _ in rows)
+        if len(set(doc_ids)) != len(doc_ids):
+            twice = Counter(doc_ids).most_common(1)[0][0]
+            raise DataError(f"document id {twice!r} is tagged twice; each id may have one tag row")
+        sources, source_codes = _encode(tags.source for _, tags in rows)
+        pair_ids, pair_codes = _encode(tags.pair_id for _, tags in rows)
+        styles, style_codes = _encode(tags.style for _, tags in rows)
+        origins = tuple(tags.origin for _, tags in rows)
+        confidences = [tags.confidence for _, tags in rows]
+        return cls(
+            doc_ids=doc_ids,
+            sources=sources,
+            source_codes=source_codes,
+            pair_ids=pair_ids,
+            pair_codes=pair_codes,
+            styles=styles,
+            style_codes=style_codes,
+            origins=origins if any(origins) else None,
+            confidences=(
+                np.array([np.nan if c is None else c for c in confidences], dtype=np.float32)
+                if any(c is not None for c in confidences)
+                else None
+            ),
+        )
+
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        """Row number by document id."""
+        return {doc_id: row for row, doc_id in enumerate(self.doc_ids)}
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    def get(self, doc_id: str) -> DocTags:
+        """Tags of one document; all unknown when the id is not in the table."""
+        row = self.row_of.get(doc_id)
+        if row is None:
+            return DocTags()
+
+        def name(names: tuple[str, ...], codes: IntArray) -> str | None:
+            return names[codes[row]] if codes[row] >= 0 else None
+
+        confidence = None if self.confidences is None else float(self.confidences[row])
+        return DocTags(
+            source=name(self.sources, self.source_codes),
+            style=name(self.styles, self.style_codes),
+            pair_id=name(self.pair_ids, self.pair_codes),
+            origin=None if self.origins is None else self.origins[row],
+            confidence=None if confidence is None or np.isnan(confidence) else confidence,
+        )
+
+    def rows_for(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Row number of each id, -1 where the id is not in the table; shape ``(len(doc_ids),)``."""
+        get = self.row_of.get
+        return np.fromiter(map(get, doc_ids, repeat(-1)), dtype=np.int64, count=len(doc_ids))
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of the corpus: rows of the table, unless it is an excerpt."""
+        return len(self) if self.whole is None else sum(self.whole.values())
+
+    def counts(self) -> dict[str, int]:
+        """Documents per source; the key ``""`` counts untagged ones when there are any.
+
+        Those of the whole corpus when the table is an excerpt.
+        """
+        if self.whole is not None:
+            return {key: n for key, n in self.whole.items() if key or n}
+        result = {
+            name: int(np.count_nonzero(self.source_codes == code))
+            for code, name in enumerate(self.sources)
+        }
+        untagged = int(np.count_nonzero(self.source_codes < 0))
+        return result | ({"": untagged} if untagged else {})
+
+    def merge_sources(self, groups: Mapping[str, Sequence[str]]) -> TagTable:
+        """Return a table in which each group replaces its member sources.
+
+        Examples
+        --------
+        >>> table = TagTable.from_tags([("a", DocTags(source="llm:x")), ("b", DocTags())])
+        >>> table.merge_sources({"llm": ["llm:x"]}).sources
+        ('llm',)
+        """
+        new_name: dict[str, str] = {}
+        for group, members in groups.items():
+            for member in members:
+                if member not in self.sources:
+                    raise DataError(
+                        f"group {group!r} names source {member!r}, which no document has; "
+                        f"sources are {list(self.sources)}"
+                    )
+                new_name[member] = group
+        labels = [new_name.get(s, s) for s in self.sources]
+        names, recode = _encode(labels)
+        codes = np.where(
+            self.source_codes >= 0, recode[self.source_codes] if len(recode) else -1, -1
+        ).astype(np.int32)
+        whole = None if self.whole is None else Counter[str]()
+        for name, count in (self.whole or {}).items():
+            if whole is not None:
+                whole[new_name.get(name, name)] += count
+        return replace(self, sources=names, source_codes=codes, whole=whole)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> TagTable:
+        """Return the rows asked for, in that order."""
+        return TagTable(
+            doc_ids=tuple(self.doc_ids[r] for r in rows),
+            sources=self.sources,
+            source_codes=self.source_codes[rows],
+            pair_ids=self.pair_ids,
+            pair_codes=self.pair_codes[rows],
+            styles=self.styles,
+            style_codes=self.style_codes[rows],
+            origins=None if self.origins is None else tuple(self.origins[r] for r in rows),
+            confidences=None if self.confidences is None else self.confidences[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Corpus:
+    """Texts with their tags; row ``i`` of ``texts`` belongs to row ``i`` of ``tags``.
+
+    Parameters
+    ----------
+    texts : tuple of str, length n
+        Exactly the text that is indexed and embedded. Tags never enter it.
+    tags : TagTable of length n
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    tags: TagTable
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.tags):
+            raise DataError(f"{len(self.texts)} texts but {len(self.tags)} tag rows; need as many")
+
+    @property
+    def doc_ids(self) -> tuple[str, ...]:
+        """Document ids in row order."""
+        return self.tags.doc_ids
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.doc_ids, self.texts, strict=True)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Corpus:
+        """Return a sub-corpus of the given rows, in that order."""
+        return Corpus(texts=tuple(self.texts[r] for r in rows), tags=self.tags.take(rows))
+
+    def of_source(self, source: str) -> Corpus:
+        """Return the documents of one source.
+
+        Raises
+        ------
+        DataError
+            If no document has that source.
+        """
+        if source not in self.tags.sources:
+            raise DataError(
+                f"no document has source {source!r}; sources are {list(self.tags.sources)}"
+            )
+        return self.take(np.flatnonzero(self.tags.source_codes == self.tags.sources.index(source)))
+
+
+# Parts of a corpus that does not have to fit in memory.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Consecutive rows of a corpus, read and worked on together.
+
+    Parameters
+    ----------
+    index : int
+        Number of the shard, from 0.
+    first_row : int
+        Row of its first document within the whole corpus.
+    n_documents : int
+    """
+
+    index: int
+    first_row: int
+    n_documents: int
+
+    @property
+    def rows(self) -> range:
+        """Rows of the whole corpus that the shard holds."""
+        return range(self.first_row, self.first_row + self.n_documents)
+
+
+# Rankings: a columnar run and the view of one query.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RankedList:
+    """What one query returned, best first.
+
+    Parameters
+    ----------
+    query_id : str
+    doc_ids : tuple of str
+        Document at rank 1 first.
+    scores : float32 array of the same length, or None
+        Higher is better.
+    """
+
+    query_id: str
+    doc_ids: tuple[str, ...]
+    scores: npt.NDArray[np.float32] | None = None
+
+    @classmethod
+    def from_ordered(
+        cls,
+        items: Iterable[Any],
+        *,
+        query_id: str,
+        doc_id: Callable[[Any], str],
+        score: Callable[[Any], float] | None = None,
+    ) -> RankedList:
+        """Map native results, already in rank order, through accessors."""
+        rows = list(items)
+        return cls(
+            query_id=query_id,
+            doc_ids=tuple(doc_id(item) for item in rows),
+            scores=None
+            if score is None
+            else np.fromiter((score(item) for item in rows), np.float32, count=len(rows)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """Rankings of many queries in compressed-row form.
+
+    Entries ``offsets[i]:offsets[i + 1]`` belong to query ``i``, best first: the stored order is
+    the ranking, ranks are 1…n. Scores are optional and only used to recognise ties.
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+        Unique.
+    offsets : int64 array of shape (nq + 1,)
+    doc_codes : int32 array of shape (nnz,)
+        Index into ``doc_ids``.
+    doc_ids : tuple of str
+        Vocabulary; unique; may hold documents that were never retrieved.
+    scores : float32 array of shape (nnz,), or None
+        Higher is better; never NaN. Single precision as in trec_eval, whose ties are therefore
+        ours: scores that differ by less than float32 resolves are equal.
+    name : str
+    n_duplicates : int
+        Entries dropped because the query already held the document (the first one is kept).
+    """
+
+    query_ids: tuple[str, ...]
+    offsets: npt.NDArray[np.int64]
+    doc_codes: npt.NDArray[np.int32]
+    doc_ids: tuple[str, ...]
+    scores: npt.NDArray[np.float32] | None = None
+    name: str = "run"
+    n_duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        if len(set(self.query_ids)) != len(self.query_ids):
+            raise DataError(f"run {self.name!r} holds a query id twice")
+        if self.offsets.shape != (len(self.query_ids) + 1,) or self.offsets[0] != 0:
+            raise DataError(
+                f"run {self.name!r}: offsets must start at 0 and have length "
+                f"{len(self.query_ids) + 1}, got shape {self.offsets.shape}"
+            )
+        if np.any(np.diff(self.offsets) < 0) or self.offsets[-1] != len(self.doc_codes):
+            raise DataError(f"run {self.name!r}: offsets must rise from 0 to the number of entries")
+        if len(self.doc_codes) and not (
+            int(self.doc_codes.min()) >= 0 and int(self.doc_codes.max()) < len(self.doc_ids)
+        ):
+            raise DataError(f"run {self.name!r}: a document code is outside the vocabulary")
+        if self.scores is not None:
+            if self.scores.shape != self.doc_codes.shape:
+                raise DataError(f"run {self.name!r}: scores and documents differ in number")
+            bad = np.flatnonzero(np.isnan(self.scores))
+            if len(bad):
+                query = self.query_ids[int(self.query_codes[bad[0]])]
+                raise DataError(
+                    f"run {self.name!r}: {len(bad)} NaN score(s), first for query {query!r}, "
+                    f"document {self.doc_ids[self.doc_codes[bad[0]]]!r}; a score must be a number"
+                )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        query_ids: Sequence[str],
+        query_codes: npt.NDArray[np.integer[Any]],
+        doc_codes: npt.NDArray[np.integer[Any]],
+        doc_ids: Sequence[str],
+        scores: npt.NDArray[np.floating[Any]] | None = None,
+        name: str = "run",
+        sort_by_score: bool = False,
+    ) -> Run:
+        """Build a run from one row per entry, in any query order.
+
+        Rows of one query keep their relative order (their ranking) unless ``sort_by_score``,
+        which orders by descending score and keeps the order of ties. Duplicates of a document
+        within a query are dropped after the first and counted.
+
+        Parameters
+        ----------
+        query_ids, doc_ids : sequence of str
+            What the codes count into; each id once.
+        query_codes, doc_codes : integer arrays of shape (nnz,)
+        scores : float array of shape (nnz,), optional
+            Higher is better.
+        """
+        queries = np.asarray(query_codes, dtype=np.int64)
+        docs = np.asarray(doc_codes, dtype=np.int64)
+        with np.errstate(over="ignore"):  # a score beyond float32 becomes infinite
+            values = None if scores is None else np.asarray(scores, dtype=np.float32)
+        if values is not None and sort_by_score:
+            order = np.lexsort((-values, queries))
+        else:
+            order = np.argsort(queries, kind="stable")
+        queries, docs = queries[order], docs[order]
+        values = None if values is None else values[order]
+        key = queries * max(len(doc_ids), 1) + docs
+        by_key = np.argsort(key, kind="stable")
+        repeated = np.zeros(len(key), dtype=bool)
+        repeated[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
+        n_duplicates = int(repeated.sum())
+        if n_duplicates:
+            keep = ~repeated
+            queries, docs = queries[keep], docs[keep]
+            values = None if values is None else values[keep]
+        offsets = np.zeros(len(query_ids) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(queries, minlength=len(query_ids)), out=offsets[1:])
+        return cls(
+            query_ids=tuple(query_ids),
+            offsets=offsets,
+            doc_codes=docs.astype(np.int32),
+            doc_ids=tuple(doc_ids),
+            scores=values,
+            name=name,
+            n_duplicates=n_duplicates,
+        )
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[RankedList], *, name: str = "run") -> Run:
+        """Collect per-query lists; scores are kept when every list has them."""
+        rows = list(lists)
+        code_of: dict[str, int] = {}
+        docs = [code_of.setdefault(d, len(code_of)) for row in rows for d in row.doc_ids]
+        scored = [row.scores for row in rows if row.scores is not None]
+        return cls.from_arrays(
+            query_ids=[row.query_id for row in rows],
+            query_codes=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
+            doc_codes=np.array(docs, dtype=np.int64),
+            doc_ids=list(code_of),
+            scores=np.concatenate(scored) if scored and len(scored) == len(rows) else None,
+            name=name,
+        )
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Mapping[str, float]], *, name: str = "run") -> Run:
+        """Build a run from ``{query_id: {doc_id: score}}``; order by score, ties in given order."""
+        code_of: dict[str, int] = {}
+        docs = [code_of.setdefault(d, len(code_of)) for row in mapping.values() for d in row]
+        scores = [score for row in mapping.values() for score in row.values()]
+        return cls.from_arrays(
+            query_ids=list(mapping),
+            query_codes=np.repeat(np.arange(len(mapping)), [len(row) for row in mapping.values()]),
+            doc_codes=np.array(docs, dtype=np.int64),
+            doc_ids=list(code_of),
+            scores=np.array(scores, dtype=np.float64),
+            name=name,
+            sort_by_score=True,
+        )
+
+    @cached_property
+    def query_codes(self) -> npt.NDArray[np.int64]:
+        """Query index of each entry, shape (nnz,)."""
+        return np.repeat(np.arange(len(self.query_ids)), np.diff(self.offsets))
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Rank of each entry within its query, starting at 1, shape (nnz,)."""
+        return np.arange(1, len(self.doc_codes) + 1) - self.offsets[self.query_codes]
+
+    def __len__(self) -> int:
+        return len(self.doc_codes)
+
+    def __iter__(self) -> Iterator[RankedList]:
+        return (self.ranked_list(i) for i in range(len(self.query_ids)))
+
+    def ranked_list(self, index: int) -> RankedList:
+        """Return the list of query number ``index``."""
+        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        return RankedList(
+            query_id=self.query_ids[index],
+            doc_ids=tuple(self.doc_ids[c] for c in self.doc_codes[part]),
+            scores=None if self.scores is None else self.scores[part],
+        )
+
+    def top(self, depth: int) -> Run:
+        """Return the run cut after ``depth`` documents per query."""
+        if depth < 1:
+            raise DataError(f"depth must be at least 1, got {depth}")
+        keep = self.ranks <= depth
+        offsets = np.zeros_like(self.offsets)
+        np.cumsum(np.minimum(np.diff(self.offsets), depth), out=offsets[1:])
+        return Run(
+            query_ids=self.query_ids,
+            offsets=offsets,
+            doc_codes=self.doc_codes[keep],
+            doc_ids=self.doc_ids,
+            scores=None if self.scores is None else self.scores[keep],
+            name=self.name,
+            n_duplicates=self.n_duplicates,
+        )
+
+
+# Human relevance judgments as columns.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Qrels:
+    """Relevance grades of (query, document) pairs.
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+        Unique. The queries over which measures are averaged.
+    doc_ids : tuple of str
+        Vocabulary, unique.
+    query_codes, doc_codes : int32 arrays of shape (m,)
+        Indices into ``query_ids`` and ``doc_ids``; no pair occurs twice.
+    grades : int32 array of shape (m,)
+        At least 0; 0 is judged not relevant.
+    n_negative : int
+        Judgments with a negative grade (junk pages of some TREC tracks), stored as 0.
+    """
+
+    query_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]
+    query_codes: npt.NDArray[np.int32]
+    doc_codes: npt.NDArray[np.int32]
+    grades: npt.NDArray[np.int32]
+    n_negative: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.query_codes.shape == self.doc_codes.shape == self.grades.shape:
+            raise DataError("qrels columns differ in length")
+        if len(self.grades) and int(self.grades.min()) < 0:
+            raise DataError(f"grade {int(self.grades.min())} is negative; grades start at 0")
+        if len(self.grades):
+            key = self.query_codes.astype(np.int64) * len(self.doc_ids) + self.doc_codes
+            order = np.argsort(key, kind="stable")
+            same = np.flatnonzero(key[order][1:] == key[order][:-1])
+            if len(same):
+                row = int(order[same[0]])
+                raise DataError(
+                    f"{len(same)} pair(s) judged twice, first query "
+                    f"{self.query_ids[self.query_codes[row]]!r}, document "
+                    f"{self.doc_ids[self.doc_codes[row]]!r}; keep one judgment per pair"
+                )
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
+        """Build qrels from ``(query_id, doc_id, grade)`` rows."""
+        queries: dict[str, int] = {}
+        docs: dict[str, int] = {}
+        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
+        for query_id, doc_id, grade in rows:
+            columns[0].append(queries.setdefault(query_id, len(queries)))
+            columns[1].append(docs.setdefault(doc_id, len(docs)))
+            columns[2].append(grade)
+        grades = np.array(columns[2], dtype=np.int32)
+        return cls(
+            query_ids=tuple(queries),
+            doc_ids=tuple(docs),
+            query_codes=np.array(columns[0], dtype=np.int32),
+            doc_codes=np.array(columns[1], dtype=np.int32),
+            grades=np.maximum(grades, 0),
+            n_negative=int(np.count_nonzero(grades < 0)),
+        )
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Build qrels from ``{query_id: {doc_id: grade}}``."""
+        return cls.from_rows((q, d, g) for q, row in mapping.items() for d, g in row.items())
+
+    def __len__(self) -> int:
+        return len(self.grades)
+
+    def take(self, rows: npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]) -> Qrels:
+        """Return the judgments asked for; query ids and vocabulary stay."""
+        return Qrels(
+            query_ids=self.query_ids,
+            doc_ids=self.doc_ids,
+            query_codes=self.query_codes[rows],
+            doc_codes=self.doc_codes[rows],
+            grades=self.grades[rows],
+            n_negative=self.n_negative,
+        )
+
+    def copied_to(self, versions: Mapping[str, Sequence[str]]) -> Qrels:
+        """Give every version of a document the grade of the original, as [K] did.
+
+        Parameters
+        ----------
+        versions : mapping of str to sequence of str
+            Ids of all versions by original document id; ids without an entry are dropped.
+        """
+        return Qrels.from_rows(
+            (self.query_ids[q], version, int(grade))
+            for q, d, grade in zip(self.query_codes, self.doc_codes, self.grades, strict=True)
+            for version in versions.get(self.doc_ids[d], ())
+        )
+
+
+# What a judge believes about relevance: a distribution over grades for every pair.
+
+
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelDistributions:
+    """Probabilities of the grades 0 … R of (query, document) pairs.
+
+    Parameters
+    ----------
+    query_ids : tuple of str
+        Unique.
+    doc_ids : tuple of str
+        Vocabulary, unique.
+    query_codes, doc_codes : int32 arrays of shape (m,)
+        Indices into ``query_ids`` and ``doc_ids``; no pair occurs twice.
+    probs : float64 array of shape (m, R + 1)
+        Rows sum to 1 (within 1e-6; they are rescaled to sum to 1 exactly).
+
+    Raises
+    ------
+    DataError
+        Naming the first pair whose row does not sum to 1, is negative or not finite, or occurs
+        twice.
+    """
+
+    query_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]
+    query_codes: npt.NDArray[np.int32]
+    doc_codes: npt.NDArray[np.int32]
+    probs: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.probs.ndim != 2 or self.probs.shape[1] < 2:
+            raise DataError(
+                f"label distributions of shape {self.probs.shape}: one row per pair and one column "
+                "per grade, at least two"
+            )
+        if not self.query_codes.shape == self.doc_codes.shape == self.probs.shape[:1]:
+            raise DataError("label distribution columns differ in length")
+        totals = self.probs.sum(axis=1)
+        # written so that NaN counts as wrong
+        bad = ~((np.abs(totals - 1) <= _SUM_TOLERANCE) & (self.probs >= -_SUM_TOLERANCE).all(1))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataError(
+                f"{int(bad.sum())} label distribution(s) do not sum to 1, first {self._pair(row)}: "
+                f"{np.array2string(self.probs[row], precision=6)} sums to {totals[row]:.6g}; "
+                "divide each row by its sum, and leave out pairs the judge gave no answer for"
+            )
+        probs = np.maximum(self.probs, 0.0)
+        object.__setattr__(self, "probs", probs / probs.sum(axis=1, keepdims=True))
+        key = self.query_codes.astype(np.int64) * max(len(self.doc_ids), 1) + self.doc_codes
+        order = np.argsort(key, kind="stable")
+        same = np.flatnonzero(key[order][1:] == key[order][:-1])
+        if len(same):
+            raise DataError(
+                f"{len(same)} pair(s) judged twice, first {self._pair(int(order[same[0]]))}; "
+                "average the distributions or keep one"
+            )
+
+    def _pair(self, row: int) -> str:
+        return (
+            f"query {self.query_ids[self.query_codes[row]]!r}, document "
+            f"{self.doc_ids[self.doc_codes[row]]!r}"
+        )
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[str, str, Sequence[float]]]) -> LabelDistributions:
+        """Build from ``(query_id, doc_id, probabilities)`` rows."""
+        queries: dict[str, int] = {}
+        docs: dict[str, int] = {}
+        query_codes: list[int] = []
+        doc_codes: list[int] = []
+        probs: list[Sequence[float]] = []
+        for query_id, doc_id, row in rows:
+            if probs and len(row) != len(probs[0]):
+                raise DataError(
+                    f"query {query_id!r}, document {doc_id!r}: {len(row)} probabilities where "
+                    f"the first pair has {len(probs[0])}"
+                )
+            query_codes.append(queries.setdefault(query_id, len(queries)))
+            doc_codes.append(docs.setdefault(doc_id, len(docs)))
+            probs.append(row)
+        if not probs:
+            raise DataError("no label distributions: at least one judged pair is needed")
+        return cls(
+            query_ids=tuple(queries),
+            doc_ids=tuple(docs),
+            query_codes=np.array(query_codes, dtype=np.int32),
+            doc_codes=np.array(doc_codes, dtype=np.int32),
+            probs=np.array(probs, dtype=np.float64),
+        )
+
+    @classmethod
+    def from_qrels(cls, qrels: Qrels, *, n_grades: int) -> LabelDistributions:
+        """Give every judged pair all its probability on its grade.
+
+        Raises
+        ------
+        DataError
+            If a grade is not below ``n_grades``.
+        """
+        if len(qrels) and int(qrels.grades.max()) >= n_grades:
+            row = int(np.argmax(qrels.grades))
+            raise DataError(
+                f"grade {int(qrels.grades[row])} of query "
+                f"{qrels.query_ids[qrels.query_codes[row]]!r}, document "
+                f"{qrels.doc_ids[qrels.doc_codes[row]]!r} is outside the scale 0 … {n_grades - 1}"
+            )
+        return cls(
+            query_ids=qrels.query_ids,
+            doc_ids=qrels.doc_ids,
+            query_codes=qrels.query_codes,
+            doc_codes=qrels.doc_codes,
+            probs=np.eye(n_grades)[qrels.grades],
+        )
+
+    @property
+    def n_grades(self) -> int:
+        """Number of grades, R + 1."""
+        return int(self.probs.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.query_codes)
+
+
+# A corpus with its queries and judgments, and what it allows one to conclude.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Everything an audit of a retriever needs.
+
+    Parameters
+    ----------
+    name : str
+    corpus : Corpus
+        The mixed corpus: documents of every source.
+    queries : tuple of Query
+    qrels : Qrels
+    design : {"rewrites", "independent", "unknown"}
+        ``"rewrites"``: documents of different sources with one ``pair_id`` say the same thing, so
+        a skew is source bias proper. ``"independent"``: they answer the same query but differ in
+        content and quality, so a skew is not bias by itself.
+    license, attribution : str
+        Shown in every report made from the data.
+    """
+
+    name: str
+    corpus: Corpus = field(repr=False)
+    queries: tuple[Query, ...] = field(repr=False)
+    qrels: Qrels = field(repr=False)
+    design: Literal["rewrites", "independent", "unknown"] = "unknown"
+    license: str = ""
+    attribution: str = ""

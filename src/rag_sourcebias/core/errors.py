@@ -1,0 +1,106 @@
+"""Every error the library raises on purpose.
+
+::
+
+    SourceBiasError
+    ├── DataError (also ValueError)      the input cannot be used as it is
+    │   └── MissingTagsError             documents whose source is unknown
+    ├── InsufficientDataError            too little data for an honest interval
+    ├── CalibrationError                 a calibration set cannot support the request
+    ├── MissingExtraError (also ImportError)
+    ├── TrainingDivergedError            a loss is not a finite number any more
+    └── UnsupportedVersionError
+
+A message says what was wrong, names the offending value (file, line, id) and says what would be
+accepted.
+"""
+
+from __future__ import annotations
+
+_LONGEST = 1_500  # characters of a message
+
+
+class SourceBiasError(Exception):
+    """Base of every error raised on purpose.
+
+    Parameters
+    ----------
+    message : str
+        Cut in the middle where it is long: the value it names may be a damaged cell of megabytes.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        half = _LONGEST // 2
+        long = len(message) > _LONGEST
+        super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
+
+
+class DataError(SourceBiasError, ValueError):
+    """Input data cannot be used as it is."""
+
+
+class MissingTagsError(DataError):
+    """Documents have no source tag where one is required."""
+
+
+class InsufficientDataError(SourceBiasError):
+    """Too little data for an honest answer.
+
+    Parameters
+    ----------
+    message : str
+        What was asked for and why it cannot be had.
+    n : int or None
+        Number of queries (or labels) available.
+    n_needed : int or None
+        Estimated number that would be enough; None when it cannot be estimated.
+    """
+
+    def __init__(self, message: str, *, n: int | None = None, n_needed: int | None = None) -> None:
+        super().__init__(message)
+        self.n = n
+        self.n_needed = n_needed
+
+
+class CalibrationError(SourceBiasError):
+    """A calibration set cannot support the requested guarantee."""
+
+
+class MissingExtraError(SourceBiasError, ImportError):
+    """An optional dependency is not installed.
+
+    Parameters
+    ----------
+    package : str
+        Distribution that is missing, as it is named on the registry.
+    extra : str
+        Extra of rag-sourcebias that installs it.
+    feature : str
+        What the caller wanted to do.
+    """
+
+    def __init__(self, *, package: str, extra: str, feature: str) -> None:
+        super().__init__(
+            f"{feature} needs {package}; install it with: pip install 'rag-sourcebias[{extra}]'"
+        )
+        self.package = package
+        self.extra = extra
+
+
+class UnsupportedVersionError(SourceBiasError):
+    """An installed package or a stored file has a version this release cannot read."""
+
+
+class TrainingDivergedError(SourceBiasError):
+    """The loss is not a finite number any more; weights of the step before are still good.
+
+    Parameters
+    ----------
+    message : str
+    step : int
+        Forward pass of training, from 1, in which it happened.
+    """
+
+    def __init__(self, message: str, *, step: int) -> None:
+        super().__init__(message)
+        self.step = step

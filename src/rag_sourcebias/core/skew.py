@@ -1,0 +1,563 @@
+"""What an audit found, as data: the report pages are views of these objects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.findings import SkewVerdict
+from rag_sourcebias.core.interval import Interval
+
+# What was found for one retriever: scores per source, Relative Δ, twins, exposure.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourceScores:
+    """Per-query measures on a mixed run, one target source at a time ([K] §3.1).
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+    sources : tuple of str, length S
+    measures : tuple of str, length M
+        Names such as ``"NDCG@5"``.
+    values : float64 array of shape (M, S, nq)
+        In [0, 1]. A query without relevant documents of a source scores 0 there and counts.
+    n_relevant : int32 array of shape (S, nq)
+        Relevant documents of each source per query.
+    """
+
+    query_ids: tuple[str, ...]
+    sources: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: npt.NDArray[np.float64] = field(repr=False)
+    n_relevant: npt.NDArray[np.int32] = field(repr=False)
+
+    def of(self, measure: str, source: str) -> FloatArray:
+        """Per-query values of one measure for one source, shape (nq,)."""
+        for kind, name, known in (
+            ("measure", measure, self.measures),
+            ("source", source, self.sources),
+        ):
+            if name not in known:
+                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
+        row: FloatArray = self.values[self.measures.index(measure), self.sources.index(source)]
+        return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentredDelta:
+    """Relative Δ beyond what permuted source labels would give (METHODS §10.1).
+
+    100 · Σ ((m₁ − e₁) − (m₂ − e₂)) / (½ Σ (e₁ + e₂)) over queries with relevant documents of both
+    sources; e is a measure's mean over all exchanges of source labels among the relevant documents
+    of one grade. With one copy of each document it is the published Relative Δ of NDCG.
+
+    Parameters
+    ----------
+    value : float or None
+        In percent, positive when the baseline ranks higher; not limited to ±200. None when no
+        relevant document of either source was retrieved.
+    expected_baseline, expected_other : float
+        Mean e over the queries with both, in [0, 1].
+    interval : Interval or None
+        Its ``assumptions`` name the factors treated as random.
+    refusal : str or None
+        Why there is no interval, and the remedy.
+    n_queries : int
+        Queries with relevant documents of both sources.
+    information : float
+        Share of its independent information that each query (or cluster) keeps where documents
+        are judged for several queries, in (0, 1].
+    """
+
+    value: float | None
+    expected_baseline: float
+    expected_other: float
+    interval: Interval | None
+    refusal: str | None
+    n_queries: int
+    information: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChanceSkew:
+    """Skew beyond chance per query: what centred Relative Δ is derived from.
+
+    Parameters
+    ----------
+    other : str
+        Source compared with the baseline.
+    skew, base : float64 arrays of shape (M, nq)
+        (m₁ − e₁) − (m₂ − e₂) and (e₁ + e₂)/2; 0 for queries that lack one of the sources.
+    both : bool array of shape (nq,)
+    """
+
+    other: str
+    skew: npt.NDArray[np.float64] = field(repr=False)
+    base: npt.NDArray[np.float64] = field(repr=False)
+    both: npt.NDArray[np.bool_] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingSkew:
+    """The primary measure under another setting of the same retriever.
+
+    Parameters
+    ----------
+    other : str
+        Source compared with the baseline.
+    setting : str
+        Such as ``"k1=0.9, b=0.4"``.
+    value : float or None
+        Centred Relative Δ in percent.
+    interval : Interval or None
+    """
+
+    other: str
+    setting: str
+    value: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcrossSources:
+    """Centred Relative Δ of the primary measure with the other sources as a sample of rewriters.
+
+    Parameters
+    ----------
+    measure : str
+    n_sources : int
+    value : float
+        Mean over the other sources, in percent.
+    interval : Interval or None
+        Of the mean over all rewriters of the kind; refused below 6.
+    refusal : str or None
+    """
+
+    measure: str
+    n_sources: int
+    value: float
+    interval: Interval | None
+    refusal: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkewCell:
+    """Relative Δ of one measure between two sources ([K] §3.1).
+
+    Parameters
+    ----------
+    measure : str
+        Such as ``"NDCG@1"``.
+    baseline, other : str
+        Sources compared; positive Relative Δ means the baseline ranks higher.
+    mean_baseline, mean_other : float
+        Mean over queries, in [0, 1].
+    relative_delta : float or None
+        The published figure, in percent, in [-200, 200]; None when both means are 0. Where
+        sources have unequal numbers of relevant documents it measures that too.
+    interval : Interval or None
+        For ``relative_delta``; None when it was refused, see ``refusal``.
+    refusal : str or None
+        Why there is no interval, and how much data would be enough.
+    p_value : float or None
+        Of no skew beyond chance, by inverting ``centred.interval``.
+    p_adjusted : float or None
+        Adjusted over the primary measures of the report; None for other measures, which are
+        exploratory.
+    n_queries : int
+    n_needed : int or None
+        Queries with which a verdict is reached four times in five; None where there is one.
+    centred : CentredDelta or None
+        Chance-centred Relative Δ, on which verdicts rest; None in reports of version 0.1.
+    """
+
+    measure: str
+    baseline: str
+    other: str
+    mean_baseline: float
+    mean_other: float
+    relative_delta: float | None
+    interval: Interval | None
+    refusal: str | None
+    p_value: float | None
+    p_adjusted: float | None
+    n_queries: int
+    n_needed: int | None
+    centred: CentredDelta | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the adjusted p-value is below 1 − confidence level (0.05 without interval)."""
+        level = 0.95 if self.interval is None else self.interval.confidence_level
+        return self.p_adjusted is not None and self.p_adjusted < 1 - level
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TwinSkew:
+    """Which of two versions of one relevant document ranks higher.
+
+    Arrays have one entry per (query, relevant pair) with both versions in the corpus, of which at
+    least one was retrieved.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Entries of the arrays.
+    n_unseen : int
+        Pairs of which neither version was retrieved (they say nothing and are left out).
+    win_rate : Interval or None
+        P(other above baseline), ties count half, query-clustered, in [0, 1].
+    margin : Interval or None
+        Mean score difference other − baseline in standard deviations of the differences.
+    win_rate_equal_length : Interval or None
+        Win rate at equal length and mean overlap, by logistic regression.
+    query_index : int64 array of shape (n_pairs,)
+        Index into the system's ``scores.query_ids``.
+    other_above : float64 array
+        1, 0, or 0.5 on a tie.
+    baseline_rank, other_rank : float64 array
+        Expected rank; NaN when that version was not retrieved.
+    log_length_ratio, overlap : float64 array
+        ln(words of other / words of baseline), and the share of the baseline's words that the
+        other version keeps ([K] Fig. 3b); empty when no texts were given.
+    notes : tuple of str
+        Why an interval is missing.
+    """
+
+    baseline: str
+    other: str
+    n_pairs: int
+    n_unseen: int
+    win_rate: Interval | None
+    margin: Interval | None
+    win_rate_equal_length: Interval | None
+    query_index: npt.NDArray[np.int64] = field(repr=False)
+    other_above: npt.NDArray[np.float64] = field(repr=False)
+    baseline_rank: npt.NDArray[np.float64] = field(repr=False)
+    other_rank: npt.NDArray[np.float64] = field(repr=False)
+    log_length_ratio: npt.NDArray[np.float64] = field(repr=False)
+    overlap: npt.NDArray[np.float64] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureShare:
+    """Share of attention that one source receives, without judgments.
+
+    Parameters
+    ----------
+    source : str
+        ``""`` stands for untagged documents.
+    browsing : str
+        Attention model, such as ``"dcg"`` or ``"top-5"``.
+    share : float
+        Mean over queries of the source's share of attention, in [0, 1].
+    corpus_share : float
+        Share of the corpus, in [0, 1].
+    difference : Interval or None
+        ``share - corpus_share``.
+    """
+
+    source: str
+    browsing: str
+    share: float
+    corpus_share: float
+    difference: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoleCorpusCheck:
+    """Quality on the corpus of each source alone ([K] Table 2), paired per query.
+
+    A large difference here means the rewrites changed what documents say, so that the mixed
+    result is not source bias alone.
+
+    Parameters
+    ----------
+    difference : Interval or None
+        mean_baseline − mean_other.
+    p_value : float or None
+    """
+
+    measure: str
+    baseline: str
+    other: str
+    mean_baseline: float
+    mean_other: float
+    difference: Interval | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SystemSkew:
+    """Everything found for one retriever or reranker.
+
+    Parameters
+    ----------
+    name : str
+    settings : mapping of str to str
+        What would be needed to repeat the run (k1, dtype, maximum length, index parameters, …).
+    variant : {"mixed", "exact", "length-matched"}
+        ``"mixed"`` as deployed; ``"exact"`` the same encoder with exact search, reported when the
+        approximate index returned something else; ``"length-matched"`` pairs cut to equal length.
+    scores : SourceScores
+    cells : tuple of SkewCell
+    twins : tuple of TwinSkew
+        One per other source that has pairs with the baseline.
+    exposure : tuple of ExposureShare
+    sole_corpus : tuple of SoleCorpusCheck
+    awrf : float or None
+        Attention-weighted rank fairness against corpus shares, in [0, 1], 1 is proportional.
+    n_untagged : int
+        Retrieved entries whose document has no source tag.
+    n_duplicates : int
+        Retrieved entries dropped because the query already held the document.
+    n_empty : int
+        Judged queries that returned nothing (they score 0 and count).
+    notes : tuple of str
+        Facts about this run that a reader must know.
+    verdicts : tuple of SkewVerdict
+        One per other source.
+    chance : tuple of ChanceSkew
+        One per other source.
+    strip : tuple of SettingSkew
+        What other usual settings of this retriever would have given.
+    across : AcrossSources or None
+        With two other sources or more.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    variant: Literal["mixed", "exact", "length-matched"]
+    scores: SourceScores
+    cells: tuple[SkewCell, ...]
+    twins: tuple[TwinSkew, ...]
+    exposure: tuple[ExposureShare, ...]
+    sole_corpus: tuple[SoleCorpusCheck, ...] = ()
+    awrf: float | None = None
+    n_untagged: int = 0
+    n_duplicates: int = 0
+    n_empty: int = 0
+    notes: tuple[str, ...] = ()
+    verdicts: tuple[SkewVerdict, ...] = ()
+    chance: tuple[ChanceSkew, ...] = ()
+    strip: tuple[SettingSkew, ...] = ()
+    across: AcrossSources | None = None
+
+    def cell(self, measure: str, other: str) -> SkewCell:
+        """Return the cell of one measure against one other source."""
+        for cell in self.cells:
+            if cell.measure == measure and cell.other == other:
+                return cell
+        raise DataError(f"{self.name}: no cell for {measure!r} against {other!r}")
+
+
+# What distinguishes groups of texts before any retriever sees them.
+
+
+#: Probabilities of :attr:`TextStatistic.quantiles`.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStatistic:
+    """One statistic of the texts of one group ([W] Fig. 1, 4, 6; [K] Fig. 3).
+
+    Parameters
+    ----------
+    group : str
+        A style, a source, or an answering system.
+    name : {"words", "BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap"}
+        All but words compare a text with the original of which it is a version (or the reference
+        answer), in [0, 1].
+    n : int
+        Texts.
+    mean : Interval or None
+        None where an interval cannot be computed (too few texts, or all alike).
+    average : float
+    quantiles : tuple of float
+        At .05, .25, .5, .75 and .95.
+    """
+
+    group: str
+    name: str
+    n: int
+    mean: Interval | None
+    average: float
+    quantiles: tuple[float, ...]
+
+
+# What an audit found, as data: the report pages are views of these objects.
+# Every number that a report shows is derived from the per-query arrays stored here, so a reader
+# can recompute it.
+
+
+SCHEMA_VERSION = 1
+"""Form of the source reports that this release writes and reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditConfig:
+    """Settings of an audit.
+
+    Parameters
+    ----------
+    baseline_source : str
+    cutoffs : tuple of int
+    measures : tuple of str
+        Out of ``"NDCG"``, ``"MAP"``, ``"MRR"``, ``"P"``, ``"Recall"``.
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+        NDCG gain of grade r: r, or 2^r − 1.
+    confidence_level : float
+    interval_method : {"auto", "delta", "bootstrap", "fieller", "exact"}
+    correction : {"holm", "bh", "none"}
+    resamples : int
+        Permutations of the test (and bootstrap resamples when that method is chosen).
+    margin : float
+        Points of centred Relative Δ within which two sources count as treated alike.
+    primary : str or None
+        Measure that carries the verdict, such as ``"NDCG@5"``; all others are exploratory. None
+        takes NDCG (or else the first measure) at the largest cutoff.
+    merge_llms : bool
+        Compare the baseline with all sources named ``"llm:<model>"`` together.
+    browsing : tuple of str
+        Attention models for exposure.
+    seed : int
+    """
+
+    baseline_source: str = "human"
+    cutoffs: tuple[int, ...] = (1, 3, 5)
+    measures: tuple[str, ...] = ("NDCG", "MAP")
+    ties: Literal["expected", "trec"] = "expected"
+    gain: Literal["linear", "exponential"] = "linear"
+    confidence_level: float = 0.95
+    interval_method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = "auto"
+    correction: Literal["holm", "bh", "none"] = "holm"
+    resamples: int = 10_000
+    margin: float = 5.0
+    primary: str | None = None
+    merge_llms: bool = False
+    browsing: tuple[str, ...] = ("top-1", "top-5", "dcg")
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.cutoffs or min(self.cutoffs) < 1:
+            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
+        if self.resamples < 100:
+            raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
+        if not 0 <= self.margin < math.inf:
+            raise DataError(
+                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within "
+                "which sources count as treated alike)"
+            )
+        names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
+        if self.primary is not None and self.primary not in names:
+            raise DataError(f"primary measure {self.primary!r} is none of those measured: {names}")
+
+    @property
+    def primary_measure(self) -> str:
+        """Measure that carries the verdict."""
+        leading = "NDCG" if "NDCG" in self.measures else self.measures[0]
+        return self.primary or f"{leading}@{max(self.cutoffs)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSummary:
+    """The data behind a report.
+
+    Parameters
+    ----------
+    documents : mapping of str to int
+        Number of documents per source; ``""`` counts untagged ones.
+    n_pairs : int
+        Groups of documents that are versions of one another across sources.
+    mean_words : mapping of str to float
+        Mean document length in words per source; empty when no texts were given.
+    """
+
+    name: str
+    design: Literal["rewrites", "independent", "unknown"]
+    n_queries: int
+    n_judgments: int
+    documents: Mapping[str, int]
+    n_pairs: int
+    mean_words: Mapping[str, float]
+    license: str = ""
+    attribution: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SkewReport:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    family : str
+        Over which tests p-values are adjusted, in words.
+    n_tests : int
+    environment : mapping of str to str
+        Versions of everything that influenced the numbers, and the machine.
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+        What the reader must know before trusting a number.
+    text_statistics : tuple of TextStatistic
+        Of the texts of each source; empty where they were not asked for.
+    """
+
+    schema_version: int
+    data: DataSummary
+    config: AuditConfig
+    systems: tuple[SystemSkew, ...]
+    family: str
+    n_tests: int
+    environment: Mapping[str, str]
+    created: str
+    warnings: tuple[str, ...] = ()
+    text_statistics: tuple[TextStatistic, ...] = ()
+
+    def system(self, name: str, variant: str = "mixed") -> SystemSkew:
+        """Return one system by name."""
+        for system in self.systems:
+            if system.name == name and system.variant == variant:
+                return system
+        raise DataError(
+            f"no system {name!r} ({variant}); there are {[s.name for s in self.systems]}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SkewReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        report = from_versioned(cls, data, version=SCHEMA_VERSION, what="report")
+        for system in report.systems:
+            scores = system.scores
+            shape = (len(scores.measures), len(scores.sources), len(scores.query_ids))
+            if scores.values.shape != shape:
+                raise DataError(
+                    f"system {system.name!r}: scores have shape {scores.values.shape}, "
+                    f"expected {shape}"
+                )
+        return report

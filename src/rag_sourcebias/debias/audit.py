@@ -1,0 +1,715 @@
+"""The verb: prove what a mitigation changed in skew and what it cost in quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.core.protocols import RetrieverSpec
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.debias.data import (
+    QUALITIES,
+    DebiasConfig,
+    DebiasDataset,
+    DebiasMethod,
+    DebiasOutcome,
+    DebiasReport,
+    DebiasScores,
+    DebiasSearch,
+    QualityChange,
+    SkewChange,
+    TrainingHistory,
+)
+from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.debias.projection import ProjectedEncoder
+from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.stats.changes import (
+    delta_change_interval,
+    delta_change_test,
+    noninferiority_test,
+)
+from rag_sourcebias.stats.clusters import clustered_difference, difference_test
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.dependence import data_warnings, summarise_dataset
+from rag_sourcebias.stats.ranking import score_run, source_codes_for, source_scores
+from rag_sourcebias.stats.ratio import relative_delta_interval
+
+# What a system scores before or after a mitigation: five kinds of NDCG per query.
+
+
+def score_debias(
+    spec: RetrieverSpec,
+    dataset: Dataset,
+    config: DebiasConfig,
+    *,
+    other: str,
+    depth: int = 100,
+    on_stage: Callable[[str], None] | None = None,
+) -> DebiasScores:
+    """Retrieve from three corpora and score every judged query.
+
+    The mixed corpus holds the documents of the baseline, of ``other`` and those of unknown source,
+    which keep their ranks and are relevant to nothing. Documents of further sources are left out
+    (:func:`two_sources`), so that every LLM source is compared in a mixed corpus of its own. The
+    other two corpora hold one source each.
+
+    Parameters
+    ----------
+    spec : RetrieverSpec
+        Built three times.
+    dataset : Dataset
+    config : DebiasConfig
+    other : str
+        Source compared with ``config.baseline_source``.
+    depth : int
+        Documents retrieved per query; at least the largest cutoff.
+    on_stage : callable, optional
+        Told what begins, for progress display.
+
+    Returns
+    -------
+    DebiasScores
+        One column per judged query, in the order of the judgments. A query without results or
+        without relevant documents of a source scores 0 there and counts.
+
+    Raises
+    ------
+    DataError
+        If ``depth`` is too small, a source is missing or has no relevant document, or no judged
+        query has a text.
+    """
+    if depth < max(config.cutoffs):
+        raise DataError(
+            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
+            "least that many documents"
+        )
+    data = two_sources(dataset, config.baseline_source, other)
+    search = _Search(spec, data, depth, on_stage or (lambda _: None))
+    tags, qrels = data.corpus.tags, data.qrels
+    mixed = search("mixed documents", data.corpus)
+    by_source = source_scores(
+        mixed,
+        qrels,
+        tags,
+        sources=(config.baseline_source, other),
+        measures=("NDCG",),
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    ).values
+    source_of = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
+    alone = []
+    for source in (config.baseline_source, other):
+        run = search(f"{source} documents alone", data.corpus.of_source(source))
+        of_source = qrels.take(source_of == tags.sources.index(source))
+        alone.append(_ndcg(run, of_source, config))
+    both = _ndcg(mixed, qrels.take(source_of >= 0), config)
+    return DebiasScores(
+        name=spec.name,
+        query_ids=qrels.query_ids,
+        cutoffs=config.cutoffs,
+        values=np.stack((by_source[:, 0], by_source[:, 1], *alone, both)),
+        settings=dict(spec.settings),
+    )
+
+
+def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
+    """Leave out the documents of all sources but two, and their judgments.
+
+    Queries stay, also those that lose every relevant document, so that all comparisons of a data
+    set average over the same queries. Documents of unknown source stay.
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If one of the two sources is missing.
+    """
+    tags = dataset.corpus.tags
+    _require(dataset, baseline, other)
+    wanted = sorted((baseline, other))
+    if list(tags.sources) == wanted:
+        return dataset
+    recode = np.full(len(tags.sources) + 1, -1, dtype=np.int32)  # the last one for code -1
+    for code, source in enumerate(wanted):
+        recode[tags.sources.index(source)] = code
+    rows = np.flatnonzero((recode[tags.source_codes] >= 0) | (tags.source_codes < 0))
+    kept = dataset.corpus.take(rows)
+    codes = recode[kept.tags.source_codes]
+    left_out = np.ones(len(tags) + 1, dtype=bool)
+    left_out[rows] = False
+    left_out[-1] = False  # judged documents that the corpus does not have
+    judged = tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
+    return replace(
+        dataset,
+        corpus=Corpus(
+            texts=kept.texts, tags=replace(kept.tags, sources=tuple(wanted), source_codes=codes)
+        ),
+        qrels=dataset.qrels.take(~left_out[judged]),
+    )
+
+
+def other_sources(dataset: Dataset, baseline: str) -> tuple[str, ...]:
+    """Sources of a data set that can be compared with the baseline, by name.
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If the baseline is missing, or is the only source.
+    """
+    counts = dataset.corpus.tags.counts()
+    found = tuple(s for s in dataset.corpus.tags.sources if s != baseline and counts[s])
+    _require(dataset, baseline, *found)
+    if not found:
+        raise DataError(
+            f"data set {dataset.name!r} has only documents of {baseline!r}; a comparison needs a "
+            "second source"
+        )
+    return found
+
+
+def _require(dataset: Dataset, *sources: str) -> None:
+    counts = dataset.corpus.tags.counts()
+    present = [name for name, count in counts.items() if name and count]
+    if not present:
+        raise MissingTagsError(
+            f"none of {len(dataset.corpus)} documents of data set {dataset.name!r} has a source "
+            'tag; tag them as "human" or "llm:<model>"'
+        )
+    for source in sources:
+        if source not in present:
+            raise DataError(
+                f"data set {dataset.name!r} has no document of source {source!r}; sources are "
+                f"{present}"
+            )
+    if len(set(sources)) != len(sources):
+        raise DataError(f"sources {list(sources)} must differ")
+
+
+class _Search:
+    """Retrieves for the judged queries from any corpus."""
+
+    def __init__(
+        self, spec: RetrieverSpec, data: Dataset, depth: int, on_stage: Callable[[str], None]
+    ) -> None:
+        judged = set(data.qrels.query_ids)
+        self.queries = [query for query in data.queries if query.query_id in judged]
+        if not self.queries:
+            raise DataError(
+                f"none of {len(data.queries)} queries of data set {data.name!r} is judged; "
+                "queries and judgments must share ids"
+            )
+        self.spec = spec
+        self.depth = depth
+        self.on_stage = on_stage
+
+    def __call__(self, what: str, corpus: Corpus) -> Run:
+        self.on_stage(f"{self.spec.name}: {what} ({len(corpus):,})")
+        return self.spec.build(corpus).retrieve(self.queries, self.depth)
+
+
+def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
+    """NDCG of all documents of the judgments taken together, shape (cutoffs, queries)."""
+    found: FloatArray = score_run(
+        run,
+        qrels,
+        measures=("NDCG",),
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    ).values[:, 0]
+    return found
+
+
+# What changed between two systems on the same queries: Relative Δ and quality.
+
+
+_SAME = 1e-9
+_BY_CONSTRUCTION = "unchanged by construction"
+
+
+def skew_changes(
+    before: DebiasScores | None, after: DebiasScores, config: DebiasConfig
+) -> tuple[SkewChange, ...]:
+    """Relative Δ at every cutoff, and its change where there is something to compare with.
+
+    Parameters
+    ----------
+    before : DebiasScores or None
+        Of the unchanged system; None for that system itself.
+    """
+    return tuple(_skew(before, after, cutoff, config) for cutoff in config.cutoffs)
+
+
+def quality_changes(
+    before: DebiasScores,
+    after: DebiasScores,
+    config: DebiasConfig,
+    *,
+    unchanged: Sequence[str] = (),
+) -> tuple[QualityChange, ...]:
+    """Change of the three qualities at every cutoff, tested at the quality cutoff.
+
+    Parameters
+    ----------
+    unchanged : sequence of str
+        Qualities that cannot change by construction: where they did not, they pass without a test.
+    """
+    return tuple(
+        _quality(before, after, quality, cutoff, config, by_construction=quality in unchanged)
+        for cutoff in config.cutoffs
+        for quality in QUALITIES
+    )
+
+
+def unchanged_qualities(before: RetrieverSpec, after: RetrieverSpec) -> tuple[str, ...]:
+    """Qualities that a system cannot change: new scores may keep the order within a source."""
+    if (
+        isinstance(after, RescoredSpec)
+        and after.keeps_order_within_source
+        and _same_system(before, after.first)
+    ):
+        return ("human-only", "llm-only")
+    return ()
+
+
+def _same_system(one: RetrieverSpec, two: RetrieverSpec) -> bool:
+    """Whether two recipes retrieve the same, whatever they are called."""
+
+    def identity(spec: RetrieverSpec) -> tuple[object, ...]:
+        scorers = (getattr(spec, "encoder", None), getattr(spec, "reranker", None))
+        prints = tuple(getattr(scorer, "fingerprint", None) for scorer in scorers)
+        return type(spec), dict(spec.settings), prints
+
+    return one is two or identity(one) == identity(two)
+
+
+def _skew(
+    before: DebiasScores | None, after: DebiasScores, cutoff: int, config: DebiasConfig
+) -> SkewChange:
+    refusals: dict[str, str] = {}
+
+    def attempt(what: str, compute: Callable[[], Interval]) -> Interval | None:
+        try:
+            return compute()
+        except InsufficientDataError as error:
+            refusals[what] = str(error)
+            return None
+
+    def relative_delta(scores: DebiasScores) -> Interval:
+        return relative_delta_interval(
+            scores.of("baseline", cutoff),
+            scores.of("other", cutoff),
+            confidence_level=config.confidence_level,
+        )
+
+    now = attempt("after", lambda: relative_delta(after))
+    was = change = p_value = None
+    if before is not None:
+        was = attempt("before", lambda: relative_delta(before))
+        columns = [s.of(row, cutoff) for s in (before, after) for row in ("baseline", "other")]
+        change = attempt(
+            "change",
+            lambda: delta_change_interval(*columns, confidence_level=config.confidence_level),
+        )
+        if was is not None and now is not None:
+            rng = np.random.default_rng((config.seed, cutoff))
+            p_value = delta_change_test(*columns, resamples=config.resamples, rng=rng)
+    return SkewChange(
+        cutoff=cutoff,
+        before=was,
+        after=now,
+        change=change,
+        p_value=p_value,
+        refusal="; ".join(f"{what}: {why}" for what, why in refusals.items()) or None,
+    )
+
+
+def _quality(
+    before: DebiasScores,
+    after: DebiasScores,
+    quality: str,
+    cutoff: int,
+    config: DebiasConfig,
+    *,
+    by_construction: bool,
+) -> QualityChange:
+    reference, treated = before.of(quality, cutoff), after.of(quality, cutoff)
+    refusals: list[str] = []
+    difference: Interval | None = None
+    test: NoninferiorityTest | None = None
+    try:
+        difference = clustered_difference(
+            treated - reference,
+            np.arange(len(treated)),
+            confidence_level=config.confidence_level,
+        )
+    except InsufficientDataError as error:
+        refusals.append(f"difference: {error}")
+    if cutoff == config.quality_cutoff:
+        try:
+            test = noninferiority_test(
+                treated[None, :],
+                reference[None, :],
+                relative_margin=config.relative_margin,
+                level=config.level,
+                quality=quality,
+            )
+        except InsufficientDataError as error:
+            refusals.append(f"test: {error}{_needed(error)}")
+    if by_construction and np.all(np.abs(treated - reference) <= _SAME):
+        if difference is not None:
+            difference = replace(difference, lower=0.0, upper=0.0, method=_BY_CONSTRUCTION)
+        if test is not None:
+            test = replace(test, p_value=0.0, lower=0.0, n_needed=None, note=_BY_CONSTRUCTION)
+    return QualityChange(
+        quality=quality,
+        cutoff=cutoff,
+        before=float(reference.mean()),
+        after=float(treated.mean()),
+        difference=difference,
+        p_value=difference_test(treated - reference, np.arange(len(treated))),
+        test=test,
+        refusal="; ".join(refusals) or None,
+    )
+
+
+def _needed(error: InsufficientDataError) -> str:
+    return "" if error.n_needed is None else f" (needed: {error.n_needed})"
+
+
+# What a reader must know about the data of a before/after comparison.
+
+
+def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:
+    """Codes of the pairs that both sources have and of which a version is judged relevant."""
+    tags, qrels = dataset.corpus.tags, dataset.qrels
+
+    def codes(rows: npt.NDArray[np.bool_]) -> IntArray:
+        found = tags.pair_codes[rows & (tags.pair_codes >= 0)]
+        return np.unique(found).astype(np.int64)
+
+    of_source = [tags.source_codes == tags.sources.index(name) for name in (baseline, other)]
+    rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes[qrels.grades > 0]]
+    relevant = np.zeros(len(tags), dtype=bool)
+    relevant[rows[rows >= 0]] = True
+    both = np.intersect1d(codes(of_source[0]), codes(of_source[1]), assume_unique=True)
+    return np.intersect1d(both, codes(relevant & (of_source[0] | of_source[1])), assume_unique=True)
+
+
+def seen_pairs(
+    dataset: Dataset, baseline: str, pairs: IntArray, fitted_texts: Collection[str]
+) -> int:
+    """Number of pairs whose baseline version is among the texts that were fitted on."""
+    if not fitted_texts or not len(pairs):
+        return 0
+    corpus = dataset.corpus
+    tags = corpus.tags
+    rows = np.flatnonzero(
+        (tags.source_codes == tags.sources.index(baseline)) & np.isin(tags.pair_codes, pairs)
+    )
+    seen = [row for row in rows.tolist() if corpus.texts[row] in fitted_texts]
+    return len(np.unique(tags.pair_codes[seen])) if seen else 0
+
+
+def debias_warnings(
+    dataset: Dataset, outcomes: Sequence[DebiasOutcome], config: DebiasConfig, *, n_pairs: int
+) -> list[str]:
+    """List what a reader must know before trusting the numbers of one data set."""
+    warnings = data_warnings(
+        summarise_dataset(dataset),
+        dataset.qrels,
+        dataset.corpus.tags,
+        AuditConfig(baseline_source=config.baseline_source, cutoffs=config.cutoffs),
+        length_adjusted=False,
+    )
+    seen = max(outcome.n_seen for outcome in outcomes)
+    if seen:
+        warnings.append(
+            f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
+            "its figures here are optimistic"
+        )
+    with_text = {query.query_id for query in dataset.queries}
+    missing = sum(query_id not in with_text for query_id in dataset.qrels.query_ids)
+    if missing:
+        warnings.append(
+            f"{missing} of {len(dataset.qrels.query_ids)} judged queries have no text: they score "
+            "0 and count"
+        )
+    for outcome in outcomes[1:]:
+        undecided = [found for found in outcome.quality if _undecided(found)]
+        if undecided:
+            warnings.append(_too_few(outcome.name, undecided, config))
+    return warnings
+
+
+def _undecided(found: QualityChange) -> bool:
+    """Whether more queries might show that the quality is kept."""
+    test = found.test
+    return (
+        test is not None
+        and not test.passed
+        and test.n_needed is not None
+        and test.n_needed > test.n_queries
+        and test.change > -100 * test.relative_margin
+    )
+
+
+def _too_few(name: str, undecided: Sequence[QualityChange], config: DebiasConfig) -> str:
+    n = max(found.test.n_queries for found in undecided if found.test is not None)
+    needed = ", ".join(
+        f"{found.quality} {found.test.n_needed:,}" for found in undecided if found.test is not None
+    )
+    return (
+        f"{name}: {n} queries are too few to prove that NDCG@{config.quality_cutoff} lost less "
+        f"than {100 * config.relative_margin:g} %; about so many are needed: {needed}"
+    )
+
+
+# What was done to the systems of a before/after comparison.
+
+
+def described_methods(
+    after: Sequence[RetrieverSpec], methods: Sequence[DebiasMethod]
+) -> tuple[DebiasMethod, ...]:
+    """One description per changed system, in the order of the systems.
+
+    Systems without a description get one from their own parts: ``"calibration"`` and
+    ``"projection"`` where these are known, otherwise ``"model"``.
+
+    Raises
+    ------
+    DataError
+        If a name is described twice or belongs to no changed system.
+    """
+    given = {method.name: method for method in methods}
+    names = [spec.name for spec in after]
+    for method in methods:
+        if method.name not in names or given[method.name] is not method:
+            raise DataError(
+                f"methods {[m.name for m in methods]} must describe changed systems, each at most "
+                f"once; there are {names}"
+            )
+    return tuple(given.get(spec.name) or _of_parts(spec) for spec in after)
+
+
+def unchecked_fit(
+    methods: Sequence[DebiasMethod], fitted_texts: Collection[str]
+) -> tuple[str, ...]:
+    """Warn where it could not be checked whether judged pairs were fitted on."""
+    fitted = [method.name for method in methods if method.kind != "model"]
+    if fitted_texts or not fitted:
+        return ()
+    return (
+        f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is judged "
+        "on pairs it was fitted on is not checked",
+    )
+
+
+def _of_parts(spec: RetrieverSpec) -> DebiasMethod:
+    settings = dict(spec.settings)
+    if isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, ParityCalibration):
+        return DebiasMethod(
+            name=spec.name,
+            kind="calibration",
+            settings=settings,
+            n_pairs=sum(spec.rescorer.n_pairs),
+        )
+    if isinstance(spec, DenseSpec) and isinstance(spec.encoder, ProjectedEncoder):
+        return DebiasMethod(
+            name=spec.name,
+            kind="projection",
+            settings=settings,
+            n_pairs=spec.encoder.projection.n_pairs,
+        )
+    return DebiasMethod(name=spec.name, kind="model", settings=settings)
+
+
+# The verb: prove what a mitigation changed in skew and what it cost in quality.
+
+
+def measure_debias(
+    before: RetrieverSpec,
+    after: Sequence[RetrieverSpec],
+    datasets: Sequence[Dataset],
+    *,
+    methods: Sequence[DebiasMethod] = (),
+    fitted_texts: Collection[str] = (),
+    other: str | None = None,
+    config: DebiasConfig | None = None,
+    depth: int = 100,
+    search: DebiasSearch | None = None,
+    searched: str = "",
+    search_data: str = "",
+    training: Sequence[TrainingHistory] = (),
+    on_stage: Callable[[str], None] | None = None,
+) -> DebiasReport:
+    """Compare a system with what mitigations made of it, on every data set.
+
+    Parameters
+    ----------
+    before : RetrieverSpec
+        The unchanged system.
+    after : sequence of RetrieverSpec
+        The changed ones; all names must differ.
+    datasets : sequence of Dataset
+        With judged queries and tagged documents; names must differ.
+    methods : sequence of DebiasMethod, optional
+        What was done, by name of the changed system; read off the system where it is not given.
+    fitted_texts : collection of str
+        Baseline texts of all pairs that any method was fitted on; judged pairs among them are
+        counted and warned of.
+    other : str, optional
+        Source compared with the baseline. By default every other source is, one by one, each in a
+        mixed corpus of its own (:func:`~rag_sourcebias.debias.audit.score_debias`).
+    config : DebiasConfig, optional
+    depth : int
+        Documents retrieved per query; at least the largest cutoff.
+    search, searched, search_data, training
+        Put into the report as they are.
+    on_stage : callable, optional
+        Told what begins, for progress display.
+
+    Returns
+    -------
+    DebiasReport
+
+    Raises
+    ------
+    DataError
+        If names repeat, a source is missing or has no relevant document, a method belongs to no
+        system, or no judged query has a text.
+    """
+    config = config or DebiasConfig()
+    names = _distinct("system", [before.name, *(spec.name for spec in after)])
+    if len(names) < 2:
+        raise DataError("there is nothing to compare: give at least one changed system")
+    if not datasets:
+        raise DataError("there is nothing to judge on: give at least one data set")
+    _distinct("data set", [dataset.name for dataset in datasets])
+    described = described_methods(after, methods)
+    work = _Work(
+        before=before,
+        after=tuple(after),
+        config=config,
+        depth=depth,
+        fitted_texts=frozenset(fitted_texts),
+        on_stage=on_stage or (lambda _: None),
+    )
+    # Sources are checked for all data before anything is retrieved.
+    parts = [
+        (two_sources(dataset, config.baseline_source, source), source)
+        for dataset in datasets
+        for source in ((other,) if other else other_sources(dataset, config.baseline_source))
+    ]
+    found, n_tests = _adjusted([work.measure(dataset, source) for dataset, source in parts])
+    return DebiasReport(
+        config=config,
+        methods=described,
+        datasets=found,
+        family=(
+            "Holm correction over all changed systems × data sets × sources × cutoffs, tests of "
+            "no change in Relative Δ"
+        ),
+        n_tests=n_tests,
+        environment=environment(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        search=search,
+        searched=searched,
+        search_data=search_data,
+        training=tuple(training),
+        warnings=unchecked_fit(described, fitted_texts),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """One comparison in progress."""
+
+    before: RetrieverSpec
+    after: tuple[RetrieverSpec, ...]
+    config: DebiasConfig
+    depth: int
+    fitted_texts: frozenset[str] = field(repr=False)
+    on_stage: Callable[[str], None]
+
+    def measure(self, dataset: Dataset, other: str) -> DebiasDataset:
+        """Score and compare all systems on a data set of two sources."""
+        config = self.config
+        reference = self._scores(self.before, dataset, other)
+        pairs = judged_pairs(dataset, config.baseline_source, other)
+        n_seen = seen_pairs(dataset, config.baseline_source, pairs, self.fitted_texts)
+        outcomes = [DebiasOutcome(scores=reference, skew=skew_changes(None, reference, config))]
+        for spec in self.after:
+            scores = self._scores(spec, dataset, other)
+            self.on_stage(f"{dataset.name}: {spec.name}: comparing")
+            outcomes.append(
+                DebiasOutcome(
+                    scores=scores,
+                    skew=skew_changes(reference, scores, config),
+                    quality=quality_changes(
+                        reference,
+                        scores,
+                        config,
+                        unchanged=unchanged_qualities(self.before, spec),
+                    ),
+                    n_seen=n_seen,
+                )
+            )
+        return DebiasDataset(
+            data=summarise_dataset(dataset),
+            other=other,
+            n_pairs=len(pairs),
+            outcomes=tuple(outcomes),
+            warnings=tuple(debias_warnings(dataset, outcomes, config, n_pairs=len(pairs))),
+        )
+
+    def _scores(self, spec: RetrieverSpec, dataset: Dataset, other: str) -> DebiasScores:
+        return score_debias(
+            spec,
+            dataset,
+            self.config,
+            other=other,
+            depth=self.depth,
+            on_stage=lambda stage: self.on_stage(f"{dataset.name}: {stage}"),
+        )
+
+
+def _distinct(what: str, names: list[str]) -> list[str]:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(
+            f"{what} names must differ, {repeated[0]!r} occurs {names.count(repeated[0])} times in "
+            f"{names}; rename one"
+        )
+    return names
+
+
+def _adjusted(datasets: Sequence[DebiasDataset]) -> tuple[tuple[DebiasDataset, ...], int]:
+    """Adjust the tests of a change in skew over the whole report."""
+    raw = [s.p_value for d in datasets for o in d.outcomes for s in o.skew]
+    values = iter(adjust_p_values(raw))
+    done = tuple(
+        replace(
+            dataset,
+            outcomes=tuple(
+                replace(o, skew=tuple(replace(s, p_adjusted=next(values)) for s in o.skew))
+                for o in dataset.outcomes
+            ),
+        )
+        for dataset in datasets
+    )
+    return done, sum(p is not None for p in raw)

@@ -1,0 +1,444 @@
+"""``debias``: make a model indifferent to who wrote a text, and prove what that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from rag_sourcebias.cli.console import Stages, choice, err, spread, stages
+from rag_sourcebias.cli.models import SpecBuilder, parse_spec
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.debias import options as opt
+from rag_sourcebias.debias import options as run
+from rag_sourcebias.debias.data import DebiasMethod, DebiasReport
+from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
+from rag_sourcebias.debias.job import (
+    Figures,
+    Job,
+    ProjectionChoice,
+    calibration_method,
+    distinct_name,
+    encode_cost,
+    judging,
+    model_of,
+    prepare,
+    projection_choice,
+    projection_settings,
+    read_seen,
+    removed_on_failure,
+    require_new,
+    train_model,
+    training_method,
+    training_settings,
+    written_model,
+)
+from rag_sourcebias.debias.parity import read_parity, write_parity
+from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.search_command import search
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.retrieval.dense import DenseSpec
+
+if TYPE_CHECKING:
+    from rag_sourcebias.neural.training_data import TrainingSettings
+
+
+# ``debias project``: a model whose vectors do not show who wrote a text, without training.
+
+
+@spread
+def project(
+    folder: opt.Folder = None,
+    *,
+    encoder: opt.EncoderOption,
+    output: opt.ModelFolder,
+    sample: opt.Sample = False,
+    split: opt.Split = "train",
+    all_pairs: opt.AllPairs = False,
+    source: opt.Source = None,
+    baseline_source: opt.BaselineSource = "human",
+    unseen: opt.Unseen = False,
+    method: opt.Method = "pca",
+    directions: opt.Directions = None,
+    strength: opt.Strength = 1.0,
+    sides: opt.Sides = "both",
+    judge: opt.Judge = None,
+    figures: Figures,
+    seed: opt.Seed = 0,
+    report: opt.ReportFolder = None,
+    cache: opt.Cache = None,
+) -> None:
+    r"""Take what tells human from LLM texts out of a model's vectors.
+
+    Encodes both versions of your documents, finds the directions in which they differ, and writes a
+    copy of the model with one more layer that removes them: an ordinary sentence-transformers
+    folder. It takes as long as encoding the pairs, without a GPU. Fit it on the corpus you search:
+    it need not carry over to other texts, which the report shows if you --judge on some.
+
+    [bold]Examples[/]
+
+        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
+
+        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model \
+            --judge my-data:test --judge other-data --report report
+
+        rag-sourcebias debias project my-data --all-pairs --encoder path/to/model --output my-model
+
+    Then load my-model where the model was: LangChain, LlamaIndex, Chroma, sentence-transformers.
+    """
+    chosen = projection_choice(method, directions, sides)
+    if not 0 <= strength <= 1:
+        raise DataError(f"--strength {strength:g} is outside [0, 1]")
+    model = model_of(encoder)
+    require_new("output", output)
+    job = prepare(
+        folder, sample=sample, split=split, all_pairs=all_pairs, source=source, judge=judge,
+        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
+    )  # fmt: skip
+    with stages() as progress:
+        before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)
+        progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
+        found = _fitted(job, before, chosen, strength)
+        measured = _measured(job, before, found, model=model, output=output, progress=progress)
+    job.judged.deliver(measured)
+    err.print(f"model: {output}", highlight=False, soft_wrap=True)
+
+
+def _fitted(
+    job: Job, before: Encoder, chosen: ProjectionChoice, strength: float
+) -> SourceProjection:
+    """Fit the projection, naming what takes fewer pairs where they are too few."""
+    try:
+        return fit_source_projection(
+            job.twins,
+            before,
+            method=chosen.method,
+            n_directions=chosen.directions,
+            strength=strength,
+            sides=chosen.sides,
+        )
+    except InsufficientDataError as error:
+        if chosen.directions == 1:
+            raise
+        raise InsufficientDataError(
+            f"{error}; fewer --directions, or --method mean, take fewer pairs",
+            n=error.n,
+            n_needed=error.n_needed,
+        ) from error
+
+
+def _measured(
+    job: Job,
+    before: Encoder,
+    found: SourceProjection,
+    *,
+    model: str,
+    output: Path,
+    progress: Stages,
+) -> DebiasReport:
+    """Write the model and compare it with the one before."""
+    from rag_sourcebias.neural.loading import SentenceEncoder
+    from rag_sourcebias.neural.projected import write_projected_model
+
+    progress.begin(f"writing {output}")
+    write_projected_model(model, found, output)
+    after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
+    with removed_on_failure(output):
+        made = DebiasMethod(
+            name=after.name,
+            kind="projection",
+            settings=projection_settings(found),
+            fitted_on=job.fitting.name,
+            n_pairs=len(job.twins),
+            encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
+        )
+        return job.judged.report(
+            DenseSpec(before),
+            [DenseSpec(after)],
+            methods=[made],
+            fitted_texts=job.fitted_texts,
+            progress=progress,
+        )
+
+
+# ``debias calibrate``: scores of LLM-written documents brought level with those of their twins.
+
+
+@spread
+def calibrate(
+    folder: opt.Folder = None,
+    *,
+    encoder: opt.EncoderOption,
+    output: opt.CalibrationFile,
+    sample: opt.Sample = False,
+    split: opt.Split = "train",
+    source: opt.Source = None,
+    baseline_source: opt.BaselineSource = "human",
+    unseen: opt.Unseen = False,
+    form: opt.Form = "offset",
+    judge: opt.Judge = None,
+    figures: Figures,
+    seed: opt.Seed = 0,
+    report: opt.ReportFolder = None,
+    cache: opt.Cache = None,
+) -> None:
+    r"""Move the scores of documents tagged as LLM-written so that twins score alike.
+
+    The model and the index stay as they are, and so does the order within each source. It needs the
+    source tags of what is retrieved, and takes effect where scores are read: DebiasCompressor
+    (LangChain) or DebiasPostprocessor (LlamaIndex). It is what every debiased model must beat.
+
+    [bold]Examples[/]
+
+        rag-sourcebias debias calibrate my-data --encoder all-MiniLM-L6-v2 --output parity.json
+
+        rag-sourcebias debias calibrate my-data --encoder all-MiniLM-L6-v2 --output parity.json \
+            --form quantiles --judge other-data --report report
+    """
+    kind = choice("form", form, ("offset", "quantiles"))
+    require_new("output", output, what="file")
+    job = prepare(
+        folder, sample=sample, split=split, source=source, several=True, judge=judge,
+        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
+    )  # fmt: skip
+    with stages() as progress:
+        before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)
+        progress.begin(f"scoring twins of {job.fitting.name}")
+        found = fit_parity_calibration(
+            job.fitting.judged, before, sources=job.sources, baseline=baseline_source, form=kind,
+            exclude=job.excluded,
+        )  # fmt: skip
+        write_parity(found, output)
+        after = RescoredSpec(DenseSpec(before), found, name=f"{before.name}+{output.stem}")
+        made = calibration_method(found, after.name, fitted_on=job.fitting.name)
+        with removed_on_failure(output):
+            measured = job.judged.report(
+                DenseSpec(before), [after], methods=[made], fitted_texts=job.fitted_texts,
+                progress=progress,
+            )  # fmt: skip
+    job.judged.deliver(measured)
+    err.print(f"calibration: {output}", highlight=False, soft_wrap=True)
+
+
+# ``debias compare``: the before/after report of models that are there already.
+
+
+@spread
+def compare(
+    models: opt.Models,
+    *,
+    judge: opt.CompareJudge,
+    calibration: opt.Calibrations = None,
+    fitted_on: opt.FittedOn = None,
+    baseline_source: opt.BaselineSource = "human",
+    figures: Figures,
+    seed: opt.Seed = 0,
+    report: opt.ReportFolder = None,
+    cache: opt.Cache = None,
+) -> None:
+    r"""Report what other models change in skew and quality against the first one.
+
+    [bold]Examples[/]
+
+        rag-sourcebias debias compare all-MiniLM-L6-v2 my-model --judge my-data:test --report report
+
+        rag-sourcebias debias compare all-MiniLM-L6-v2 projected trained --calibration parity.json \
+            --judge my-data:test --judge other-data --fitted-on my-data:train
+    """
+    if len(models) < 2 and not calibration:
+        raise DataError(
+            f"nothing to compare {models[0]} with: name further models, or --calibration <file>"
+        )
+    judged = judging(
+        judge, None, report=report, figures=figures, baseline_source=baseline_source, seed=seed,
+    )  # fmt: skip
+    seen = read_seen(fitted_on, baseline=baseline_source)
+    with stages() as progress:
+        builder = SpecBuilder(cache or cache_dir(), progress.advance)
+        before, *others = [builder.encoder(text) for text in models]
+        names = [before.name]
+        after: list[RetrieverSpec] = []
+        methods = []
+        for text, encoder in zip(models[1:], others, strict=True):
+            names.append(distinct_name(encoder.name, names))
+            progress.begin(f"timing {names[-1]}")
+            cost = encode_cost(before, encoder, judged.datasets[0].corpus.texts)
+            after.append(DenseSpec(encoder, name=names[-1]))
+            methods.append(_method(names[-1], text, fitted_on, cost))
+        for path in calibration or ():
+            names.append(distinct_name(f"{before.name}+{path.stem}", names))
+            spec, made = _calibrated(before, path, names[-1], fitted_on)
+            after.append(spec)
+            methods.append(made)
+        measured = judged.report(
+            DenseSpec(before), after, methods=methods, fitted_texts=seen, progress=progress
+        )
+    judged.deliver(measured)
+
+
+def _method(name: str, text: str, fitted_on: Sequence[str] | None, cost: float) -> DebiasMethod:
+    """Say how a model was made where its folder tells."""
+    from rag_sourcebias.neural.projected import PROJECTION_FILE
+    from rag_sourcebias.neural.training_data import HISTORY_FILE, read_history
+
+    data = ", ".join(fitted_on or ())
+    folder = Path(parse_spec(f"dense:{text}").model).expanduser()
+    file = folder / PROJECTION_FILE
+    # A projection of a trained model keeps the history of the model it was made from.
+    if (folder / HISTORY_FILE).is_file() and not file.is_file():
+        return training_method(read_history(folder), name, fitted_on=data, encode_cost=cost)
+    if not file.is_file():
+        return DebiasMethod(name=name, kind="model", settings={}, fitted_on=data, encode_cost=cost)
+    found = read_projection(file)
+    return DebiasMethod(
+        name=name,
+        kind="projection",
+        settings=projection_settings(found),
+        fitted_on=data,
+        n_pairs=found.n_pairs,
+        encode_cost=cost,
+    )
+
+
+def _calibrated(
+    before: Encoder, path: Path, name: str, fitted_on: Sequence[str] | None
+) -> tuple[RetrieverSpec, DebiasMethod]:
+    found = read_parity(path, encoder=before.fingerprint)
+    made = calibration_method(found, name, fitted_on=", ".join(fitted_on or ()))
+    return RescoredSpec(DenseSpec(before), found, name=name), made
+
+
+# ``debias train``: fine-tune a model not to prefer the rewrite of a text to the text.
+
+
+_INTERRUPTED = 130
+
+
+@spread
+def train(
+    folder: opt.Folder = None,
+    *,
+    encoder: opt.EncoderOption,
+    output: opt.ModelFolder,
+    sample: opt.Sample = False,
+    split: opt.Split = "train",
+    source: opt.Source = None,
+    baseline_source: opt.BaselineSource = "human",
+    unseen: opt.Unseen = False,
+    weight: run.Weight = 0.01,
+    reduction: run.Reduction = "sum",
+    scale: run.Scale = 20.0,
+    hinge_target: run.HingeTarget = "human",
+    loss: run.Loss = "mnrl",
+    epochs: run.Epochs = None,
+    steps: run.Steps = None,
+    batch_size: run.BatchSize = 16,
+    learning_rate: run.LearningRate = 2e-5,
+    negatives: run.Negatives = 1,
+    max_length: run.MaxLength = None,
+    precision: run.Precision = "auto",
+    seed: run.TrainingSeed = 0,
+    eval_every: run.EvalEvery = None,
+    checkpoint_every: run.CheckpointEvery = 100,
+    resume: run.Resume = True,
+    judge: opt.Judge = None,
+    figures: Figures,
+    report: opt.ReportFolder = None,
+    cache: opt.Cache = None,
+) -> None:
+    r"""Fine-tune a model so that it does not prefer rewrites to their originals.
+
+    A ranking loss on your queries, plus weight × the hinge of Dai et al. (KDD 2024): what the
+    rewrite of a relevant text scores above the text. Interrupted, the same command goes on from the
+    last checkpoint. Compare with debias project, which needs no training, before you adopt it.
+
+    [bold]Examples[/]
+
+        rag-sourcebias debias train my-data --encoder all-MiniLM-L6-v2 --output my-model
+
+        rag-sourcebias debias train my-data --encoder all-MiniLM-L6-v2 --output my-model \
+            --weight 0.03 --steps 500 --eval-every 100 --judge my-data:test --report report
+    """
+    require_new("output", output)
+    model_of(encoder)
+    job = prepare(
+        folder, sample=sample, split=split, source=source, judge=judge, report=report,
+        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
+    )  # fmt: skip
+    settings = training_settings(
+        debias_weight=weight, reduction=reduction, scale=scale, target=hinge_target, loss=loss,
+        epochs=epochs, max_steps=steps, batch_size=batch_size, learning_rate=learning_rate,
+        hard_negatives=negatives, max_length=max_length, precision=precision, seed=seed,
+        eval_every=eval_every, checkpoint_every=checkpoint_every,
+    )  # fmt: skip
+    _run(job, settings, encoder=encoder, output=output, cache=cache or cache_dir(), resume=resume)
+
+
+def _run(
+    job: Job,
+    settings: TrainingSettings,
+    *,
+    encoder: str,
+    output: Path,
+    cache: Path,
+    resume: bool,
+) -> None:
+    said = ""
+    try:
+        with stages() as progress:
+            before = SpecBuilder(cache, progress.advance).encoder(encoder)
+            said = f"checkpoints are kept in {output}.training; the same command goes on from there"
+            trained = train_model(
+                job, model_of(encoder), settings, output, untrained=before, progress=progress,
+                judge=True, resume=resume,
+            )  # fmt: skip
+            said = (
+                f"the model {output} is complete; for its report: rag-sourcebias debias compare "
+                f"{encoder} {output} --judge …"
+            )
+            after = written_model(
+                output, cache, progress.advance, name=distinct_name(output.name, [before.name])
+            )
+            measured = job.judged.report(
+                DenseSpec(before),
+                [DenseSpec(after)],
+                methods=[
+                    training_method(
+                        trained.history,
+                        after.name,
+                        fitted_on=job.fitting.name,
+                        encode_cost=encode_cost(before, after, job.twins.baseline_texts),
+                    )
+                ],
+                fitted_texts=job.fitted_texts,
+                training=[trained.history],
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        err.print(f"\ninterrupted: {said}", highlight=False, soft_wrap=True)
+        raise SystemExit(_INTERRUPTED) from None
+    job.judged.deliver(measured)
+    err.print(f"model: {output}", highlight=False, soft_wrap=True)
+
+
+# ``debias``: make a model indifferent to who wrote a text, and prove what that changed.
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Make a model indifferent to who wrote a text, and prove what that changed.
+
+    Each command ends in a before/after report: skew, quality with paired tests, and on which data.
+
+        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
+    """,
+)
+app.command()(project)
+app.command()(calibrate)
+app.command()(train)
+app.command()(search)
+app.command()(compare)

@@ -1,0 +1,605 @@
+"""Before and after a mitigation, as data: what changed in skew and what it cost in quality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.codec import from_plain, from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.core.skew import DataSummary
+
+# How a debiased training went, as data.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPoint:
+    """One evaluation during training.
+
+    Parameters
+    ----------
+    step : int
+        Optimiser steps done; 0 before training.
+    rank_loss, debias_loss : float or None
+        Means since the last point, the weight included; None before training.
+    hinge_share : float or None
+        Share of training pairs whose hinge was positive since the last point, in [0, 1].
+    relative_delta : float or None
+        Of NDCG at the skew cutoff on the judged data, percent; None where nothing was judged, or
+        neither source scored.
+    baseline, other : float or None
+        Mean NDCG at the skew cutoff of both sources on the mixed corpus of the judged data.
+    """
+
+    step: int
+    rank_loss: float | None = None
+    debias_loss: float | None = None
+    hinge_share: float | None = None
+    relative_delta: float | None = None
+    baseline: float | None = None
+    other: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingHistory:
+    """One training run.
+
+    Parameters
+    ----------
+    name : str
+        Of the trained system, as in the report.
+    debias_weight : float
+    seed : int
+    n_pairs : int
+        (query, human document, LLM document) triples.
+    n_steps : int
+        Optimiser steps done.
+    seconds : float
+        Training time, evaluations left out.
+    settings : mapping of str to str
+        Base loss, reduction, scale, margin, target, batch size, learning rate, precision, ….
+    points : tuple of TrainingPoint
+    stopped : str or None
+        Why training ended early; None where it ran to its end.
+    """
+
+    name: str
+    debias_weight: float
+    seed: int
+    n_pairs: int
+    n_steps: int
+    seconds: float
+    settings: Mapping[str, str]
+    points: tuple[TrainingPoint, ...] = ()
+    stopped: str | None = None
+
+
+# What one system scored on one data set, as a debiasing report needs it.
+
+
+DEBIAS_ROWS = ("baseline", "other", "human-only", "llm-only", "mixed")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DebiasScores:
+    """NDCG per query of one system.
+
+    Parameters
+    ----------
+    name : str
+        Of the system.
+    query_ids : tuple of str, length n
+    cutoffs : tuple of int, length K
+    values : float64 array of shape (5, K, n)
+        In [0, 1]. Rows are :data:`DEBIAS_ROWS`: the human and the LLM versions as the relevant
+        documents of the mixed corpus ([K] §3.1), the corpus of each source alone, and the mixed
+        corpus with both versions relevant.
+    settings : mapping of str to str
+        What a report must state of the system.
+    """
+
+    name: str
+    query_ids: tuple[str, ...] = field(repr=False)
+    cutoffs: tuple[int, ...]
+    values: FloatArray = field(repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape = (len(DEBIAS_ROWS), len(self.cutoffs), len(self.query_ids))
+        if self.values.shape != shape:
+            raise DataError(
+                f"system {self.name!r}: scores have shape {self.values.shape}, expected {shape}"
+            )
+
+    def of(self, row: str, cutoff: int) -> FloatArray:
+        """Per-query NDCG@cutoff of one row, shape (n,)."""
+        for kind, name, known in (("row", row, DEBIAS_ROWS), ("cutoff", cutoff, self.cutoffs)):
+            if name not in known:
+                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
+        found: FloatArray = self.values[DEBIAS_ROWS.index(row), self.cutoffs.index(cutoff)]
+        return found
+
+
+# The search for a debias weight as data: what goes in, and the curves and choice that come out.
+
+
+QUALITIES = ("human-only", "llm-only", "mixed")
+_ROUNDING = 1e-9  # a measure that divides sums may exceed 1 by this
+_COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DebiasCandidate:
+    """Per-query scores of one weight (or strength), one row per training seed.
+
+    Row s and column q of every array, and of every other candidate, belong to the same seed and
+    the same query. An array of shape (n,) is read as one row.
+
+    Parameters
+    ----------
+    weight : float
+        At least 0; 0 is the unchanged method that the others are compared with.
+    baseline, other : float64 arrays of shape (seeds, n)
+        Scores in [0, 1] on the mixed corpus of the human versions and of the LLM versions
+        ([K] §3.1: one target source at a time).
+    human_only, llm_only : float64 arrays of shape (seeds, n)
+        Quality on a corpus of one source.
+    mixed : float64 array of shape (seeds, n) or None
+        Quality on the mixed corpus with both versions relevant; the mean of ``baseline`` and
+        ``other`` where None.
+    unchanged : tuple of str
+        Qualities that the method cannot change by construction, out of ``"human-only"``,
+        ``"llm-only"`` and ``"mixed"``: an offset on the scores of one source keeps the order
+        within each source. They must equal those of weight 0 and pass without a test.
+    seeds : tuple of int
+        Names of the rows; empty where they have none.
+    query_ids : tuple of str
+        Names of the columns; empty where they have none.
+
+    Raises
+    ------
+    DataError
+        If arrays differ in shape or hold a value that is not a number in [0, 1].
+    """
+
+    weight: float
+    baseline: FloatArray = field(repr=False)
+    other: FloatArray = field(repr=False)
+    human_only: FloatArray = field(repr=False)
+    llm_only: FloatArray = field(repr=False)
+    mixed: FloatArray | None = field(default=None, repr=False)
+    unchanged: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    query_ids: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise DataError(f"weight {self.weight!r} must be a number of at least 0")
+        for name in _COLUMNS:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, self._checked(name, value))
+        if self.mixed is None:
+            object.__setattr__(self, "mixed", (self.baseline + self.other) / 2)
+        unknown = [name for name in self.unchanged if name not in QUALITIES]
+        if unknown:
+            raise DataError(f"unchanged {unknown} is no quality; there are {list(QUALITIES)}")
+        rows, columns = self.baseline.shape
+        for kind, names, size in (
+            ("seeds", self.seeds, rows),
+            ("query_ids", self.query_ids, columns),
+        ):
+            if names and (len(names) != size or len(set(names)) != size):
+                raise DataError(
+                    f"weight {self.weight:g}: {kind} must be {size} different names, "
+                    f"got {len(names)} ({len(set(names))} different)"
+                )
+
+    def _checked(self, name: str, value: FloatArray) -> FloatArray:
+        array: FloatArray = np.atleast_2d(np.asarray(value, dtype=np.float64))
+        shape = np.atleast_2d(self.baseline).shape
+        if array.shape != shape or array.ndim != 2:
+            raise DataError(
+                f"weight {self.weight:g}: {name} has shape {array.shape}, baseline {shape}; "
+                "every array needs one row per seed and one column per query, in one order"
+            )
+        bad = np.argwhere(~((array >= 0) & (array <= 1 + _ROUNDING)))
+        if len(bad):
+            row, column = bad[0]
+            raise DataError(
+                f"weight {self.weight:g}: {name} of seed row {row}, query column {column} is "
+                f"{array[row, column]}; scores must be numbers in [0, 1]"
+            )
+        return np.minimum(array, 1.0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Seeds and queries."""
+        rows, columns = self.baseline.shape
+        return rows, columns
+
+    def of(self, quality: str) -> FloatArray:
+        """Quality ``"human-only"``, ``"llm-only"`` or ``"mixed"``, shape (seeds, n)."""
+        column: FloatArray = getattr(self, quality.replace("-", "_"))
+        return column
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasPoint:
+    """One weight on the curves of [K] Fig. 8 (Relative Δ) and Fig. 9 (quality).
+
+    Parameters
+    ----------
+    weight : float
+    relative_delta : Interval
+        In percent, positive when the human versions rank higher.
+    human_only, llm_only, mixed : Interval
+        Mean quality in [0, 1].
+    tests : tuple of NoninferiorityTest
+        Against weight 0, one per quality; empty for weight 0.
+    p_value, p_adjusted : float or None
+        Largest p of the tests, and the same adjusted over the weights where they share queries
+        with the choice. None for weight 0.
+    admitted : bool
+        Whether the weight may be chosen.
+    refusal : str or None
+        Which tests failed and by how much.
+    """
+
+    weight: float
+    relative_delta: Interval
+    human_only: Interval
+    llm_only: Interval
+    mixed: Interval
+    tests: tuple[NoninferiorityTest, ...]
+    p_value: float | None
+    p_adjusted: float | None
+    admitted: bool
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasSearch:
+    """Which weight makes a retriever indifferent to the source, and what that costs.
+
+    Parameters
+    ----------
+    target : float
+        Relative Δ aimed at, in percent.
+    relative_margin : float
+    level : float
+        Of the non-inferiority tests.
+    n_seeds : int
+    points : tuple of DebiasPoint
+        By weight, measured on the queries that are reported.
+    selection : tuple of DebiasPoint
+        By weight, measured on the queries used for choosing; equal to ``points`` without a split.
+    split : bool
+        Whether choosing and reporting used different queries.
+    selected : float or None
+        Admitted weight with the smallest |Relative Δ − target|; None where no weight above 0 was
+        admitted.
+    chosen : float or None
+        ``selected`` where the reported queries confirm it.
+    chosen_relative_delta : Interval or None
+        Of ``selected``, at a level that allows for the choice.
+    zero_crossing : Interval or None
+        Weight at which the interpolated Relative Δ meets the target.
+    refusal : str or None
+        Why nothing was chosen.
+    assumptions, notes : tuple of str
+    """
+
+    target: float
+    relative_margin: float
+    level: float
+    n_seeds: int
+    points: tuple[DebiasPoint, ...]
+    selection: tuple[DebiasPoint, ...]
+    split: bool
+    selected: float | None
+    chosen: float | None
+    chosen_relative_delta: Interval | None
+    zero_crossing: Interval | None
+    refusal: str | None = None
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def point(self, weight: float) -> DebiasPoint:
+        """Return the reported point of one weight."""
+        for point in self.points:
+            if point.weight == weight:
+                return point
+        raise DataError(
+            f"no weight {weight!r} was tried; there are {[p.weight for p in self.points]}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DebiasSearch:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)
+
+
+# Before and after a mitigation, as data: what changed in skew and what it cost in quality.
+
+
+DEBIAS_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasConfig:
+    """Settings of a before/after comparison.
+
+    Parameters
+    ----------
+    baseline_source : str
+    cutoffs : tuple of int
+        Of NDCG; the two following ones are added where they are missing.
+    skew_cutoff : int
+        Cutoff at which Relative Δ must come near the target.
+    quality_cutoff : int
+        Cutoff at which quality must be kept.
+    target : float
+        Relative Δ aimed at, percent.
+    tolerance : float
+        Points of Relative Δ around the target that count as reached.
+    relative_margin : float
+        Largest loss of quality accepted, as a share of the quality before.
+    level : float
+        Error probability of the non-inferiority tests.
+    confidence_level : float
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+    resamples : int
+        Of the permutation tests.
+    seed : int
+    """
+
+    baseline_source: str = "human"
+    cutoffs: tuple[int, ...] = (1, 3, 5, 10)
+    skew_cutoff: int = 5
+    quality_cutoff: int = 10
+    target: float = 0.0
+    tolerance: float = 3.0
+    relative_margin: float = 0.01
+    level: float = 0.05
+    confidence_level: float = 0.95
+    ties: Literal["expected", "trec"] = "expected"
+    gain: Literal["linear", "exponential"] = "linear"
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        wanted = {*self.cutoffs, self.skew_cutoff, self.quality_cutoff}
+        if min(wanted) < 1:
+            raise DataError(f"cutoffs {sorted(wanted)} must be at least 1")
+        object.__setattr__(self, "cutoffs", tuple(sorted(wanted)))
+        if not self.tolerance > 0:
+            raise DataError(f"tolerance {self.tolerance!r} must be above 0 points of Relative Δ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasMethod:
+    """What was done to a system.
+
+    Parameters
+    ----------
+    name : str
+        Of the system that came out, as in the outcomes.
+    kind : {"projection", "training", "calibration", "model"}
+        ``"model"`` where it is not known how the model was made.
+    settings : mapping of str to str
+    fitted_on : str
+        Name of the data it was fitted on; empty if not known.
+    n_pairs : int or None
+        Pairs it was fitted on.
+    encode_cost : float or None
+        Time to encode, as a multiple of the time before; None where it was not measured.
+    """
+
+    name: str
+    kind: Literal["projection", "training", "calibration", "model"]
+    settings: Mapping[str, str]
+    fitted_on: str = ""
+    n_pairs: int | None = None
+    encode_cost: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkewChange:
+    """Relative Δ of NDCG at one cutoff, before and after.
+
+    Parameters
+    ----------
+    cutoff : int
+    before, after : Interval or None
+        Percent. ``before`` is None in the outcome of the unchanged system; either is None where it
+        was refused.
+    change : Interval or None
+        After minus before, in points, paired by query.
+    p_value, p_adjusted : float or None
+        Paired permutation test of no change; adjusted over the report's family.
+    refusal : str or None
+        Why an interval is missing.
+    """
+
+    cutoff: int
+    before: Interval | None
+    after: Interval | None
+    change: Interval | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityChange:
+    """Mean NDCG before and after, paired by query.
+
+    Parameters
+    ----------
+    quality : {"human-only", "llm-only", "mixed"}
+    cutoff : int
+    before, after : float
+        Means in [0, 1].
+    difference : Interval or None
+        After minus before, in [-1, 1].
+    p_value : float or None
+        Paired sign-flip test of no difference.
+    test : NoninferiorityTest or None
+        Whether a loss of the accepted share is excluded; None at other than the quality cutoff.
+    refusal : str or None
+        Why interval or test is missing.
+    """
+
+    quality: str
+    cutoff: int
+    before: float
+    after: float
+    difference: Interval | None
+    p_value: float | None
+    test: NoninferiorityTest | None = None
+    refusal: str | None = None
+
+    @property
+    def relative(self) -> float | None:
+        """Change in percent of the mean before; None where that is 0."""
+        return None if self.before == 0 else 100 * (self.after / self.before - 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DebiasOutcome:
+    """One system on one data set.
+
+    Parameters
+    ----------
+    scores : DebiasScores
+    skew : tuple of SkewChange
+        One per cutoff.
+    quality : tuple of QualityChange
+        Three per cutoff, by cutoff; empty for the unchanged system.
+    n_seen : int
+        Judged pairs of the data set that the method was fitted on.
+    """
+
+    scores: DebiasScores
+    skew: tuple[SkewChange, ...]
+    quality: tuple[QualityChange, ...] = ()
+    n_seen: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the system."""
+        return self.scores.name
+
+    def skew_at(self, cutoff: int) -> SkewChange:
+        """Return the skew at one cutoff."""
+        for found in self.skew:
+            if found.cutoff == cutoff:
+                return found
+        raise DataError(f"no cutoff {cutoff}; there are {[s.cutoff for s in self.skew]}")
+
+    def quality_at(self, quality: str, cutoff: int) -> QualityChange:
+        """Return one quality at one cutoff."""
+        for found in self.quality:
+            if (found.quality, found.cutoff) == (quality, cutoff):
+                return found
+        raise DataError(f"no {quality!r} at cutoff {cutoff} for system {self.name!r}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DebiasDataset:
+    """All systems on one data set.
+
+    Parameters
+    ----------
+    data : DataSummary
+    other : str
+        Source compared with the baseline.
+    n_pairs : int
+        Pairs of which a version is judged relevant.
+    outcomes : tuple of DebiasOutcome
+        The unchanged system first.
+    warnings : tuple of str
+    """
+
+    data: DataSummary
+    other: str
+    n_pairs: int
+    outcomes: tuple[DebiasOutcome, ...]
+    warnings: tuple[str, ...] = ()
+
+    def outcome(self, name: str) -> DebiasOutcome:
+        """Return one system by name."""
+        for found in self.outcomes:
+            if found.name == name:
+                return found
+        raise DataError(f"no system {name!r}; there are {[o.name for o in self.outcomes]}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DebiasReport:
+    """Proof of what a mitigation changed.
+
+    Parameters
+    ----------
+    kind : {"debias"}
+    config : DebiasConfig
+    methods : tuple of DebiasMethod
+        One per changed system, in the order of the outcomes.
+    datasets : tuple of DebiasDataset
+    family : str
+        Over which tests p-values are adjusted, in words.
+    n_tests : int
+    search : DebiasSearch or None
+        The curves of [K] Fig. 8 and 9 where a weight or strength was searched for.
+    searched : str
+        What was searched over, such as ``"debias weight"`` or ``"strength"``; empty without search.
+    search_data : str
+        Name of the data the search was judged on.
+    training : tuple of TrainingHistory
+    environment : mapping of str to str
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+    """
+
+    schema_version: int = DEBIAS_SCHEMA_VERSION
+    kind: Literal["debias"] = "debias"
+    config: DebiasConfig
+    methods: tuple[DebiasMethod, ...]
+    datasets: tuple[DebiasDataset, ...]
+    family: str
+    n_tests: int
+    environment: Mapping[str, str]
+    created: str
+    search: DebiasSearch | None = None
+    searched: str = ""
+    search_data: str = ""
+    training: tuple[TrainingHistory, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        return from_versioned(cls, data, version=DEBIAS_SCHEMA_VERSION, what="debias report")

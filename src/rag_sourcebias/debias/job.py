@@ -1,0 +1,707 @@
+"""One training of ``debias train``, or of the many of ``debias search --over weight``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_sourcebias.cli.console import Stages, choice, err, require_writable, whole_numbers
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import parse_spec
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.core.twins import TwinTexts, paired_sources, training_pairs, twin_texts
+from rag_sourcebias.debias import options as opt
+from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport, TrainingHistory
+from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.debias.projection import SourceProjection
+from rag_sourcebias.io.beir import read_beir, read_corpus
+from rag_sourcebias.io.samples import list_datasets, load_dataset, load_sample
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+
+if TYPE_CHECKING:
+    from rag_sourcebias.neural.train import TrainedModel
+    from rag_sourcebias.neural.training_data import TrainingSettings
+
+
+# What ``debias`` is fitted on and judged on: BEIR folders, their splits, the bundled sample.
+
+
+_ENDINGS = (".tsv.gz", ".txt.gz", ".tsv", ".txt")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittingData:
+    """Pairs to fit on.
+
+    Parameters
+    ----------
+    name : str
+        As reports name it.
+    corpus : Corpus
+    dataset : Dataset or None
+        None where every pair of the corpus is used, whatever the judgments.
+    folder : Path or None
+        None for the bundled sample.
+    split : str
+        Empty without judgments.
+    """
+
+    name: str
+    corpus: Corpus
+    dataset: Dataset | None = None
+    folder: Path | None = None
+    split: str = ""
+
+    @property
+    def qrels(self) -> Qrels | None:
+        """Judgments that select the pairs."""
+        return None if self.dataset is None else self.dataset.qrels
+
+    @property
+    def judged(self) -> Dataset:
+        """Queries and judgments, where a method needs them."""
+        if self.dataset is None:
+            raise DataError(f"{self.name}: this needs the judgments of a split")
+        return self.dataset
+
+
+def read_fitting(
+    folder: Path | None, *, sample: bool, split: str, all_pairs: bool = False
+) -> FittingData:
+    """Read the pairs; ``all_pairs`` needs neither queries nor judgments."""
+    if sample == (folder is not None):
+        raise DataError("give one data set to fit on: a BEIR folder, or --sample")
+    if folder is None:
+        data = load_sample()
+        return FittingData(name=data.name, corpus=data.corpus, dataset=None if all_pairs else data)
+    if all_pairs and folder.is_dir():
+        corpus = read_corpus(folder, sources=None, titles=True).corpus
+        return FittingData(name=folder.resolve().name, corpus=corpus, folder=folder)
+    data = read_beir(folder, split=split, name=_name(folder, split))
+    return FittingData(name=data.name, corpus=data.corpus, dataset=data, folder=folder, split=split)
+
+
+def read_judged(
+    specs: Sequence[str] | None, fitting: FittingData | None, *, unseen: bool = False
+) -> tuple[tuple[Dataset, ...], tuple[str, ...]]:
+    """Read the data for the report, and say what is wrong with judging on it."""
+    if specs:
+        found = [_read_spec("judge", text) for text in specs]
+    elif fitting is None:
+        raise DataError("nothing to judge on: give --judge <folder>[:<split>]")
+    else:
+        found = [_default(fitting)]
+    twice = {name for name, n in Counter(data.name for data in found).items() if n > 1}
+    named = specs or [found[0].name]
+    datasets = tuple(
+        replace(data, name=text) if data.name in twice else data
+        for data, text in zip(found, named, strict=True)
+    )
+    if len({data.name for data in datasets}) < len(datasets):
+        raise DataError(f"--judge names the same data twice: {', '.join(named)}")
+    same = [
+        data.name
+        for data in datasets
+        if fitting is not None and not unseen and _same(data, fitting)
+    ]
+    return datasets, tuple(
+        f"{name} is judged on what the method is fitted on: its figures show what can be reached, "
+        "not what to expect elsewhere; name other data with --judge <folder>[:<split>]"
+        for name in same
+    )
+
+
+def read_seen(specs: Sequence[str] | None, *, baseline: str) -> frozenset[str]:
+    """Baseline texts of the pairs of ``FOLDER`` (all) or ``FOLDER:SPLIT`` (those judged)."""
+    found: set[str] = set()
+    for text in specs or ():
+        if Path(text).is_dir():
+            corpus = read_corpus(Path(text), sources=None, titles=True).corpus
+            found |= pair_texts(corpus, None, baseline=baseline)
+        else:
+            data = _read_spec("fitted-on", text)
+            found |= pair_texts(data.corpus, data.qrels, baseline=baseline)
+    return frozenset(found)
+
+
+def pair_texts(corpus: Corpus, qrels: Qrels | None, *, baseline: str) -> frozenset[str]:
+    """Baseline texts of the pairs that judgments call relevant, or of all."""
+    return frozenset(
+        text
+        for source in paired_sources(corpus.tags, baseline=baseline)
+        for text in twin_texts(corpus, source=source, baseline=baseline, qrels=qrels).baseline_texts
+    )
+
+
+def fitted_sources(fitting: FittingData, asked: str | None, *, baseline: str) -> tuple[str, ...]:
+    """Sources to fit on: the one asked for, or all that have pairs with the baseline."""
+    found = paired_sources(fitting.corpus.tags, baseline=baseline)
+    if asked is not None and asked not in found:
+        raise DataError(
+            f"--source {asked!r} has no pairs with {baseline!r} in {fitting.name}; "
+            f"{', '.join(found) or 'no source'} has"
+        )
+    if not found:
+        raise DataError(
+            f"{fitting.name}: no other source shares a pair id with {baseline!r}; documents and "
+            "their rewrites need the same _id"
+        )
+    return found if asked is None else (asked,)
+
+
+def _same(data: Dataset, fitting: FittingData) -> bool:
+    queries = None if fitting.dataset is None else fitting.dataset.queries
+    return data.corpus.texts == fitting.corpus.texts and queries in (None, data.queries)
+
+
+def _default(fitting: FittingData) -> Dataset:
+    """Another split of the folder, or the data itself."""
+    if fitting.folder is not None:
+        others = [s for s in _splits(fitting.folder) if s != fitting.split]
+        for split in ("dev", "test", *others):
+            if split in others:
+                return read_beir(fitting.folder, split=split, name=_name(fitting.folder, split))
+    if fitting.dataset is not None:
+        return fitting.dataset
+    if fitting.folder is None:
+        return load_sample()
+    raise DataError(
+        f"{fitting.folder} has no judgments (qrels/<split>.tsv) to judge the result on: give "
+        "--judge <folder>[:<split>]"
+    )
+
+
+def _read_spec(option: str, text: str) -> Dataset:
+    """Read ``FOLDER[:SPLIT]``, or a name that ``datasets`` lists."""
+    whole = Path(text)
+    head, colon, tail = text.rpartition(":")
+    if not whole.exists() and colon and head and tail:
+        return read_beir(head, split=tail, name=_name(Path(head), tail))
+    if not whole.exists() and text in (info.name for info in list_datasets()):
+        return load_dataset(text)
+    splits = _splits(whole)
+    split = next((s for s in ("test", "dev", *splits[:1]) if s in splits), "test")
+    if split not in ("test", "dev") and len(splits) > 1:
+        raise DataError(
+            f"--{option} {text} has the splits {', '.join(splits)}: name one as {text}:{splits[0]}"
+        )
+    return read_beir(whole, split=split, name=_name(whole, split))
+
+
+def _splits(folder: Path) -> list[str]:
+    qrels = folder / "qrels"
+    names = [path.name for path in qrels.iterdir()] if qrels.is_dir() else []
+    return sorted({n.removesuffix(e) for n in names for e in _ENDINGS if n.endswith(e)})
+
+
+def _name(folder: Path, split: str) -> str:
+    """Name of the folder, with the split where it has several."""
+    name = folder.resolve().name
+    return f"{name}/{split}" if len(_splits(folder)) > 1 else name
+
+
+# Models as ``debias`` reads, writes and times them.
+
+
+_FIXED = ("dtype", "max_length")
+_TEXTS, _ROUNDS = 8, 5
+
+
+def model_of(text: str) -> str:
+    """Return the model that ``--encoder`` names, refusing options that a folder does not keep."""
+    spec = parse_spec(f"dense:{text}")
+    fixed = [name for name in _FIXED if name in spec.options]
+    if fixed:
+        raise DataError(
+            f"--encoder {text!r}: {', '.join(fixed)} cannot be set here: the folder written is "
+            "loaded with settings of its own; change them in the model first"
+        )
+    return spec.model
+
+
+def require_new(option: str, path: Path, *, what: str = "folder") -> None:
+    """Refuse a result that could not be put in place, before the work."""
+    if path.exists():
+        raise DataError(f"--{option} {path} exists; name a {what} that does not")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise DataError(f"--{option} {path}: folder {parent} does not exist")
+    if not os.access(parent, os.W_OK):
+        raise DataError(f"--{option} {path}: {parent} is not writable")
+
+
+@contextmanager
+def removed_on_failure(path: Path) -> Iterator[None]:
+    """Take a result away again where what follows fails, so that the same command can be run."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done and path.is_dir():
+            shutil.rmtree(path)
+        elif not done:
+            path.unlink(missing_ok=True)
+
+
+def written_model(
+    folder: Path, cache: Path, progress: Callable[[int, int], None], *, name: str | None = None
+) -> Encoder:
+    """Load a model that was just written, with cached vectors."""
+    from rag_sourcebias.neural.loading import SentenceEncoder
+
+    encoder = SentenceEncoder(folder, name=name)
+    return CachedEncoder(encoder, VectorCache(cache / "vectors.sqlite"), progress=progress)
+
+
+def encode_cost(before: Encoder, after: Encoder, texts: Sequence[str]) -> float:
+    """Time to encode with the second as a multiple of the first: median over rounds in turns.
+
+    On a processor, its time is what counts: it does not grow when others use the machine too.
+    """
+    sample = list(texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS])
+    pair = [getattr(encoder, "encoder", encoder) for encoder in (before, after)]
+    on_cpu = all(encoder.settings.get("device") == "cpu" for encoder in pair)
+    clock = time.process_time if on_cpu else time.perf_counter
+    ratios = []
+    for turn in range(_ROUNDS + 1):
+        seconds = [0.0, 0.0]
+        for side in (0, 1) if turn % 2 else (1, 0):
+            start = clock()
+            pair[side].encode_documents(sample)
+            seconds[side] = clock() - start
+        if turn and min(seconds) > 0:  # the first round loads the models
+            ratios.append(seconds[1] / seconds[0])
+    return statistics.median(ratios) if ratios else 1.0
+
+
+# What ``debias`` says of a method: checked settings, and its row in the report.
+
+
+_PCA_DIRECTIONS = 4
+
+
+class ProjectionChoice(NamedTuple):
+    """Checked options of a projection."""
+
+    method: Any
+    directions: int
+    sides: Any
+
+
+def projection_choice(method: str, directions: int | None, sides: str) -> ProjectionChoice:
+    """Check the options of a projection."""
+    choice("method", method, ("pca", "mean", "leace"))
+    choice("sides", sides, ("both", "documents"))
+    if method != "pca" and directions not in (None, 1):
+        raise DataError(
+            f"--directions {directions}: --method {method} has one direction; use --method pca"
+        )
+    default = _PCA_DIRECTIONS if method == "pca" else 1
+    return ProjectionChoice(method, default if directions is None else directions, sides)
+
+
+def projection_settings(found: SourceProjection) -> dict[str, str]:
+    """Return what a report states of a projection."""
+    return {
+        "method": found.method,
+        "directions": str(found.directions.shape[1]),
+        "strength": f"{found.strength:g}",
+        "sides": found.sides,
+        "reliability": f"{found.reliability:.3f}",
+    }
+
+
+def calibration_method(
+    found: ParityCalibration, name: str, *, fitted_on: str, **settings: str
+) -> DebiasMethod:
+    """Return the row of a calibration in a report."""
+    gaps = {
+        f"gap {source}": f"{gap.estimate:+.4f} [{gap.lower:+.4f}, {gap.upper:+.4f}]"
+        for source, gap in zip(found.sources, found.gaps, strict=True)
+    }
+    needs = {"needs": "source tags of what is retrieved"}
+    return DebiasMethod(
+        name=name,
+        kind="calibration",
+        settings={"form": found.form, **settings, **needs, **gaps},
+        fitted_on=fitted_on,
+        n_pairs=sum(found.n_pairs),
+    )
+
+
+def distinct_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, numbered where another system has it."""
+    number = 2
+    found = name
+    while found in taken:
+        found, number = f"{name} ({number})", number + 1
+    return found
+
+
+# The before/after report that every command of ``debias`` ends in.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What is measured, and what counts as good: options of every command that judges."""
+
+    cutoffs: opt.Cutoffs = "1,3,5,10"
+    target: opt.Target = 0.0
+    tolerance: opt.Tolerance = 3.0
+    margin: opt.Margin = 0.01
+    confidence_level: opt.ConfidenceLevel = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judging:
+    """What a method is judged on, and how.
+
+    Parameters
+    ----------
+    config : DebiasConfig
+    datasets : tuple of Dataset
+    cautions : tuple of str
+        Why figures on these data say less than they seem to.
+    folder : Path or None
+        Of the report.
+    unseen : bool
+        Whether pairs that the data judge are left out of the fitting.
+    """
+
+    config: DebiasConfig
+    datasets: tuple[Dataset, ...]
+    cautions: tuple[str, ...]
+    folder: Path | None
+    unseen: bool
+
+    def excluded(self, fitting: FittingData, sources: Sequence[str]) -> frozenset[str]:
+        """Pair ids that must not be fitted on; texts say which, as ids differ between folders."""
+        if not self.unseen:
+            return frozenset()
+        baseline = self.config.baseline_source
+        texts = {
+            text
+            for data in self.datasets
+            for text in pair_texts(data.corpus, data.qrels, baseline=baseline)
+        }
+        pairs = [twin_texts(fitting.corpus, source=s, baseline=baseline) for s in sources]
+        return frozenset(
+            pair
+            for twins in pairs
+            for pair, text in zip(twins.pair_ids, twins.baseline_texts, strict=True)
+            if text in texts
+        )
+
+    def report(
+        self,
+        before: RetrieverSpec,
+        after: Sequence[RetrieverSpec],
+        *,
+        methods: Sequence[DebiasMethod],
+        progress: Stages,
+        fitted_texts: frozenset[str] = frozenset(),
+        **more: Any,  # noqa: ANN401 - of measure_debias
+    ) -> DebiasReport:
+        """Measure all systems on all data, with the cautions among the warnings."""
+        from rag_sourcebias.debias.audit import measure_debias
+
+        found = measure_debias(
+            before,
+            after,
+            self.datasets,
+            methods=methods,
+            fitted_texts=fitted_texts,
+            config=self.config,
+            on_stage=progress.begin,
+            **more,
+        )
+        return replace(found, warnings=(*self.cautions, *found.warnings))
+
+    def deliver(self, report: DebiasReport) -> None:
+        """Print the report, and write it where a folder was named."""
+        deliver(report, self.folder)
+
+
+def judging(
+    judge: Sequence[str] | None,
+    fitting: FittingData | None,
+    *,
+    report: Path | None,
+    unseen: bool = False,
+    figures: Figures,
+    baseline_source: str,
+    seed: int,
+) -> Judging:
+    """Check the options of the report and read the data, before any model is loaded."""
+    for option, share in (
+        ("margin", figures.margin),
+        ("confidence-level", figures.confidence_level),
+    ):
+        if not 0 < share < 1:
+            raise DataError(f"--{option} {share:g} is outside (0, 1); write a share, such as 0.05")
+    if not -200 < figures.target < 200:
+        raise DataError(
+            f"--target {figures.target:g} is outside (-200, 200), the range of Relative Δ"
+        )
+    config = DebiasConfig(
+        cutoffs=whole_numbers("cutoffs", figures.cutoffs),
+        relative_margin=figures.margin,
+        confidence_level=figures.confidence_level,
+        target=figures.target,
+        tolerance=figures.tolerance,
+        baseline_source=baseline_source,
+        seed=seed,
+    )
+    require_writable(report)
+    datasets, cautions = read_judged(judge, fitting, unseen=unseen)
+    for caution in cautions:
+        err.print(f"[bold yellow]caution:[/] {caution}", highlight=False, soft_wrap=True)
+    return Judging(
+        config=config, datasets=datasets, cautions=cautions, folder=report, unseen=unseen
+    )
+
+
+# What a command of ``debias`` works on: pairs to fit on, data to judge on.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """Pairs of one or several LLM sources, and the data for the report.
+
+    Parameters
+    ----------
+    fitting : FittingData
+    judged : Judging
+    sources : tuple of str
+    """
+
+    fitting: FittingData
+    judged: Judging
+    sources: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The source, where there is one."""
+        return self.sources[0]
+
+    @property
+    def baseline(self) -> str:
+        """Source of the originals."""
+        return self.judged.config.baseline_source
+
+    @cached_property
+    def excluded(self) -> frozenset[str]:
+        """Pair ids that are not fitted on."""
+        return self.judged.excluded(self.fitting, self.sources)
+
+    @cached_property
+    def twins_of(self) -> tuple[TwinTexts, ...]:
+        """Pairs that are fitted on, of each source."""
+        return tuple(
+            twin_texts(
+                self.fitting.corpus,
+                source=source,
+                baseline=self.baseline,
+                qrels=self.fitting.qrels,
+                exclude=self.excluded,
+            )
+            for source in self.sources
+        )
+
+    @property
+    def twins(self) -> TwinTexts:
+        """Pairs of the source."""
+        return self.twins_of[0]
+
+    @property
+    def fitted_texts(self) -> frozenset[str]:
+        """Originals of the pairs."""
+        return frozenset(text for twins in self.twins_of for text in twins.baseline_texts)
+
+
+def prepare(
+    folder: Path | None,
+    *,
+    sample: bool,
+    split: str,
+    source: str | None,
+    baseline_source: str,
+    judge: Sequence[str] | None,
+    all_pairs: bool = False,
+    several: bool = False,
+    report: Path | None,
+    unseen: bool,
+    figures: Figures,
+    seed: int,
+) -> Job:
+    """Read and check all data of a command, before any model is loaded.
+
+    Parameters
+    ----------
+    several : bool
+        Whether more than one source can be fitted on.
+    """
+    fitting = read_fitting(folder, sample=sample, split=split, all_pairs=all_pairs)
+    sources = fitted_sources(fitting, source, baseline=baseline_source)
+    if len(sources) > 1 and not several:
+        raise DataError(
+            f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
+        )
+    judged = judging(
+        judge, fitting, report=report, unseen=unseen, figures=figures,
+        baseline_source=baseline_source, seed=seed,
+    )  # fmt: skip
+    job = Job(fitting=fitting, judged=judged, sources=sources)
+    try:
+        _ = job.twins_of  # says what is missing while nothing has been done
+    except DataError as error:
+        if not job.excluded:
+            raise
+        raise DataError(
+            f"{error} (--unseen left out {len(job.excluded)} pairs that the judged data judge)"
+        ) from error
+    return job
+
+
+# One training of ``debias train``, or of the many of ``debias search --over weight``.
+
+
+# These leave the result as it is, or are resolved by the machine.
+_MAY_DIFFER = frozenset({"checkpoint_every", "precision"})
+
+
+def train_model(
+    job: Job,
+    model: str,
+    settings: TrainingSettings,
+    output: Path,
+    *,
+    untrained: Encoder,
+    progress: Stages,
+    judge: bool,
+    resume: bool = True,
+) -> TrainedModel:
+    """Train one model; ``judge`` measures its skew on the first judged data."""
+    from rag_sourcebias.neural.train import train_debiased
+
+    progress.begin(f"training {output.name} on {len(job.twins):,} pairs of {job.fitting.name}")
+    return train_debiased(
+        model,
+        job.fitting.judged,
+        output,
+        settings=settings,
+        judge=job.judged.datasets[0] if judge else None,
+        config=job.judged.config,
+        source=job.source,
+        exclude=job.excluded,
+        resume=resume,
+        untrained=untrained,
+        on_stage=progress.begin,
+        on_progress=progress.advance,
+    )
+
+
+def training_method(
+    history: TrainingHistory, name: str, *, fitted_on: str, encode_cost: float | None = None
+) -> DebiasMethod:
+    """Return the row of a trained model in a report."""
+    return DebiasMethod(
+        name=name,
+        kind="training",
+        settings=history.settings,
+        fitted_on=fitted_on,
+        n_pairs=history.n_pairs,
+        encode_cost=encode_cost,
+    )
+
+
+def training_settings(**values: Any) -> TrainingSettings:  # noqa: ANN401 - checked there
+    """Return settings of a training; texts are checked to be among those accepted."""
+    from rag_sourcebias.neural.training_data import TrainingSettings
+
+    return TrainingSettings(**values)
+
+
+def read_settings(text: str | None) -> dict[str, Any]:
+    """Read ``name=value,…`` as settings of a training; weight and seed are searched over."""
+    from rag_sourcebias.neural.training_data import TrainingSettings
+
+    known = {f.name: f for f in fields(TrainingSettings)}
+    del known["debias_weight"], known["seed"]
+    found: dict[str, Any] = {}
+    for part in (p.strip() for p in (text or "").split(",") if p.strip()):
+        name, _, value = part.partition("=")
+        if name not in known or not value:
+            raise DataError(
+                f"--training {part!r}: write settings as name=value; there are {', '.join(known)}"
+            )
+        kind = str(known[name].type)
+        try:
+            number = {"int": int, "float": float}.get(kind.removesuffix(" | None"), str)
+            found[name] = number(value)
+        except ValueError:
+            raise DataError(f"--training {part!r}: {value!r} is not a number of {kind}") from None
+    return found
+
+
+def trained_model(
+    job: Job,
+    model: str,
+    settings: TrainingSettings,
+    place: Path,
+    *,
+    before: Encoder,
+    progress: Stages,
+) -> TrainingHistory:
+    """Train a model of a search, unless that was done; judged only where points are asked for."""
+    from rag_sourcebias.neural.training_data import read_history
+
+    if not place.exists():
+        judge = settings.eval_every is not None
+        return train_model(
+            job, model, settings, place, untrained=before, progress=progress, judge=judge
+        ).history
+    found = read_history(place)
+    _check_same(job, settings, found, place, before)
+    err.print(f"[dim]·[/] {place.name} is trained already", highlight=False)
+    return found
+
+
+def _check_same(
+    job: Job,
+    settings: TrainingSettings,
+    found: TrainingHistory,
+    place: Path,
+    before: Encoder,
+) -> None:
+    """Refuse a model that another search left."""
+    from rag_sourcebias.neural.training_data import data_identity
+
+    pairs = training_pairs(
+        job.fitting.judged, source=job.source, baseline=job.baseline, exclude=job.excluded
+    )
+    asked = {
+        **{k: v for k, v in settings.to_dict().items() if k not in _MAY_DIFFER},
+        "data": data_identity(job.fitting.judged, pairs),
+    }
+    there = {**dict.fromkeys(asked, "left out"), **found.settings}
+    differing = [f"{k} {there[k]}, not {v}" for k, v in asked.items() if there[k] != v]
+    if not found.settings.get("model", "").startswith(f"{before.name} ("):
+        differing.append(f"model {found.settings.get('model')}, not {before.name}")
+    if differing:
+        raise DataError(
+            f"{place} was trained with {'; '.join(differing)}: name another --output, or delete "
+            f"{place.parent}"
+        )

@@ -1,0 +1,524 @@
+"""Find the debias weight with the smallest |Relative Δ| that costs no quality (METHODS §5.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.debias.data import QUALITIES, DebiasCandidate, DebiasPoint, DebiasSearch
+from rag_sourcebias.stats.changes import CrossedMean, noninferiority_test
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.ratio import relative_delta_interval
+from rag_sourcebias.stats.resampling import as_generator, check_level
+
+# Points and zero crossing of a debias search ([K] Fig. 8 and 9), queries and seeds random.
+
+
+_ROUNDING = 1e-9
+_SEEDS = "seeds are a random sample of the seeds that could have been used"
+
+
+def debias_points(
+    candidates: Sequence[DebiasCandidate],
+    *,
+    relative_margin: float,
+    level: float,
+    confidence_level: float,
+    adjust: bool,
+) -> tuple[DebiasPoint, ...]:
+    """Measure and test every weight; the first candidate is the reference.
+
+    Parameters
+    ----------
+    candidates : sequence of DebiasCandidate
+        By weight, aligned, the first one of weight 0.
+    adjust : bool
+        Whether a weight is admitted by Holm's p over all weights (any of them may then be
+        chosen with these queries) or by its own.
+    """
+    reference = candidates[0]
+    tests = [
+        tuple(
+            _test(candidate, reference, quality, relative_margin=relative_margin, level=level)
+            for quality in QUALITIES
+        )
+        for candidate in candidates[1:]
+    ]
+    # Intersection-union: all hypotheses must be rejected, so the largest p counts as it is.
+    largest = [max(test.p_value for test in of_weight) for of_weight in tests]
+    adjusted = adjust_p_values(largest, correction="holm" if adjust else "none")
+    points = [_point(reference, confidence_level)]
+    for candidate, of_weight, p, p_adjusted in zip(
+        candidates[1:], tests, largest, adjusted, strict=True
+    ):
+        admitted = p_adjusted is not None and p_adjusted <= level
+        points.append(
+            replace(
+                _point(candidate, confidence_level),
+                tests=of_weight,
+                p_value=p,
+                p_adjusted=p_adjusted,
+                admitted=admitted,
+                refusal=None if admitted else _why(of_weight, p_adjusted, level),
+            )
+        )
+    return tuple(points)
+
+
+def relative_delta_over_seeds(candidate: DebiasCandidate, *, confidence_level: float) -> Interval:
+    """Relative Δ of the mean over seeds, with an interval for new queries and new seeds.
+
+    The interval of :func:`~rag_sourcebias.stats.ratio.relative_delta_interval` for the scores
+    averaged over seeds, widened on the scale of ln(h / l) by what random seeds add to the
+    variance of its influence values.
+    """
+    human, llm = candidate.baseline, candidate.other
+    fixed = relative_delta_interval(
+        human.mean(axis=0), llm.mean(axis=0), confidence_level=confidence_level
+    )
+    h, m = float(human.mean()), float(llm.mean())
+    if candidate.shape[0] == 1 or min(h, m) == 0:
+        return fixed
+    added = CrossedMean.of(human / h - llm / m).seed_part((1 - confidence_level) / 2) ** 0.5
+    lower, estimate, upper = (_log_ratio(v) for v in (fixed.lower, fixed.estimate, fixed.upper))
+    return replace(
+        fixed,
+        lower=min(_percent(estimate - math.hypot(estimate - lower, added)), fixed.lower),
+        upper=max(_percent(estimate + math.hypot(upper - estimate, added)), fixed.upper),
+        method=f"{fixed.method}, queries × seeds",
+        assumptions=(*fixed.assumptions, _SEEDS),
+    )
+
+
+def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval | None:
+    """Weight at which Relative Δ, linear between neighbouring weights, first meets the target.
+
+    Its interval holds every weight whose interpolated interval holds the target (from the lowest
+    to the highest): a set that inverts pointwise intervals covers the one true crossing at their
+    level, and interpolated ends are never too close.
+
+    Returns
+    -------
+    Interval or None
+        None where the curve does not meet the target.
+    """
+    weights = np.array([p.weight for p in points])
+    ends = np.array(
+        [
+            (p.relative_delta.estimate, p.relative_delta.lower, p.relative_delta.upper)
+            for p in points
+        ]
+    )
+    middle, lower, upper = (ends - target).T
+    crossings = [
+        at
+        for i in range(len(points) - 1)
+        if (at := _root(weights[i : i + 2], middle[i : i + 2])) is not None
+    ]
+    if not crossings:
+        return None
+    possible = [
+        end
+        for i in range(len(points) - 1)
+        for end in _not_excluded(weights[i : i + 2], lower[i : i + 2], upper[i : i + 2])
+    ]
+    notes = []
+    if lower[0] <= 0 <= upper[0]:
+        notes.append("weight 0 is not excluded")
+    if lower[-1] <= 0 <= upper[-1]:
+        notes.append("may lie beyond the largest weight tried")
+    if len(set(crossings)) > 1:
+        notes.append(f"the curve meets the target {len(set(crossings))} times; the first is given")
+    first = points[0].relative_delta
+    return Interval(
+        estimate=crossings[0],
+        lower=min(*possible, crossings[0]),
+        upper=max(*possible, crossings[0]),
+        confidence_level=first.confidence_level,
+        method="inverted interpolated intervals",
+        n_labeled=first.n_labeled,
+        assumptions=(*first.assumptions, "Relative Δ is linear between neighbouring weights"),
+        notes=tuple(notes),
+    )
+
+
+def _point(candidate: DebiasCandidate, confidence_level: float) -> DebiasPoint:
+    """Return the curves' values of one weight, untested as for the reference."""
+    human_only, llm_only, mixed = (
+        _quality(candidate.of(quality), confidence_level) for quality in QUALITIES
+    )
+    return DebiasPoint(
+        weight=candidate.weight,
+        relative_delta=relative_delta_over_seeds(candidate, confidence_level=confidence_level),
+        human_only=human_only,
+        llm_only=llm_only,
+        mixed=mixed,
+        tests=(),
+        p_value=None,
+        p_adjusted=None,
+        admitted=True,
+    )
+
+
+def _quality(values: FloatArray, confidence_level: float) -> Interval:
+    seeds, n = values.shape
+    fixed = clustered_mean(
+        values.mean(axis=0), np.arange(n), confidence_level=confidence_level, bounds=(0.0, 1.0)
+    )
+    if seeds == 1:
+        return fixed
+    added = CrossedMean.of(values).seed_part((1 - confidence_level) / 2) ** 0.5
+    centre = fixed.estimate
+    return replace(
+        fixed,
+        lower=max(min(centre - math.hypot(centre - fixed.lower, added), fixed.lower), 0.0),
+        upper=min(max(centre + math.hypot(fixed.upper - centre, added), fixed.upper), 1.0),
+        method=f"{fixed.method}, queries × seeds",
+        assumptions=(*fixed.assumptions, _SEEDS),
+    )
+
+
+def _test(
+    candidate: DebiasCandidate,
+    reference: DebiasCandidate,
+    quality: str,
+    *,
+    relative_margin: float,
+    level: float,
+) -> NoninferiorityTest:
+    treated, before = candidate.of(quality), reference.of(quality)
+    test = noninferiority_test(
+        treated, before, relative_margin=relative_margin, level=level, quality=quality
+    )
+    if quality not in candidate.unchanged:
+        return test
+    differs = np.argwhere(np.abs(treated - before) > _ROUNDING)
+    if len(differs):
+        row, column = differs[0]
+        raise DataError(
+            f"weight {candidate.weight:g}: {quality} is declared unchanged, but seed row {row}, "
+            f"query column {column} went from {before[row, column]} to {treated[row, column]}"
+        )
+    return replace(test, p_value=0.0, lower=0.0, n_needed=None, note="unchanged by construction")
+
+
+def _why(tests: Sequence[NoninferiorityTest], p_adjusted: float | None, level: float) -> str:
+    reasons = [
+        f"{test.quality} changed by {test.change:+.2f} %, a loss of {-test.lower:.2f} % is not "
+        f"excluded{f' ({test.note})' if test.note else ''}, accepted is "
+        f"{100 * test.relative_margin:g} %"
+        for test in tests
+        if not test.passed
+    ]
+    if not reasons:
+        reasons = [f"every test passes alone, but not over all weights (p {p_adjusted:.3f})"]
+    return f"not admitted at level {level:g}: " + "; ".join(reasons)
+
+
+def _log_ratio(percent: float) -> float:
+    share = percent / 200
+    return math.copysign(math.inf, share) if abs(share) >= 1 else 2 * math.atanh(share)
+
+
+def _percent(log_ratio: float) -> float:
+    return 200 * math.tanh(log_ratio / 2)
+
+
+def _root(weights: FloatArray, values: FloatArray) -> float | None:
+    """Where the line through two points is 0, if between them."""
+    if values[0] == 0:
+        return float(weights[0])
+    if values[1] == 0:
+        return float(weights[1])
+    if values[0] * values[1] > 0:
+        return None
+    return float(weights[0] + (weights[1] - weights[0]) * values[0] / (values[0] - values[1]))
+
+
+def _not_excluded(weights: FloatArray, lower: FloatArray, upper: FloatArray) -> list[float]:
+    """Ends of the weights on one segment where lower ≤ 0 ≤ upper."""
+    inside = [0.0, 1.0]
+    for first, last in (upper, -lower):  # both must be at least 0
+        if first < 0 and last < 0:
+            return []
+        if first < 0:
+            inside[0] = max(inside[0], first / (first - last))
+        elif last < 0:
+            inside[1] = min(inside[1], first / (first - last))
+    if inside[0] > inside[1]:
+        return []
+    return [float(weights[0] + share * (weights[1] - weights[0])) for share in inside]
+
+
+# Find the debias weight with the smallest |Relative Δ| that costs no quality (METHODS §5.1).
+
+
+MIN_SEEDS = 3
+_ALL_MUST_PASS = (
+    "a weight is admitted when all three qualities pass, each at the full level: rejecting a union "
+    "of hypotheses needs no correction (intersection-union test)"
+)
+_SPLIT = "the weight was chosen on other queries than it is reported on; nothing is adjusted"
+_SAME = (
+    "chosen and reported on the same queries: tests are Holm-adjusted over the weights and the "
+    "interval of the chosen weight is Bonferroni-adjusted, the curve holds point by point"
+)
+
+
+def search_debias_weight(
+    candidates: Sequence[DebiasCandidate],
+    *,
+    target: float = 0.0,
+    relative_margin: float = 0.01,
+    level: float = 0.05,
+    confidence_level: float = 0.95,
+    deterministic: bool = False,
+    select_on: Sequence[int] | IntArray | None = None,
+    report_on: Sequence[int] | IntArray | None = None,
+) -> DebiasSearch:
+    """Choose the weight whose Relative Δ is nearest the target among those that keep quality.
+
+    A weight is admitted when one-sided paired tests show that human-only, LLM-only and mixed
+    quality each lost less than ``relative_margin`` against weight 0.
+
+    Parameters
+    ----------
+    candidates : sequence of DebiasCandidate
+        One per weight, 0 included, with the same seeds and queries in the same order.
+    target : float
+        Relative Δ aimed at, in percent, within (−200, 200).
+    relative_margin : float
+        Largest loss accepted, as a share of the quality at weight 0.
+    level : float
+        Error probability of the tests.
+    confidence_level : float
+        Of every interval.
+    deterministic : bool
+        True for methods without a seed (projection, calibrated scores): one row per candidate.
+        Otherwise at least 3 seeds are asked for, and intervals and tests hold for new seeds.
+    select_on, report_on : sequences of int, optional
+        Columns used for choosing, and columns for the curve and for confirming the choice
+        (:func:`split_queries` draws them). Without them all queries serve both, and tests and
+        interval of the chosen weight pay for the choice instead. A parameter that was itself
+        fitted on queries must have been fitted on other queries than either.
+
+    Returns
+    -------
+    DebiasSearch
+        ``chosen`` is None, and ``refusal`` says why, when no weight above 0 is admitted or the
+        reported queries do not confirm it.
+
+    Raises
+    ------
+    DataError
+        If candidates do not align, repeat a weight or lack weight 0, or the split overlaps.
+    InsufficientDataError
+        With fewer than 3 seeds, or fewer than 20 queries on either side.
+    """
+    if not -200 < target < 200:
+        raise DataError(f"target {target!r} is outside (-200, 200), the range of Relative Δ")
+    check_level(confidence_level)
+    ordered = _aligned(candidates)
+    _check_seeds(ordered[0].shape[0], deterministic)
+    split = _split(select_on, report_on, ordered[0].shape[1])
+    settings: dict[str, Any] = {
+        "relative_margin": relative_margin,
+        "level": level,
+        "confidence_level": confidence_level,
+    }
+    if split is None:
+        reported = ordered
+        selection = points = debias_points(ordered, **settings, adjust=True)
+        confidence_level = 1 - (1 - confidence_level) / len(ordered)
+    else:
+        chooser, reported = ([_columns(c, part) for c in ordered] for part in split)
+        selection = debias_points(chooser, **settings, adjust=False)
+        points = debias_points(reported, **settings, adjust=False)
+    selected = _select(selection, target)
+    chosen, refusal = _confirm(selected, selection, points, relative_margin)
+    crossing = zero_crossing(points, target=target)
+    return DebiasSearch(
+        target=target,
+        relative_margin=relative_margin,
+        level=level,
+        n_seeds=ordered[0].shape[0],
+        points=points,
+        selection=selection,
+        split=split is not None,
+        selected=selected,
+        chosen=chosen,
+        chosen_relative_delta=next(
+            (
+                relative_delta_over_seeds(c, confidence_level=confidence_level)
+                for c in reported
+                if c.weight == selected
+            ),
+            None,
+        ),
+        zero_crossing=crossing,
+        refusal=refusal,
+        assumptions=(_ALL_MUST_PASS, _SAME if split is None else _SPLIT),
+        notes=() if crossing else (_no_crossing(points, target),),
+    )
+
+
+def split_queries(
+    n: int, *, share: float = 0.5, rng: np.random.Generator | int = 0
+) -> tuple[IntArray, IntArray]:
+    """Draw the columns for choosing (about ``share`` of them) and those for reporting.
+
+    Together they are 0 … n − 1, each once and in rising order.
+
+    Examples
+    --------
+    >>> choose, report = split_queries(80)
+    >>> len(choose), len(report), set(choose) & set(report)
+    (40, 40, set())
+    """
+    if not 0 < share < 1:
+        raise DataError(f"share {share!r} is outside (0, 1)")
+    order = as_generator(rng).permutation(n).astype(np.int64)
+    size = round(share * n)
+    return np.sort(order[:size]), np.sort(order[size:])
+
+
+def _aligned(candidates: Sequence[DebiasCandidate]) -> list[DebiasCandidate]:
+    """Return candidates by weight, after checking that they can be compared."""
+    ordered = sorted(candidates, key=lambda c: c.weight)
+    weights = [c.weight for c in ordered]
+    if len(set(weights)) != len(weights):
+        raise DataError(f"a weight occurs twice in {weights}; give every weight once")
+    if len(weights) < 2 or weights[0] != 0:
+        raise DataError(f"weights {weights} must hold 0, the reference, and at least one more")
+    first = ordered[0]
+    for candidate in ordered[1:]:
+        for kind in ("shape", "seeds", "query_ids"):
+            mine, theirs = getattr(candidate, kind), getattr(first, kind)
+            if mine != theirs:
+                raise DataError(
+                    f"{kind} of weight {candidate.weight:g} differ from those of weight 0: "
+                    f"{_brief(mine, theirs)}; rows are paired by seed and columns by query"
+                )
+    return ordered
+
+
+def _brief(mine: tuple[Any, ...], theirs: tuple[Any, ...]) -> str:
+    """Name the first difference of two tuples."""
+    for i, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+        if a != b:
+            return f"at position {i} {a!r}, not {b!r}"
+    return f"{len(mine)} names, not {len(theirs)}"
+
+
+def _check_seeds(seeds: int, deterministic: bool) -> None:
+    if deterministic and seeds != 1:
+        raise DataError(f"a deterministic method has one row per candidate, not {seeds}")
+    if not deterministic and seeds < MIN_SEEDS:
+        raise InsufficientDataError(
+            f"{seeds} seed(s) do not show how much results vary between trainings; at least "
+            f"{MIN_SEEDS} are needed (a method without seeds: deterministic=True)",
+            n=seeds,
+            n_needed=MIN_SEEDS,
+        )
+
+
+def _split(
+    select_on: Sequence[int] | IntArray | None, report_on: Sequence[int] | IntArray | None, n: int
+) -> tuple[IntArray, IntArray] | None:
+    if select_on is None and report_on is None:
+        return None
+    if select_on is None or report_on is None:
+        raise DataError("select_on and report_on belong together; give both or neither")
+    parts = []
+    for name, given in (("select_on", select_on), ("report_on", report_on)):
+        part = np.asarray(given)
+        if part.dtype.kind not in "iu" or part.ndim != 1:
+            raise DataError(f"{name} must be column numbers, got {part.dtype} of {part.shape}")
+        if len(np.unique(part)) != len(part) or np.any((part < 0) | (part >= n)):
+            raise DataError(f"{name} must hold different column numbers from 0 to {n - 1}")
+        parts.append(part.astype(np.int64))
+    both = np.intersect1d(parts[0], parts[1])
+    if len(both):
+        raise DataError(
+            f"select_on and report_on share {len(both)} queries, such as column {both[0]}; a "
+            "report on queries that chose the weight is optimistic"
+        )
+    return parts[0], parts[1]
+
+
+def _columns(candidate: DebiasCandidate, part: IntArray) -> DebiasCandidate:
+    names = ("baseline", "other", "human_only", "llm_only", "mixed")
+    return replace(
+        candidate,
+        **{name: getattr(candidate, name)[:, part] for name in names},
+        query_ids=tuple(candidate.query_ids[i] for i in part) if candidate.query_ids else (),
+    )
+
+
+def _select(points: Sequence[DebiasPoint], target: float) -> float | None:
+    if not any(p.admitted for p in points[1:]):
+        return None
+    # By weight, so that of two equally near the smaller is taken.
+    return min(
+        (p for p in points if p.admitted), key=lambda p: abs(p.relative_delta.estimate - target)
+    ).weight
+
+
+def _confirm(
+    selected: float | None,
+    selection: Sequence[DebiasPoint],
+    points: Sequence[DebiasPoint],
+    margin: float,
+) -> tuple[float | None, str | None]:
+    """Weight that the reported queries admit too, or why there is none."""
+    if selected is None:
+        return None, _nothing_admitted(selection[1:], margin)
+    point = next(p for p in points if p.weight == selected)
+    if point.admitted:
+        return selected, None
+    return None, (
+        f"weight {selected:g} was chosen, but the queries reported do not confirm it: "
+        f"{point.refusal}"
+    )
+
+
+def _nothing_admitted(tried: Sequence[DebiasPoint], margin: float) -> str:
+    """Which quality stands in the way, and how many queries would decide."""
+    failed = {
+        quality: sum(not t.passed for p in tried for t in p.tests if t.quality == quality)
+        for quality in QUALITIES
+    }
+    blame = [f"{q} fails at {k} of {len(tried)}" for q, k in failed.items() if k]
+    # None: more queries do not help, unless the test passes anyway.
+    needed = [
+        max(t.n_needed or 0 for t in p.tests)
+        for p in tried
+        if all(t.passed or t.n_needed is not None for t in p.tests)
+    ]
+    n = tried[0].tests[0].n_queries
+    hint = (
+        f"; about {min(needed)} queries may show it for one of them"
+        if needed and min(needed) > n
+        else ""
+    )
+    reasons = ", ".join(blame) or "every test passes alone, but not over all weights"
+    return (
+        f"no weight above 0 is shown to lose less than {100 * margin:g} % of every quality on "
+        f"{n} queries: {reasons}{hint}"
+    )
+
+
+def _no_crossing(points: Sequence[DebiasPoint], target: float) -> str:
+    nearest = min(points, key=lambda p: abs(p.relative_delta.estimate - target))
+    return (
+        f"Relative Δ does not meet {target:g} at any weight up to {points[-1].weight:g}; nearest "
+        f"is {nearest.relative_delta.estimate:.1f} at weight {nearest.weight:g}"
+    )

@@ -1,0 +1,776 @@
+"""The verb: what distinguishes the sources of a corpus, as texts and for an encoder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.data import Corpus, Dataset, TagTable
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
+from rag_sourcebias.core.twins import complete_pairs, paired_sources, relevant_pairs, source_of
+from rag_sourcebias.explain.causes import compare_perplexities, decompose_gap
+from rag_sourcebias.explain.data import (
+    ExplainConfig,
+    ExplainReport,
+    GapDecomposition,
+    LexicalShift,
+    ModelPerplexity,
+    SourceExplanation,
+)
+from rag_sourcebias.explain.texts import (
+    JudgedWords,
+    QueryWords,
+    Vocabulary,
+    WordSets,
+    compare_texts,
+    histogram,
+    judged_words,
+    lexical_shift,
+    log_length_ratios,
+    unit_edges,
+    word_sets,
+)
+from rag_sourcebias.explain.vectors import (
+    map_sources,
+    positions_along_source,
+    require_map,
+    source_geometry,
+    spectrum,
+)
+from rag_sourcebias.retrieval.vectors import encode_corpus, query_vectors
+from rag_sourcebias.stats.dependence import summarise_dataset
+
+# Which pairs of a data set an explanation looks at.
+
+
+_WORD = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JudgedPairs:
+    """Queries that have text, and pairs of which a version is relevant to them.
+
+    Parameters
+    ----------
+    texts : tuple of str
+        Of the queries.
+    query_rows : int64 array of shape (m,)
+        Row of ``texts``.
+    codes : int64 array of shape (m,)
+        Code of the pair in the tag table.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    query_rows: IntArray = field(repr=False)
+    codes: IntArray = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DrawnPairs:
+    """Pairs of the baseline and one other source, in the order of the draw.
+
+    Parameters
+    ----------
+    source : str
+    codes : int64 array of shape (n,)
+        Code of each pair in the tag table.
+    human, other : int64 arrays of shape (n,)
+        Rows of both versions in the corpus.
+    n_available : int
+        Pairs to draw from.
+    judged : int64 arrays of shape (m,)
+        Query row and position in the draw of every relevant (query, pair).
+    notes : tuple of str
+    """
+
+    source: str
+    codes: IntArray = field(repr=False)
+    human: IntArray = field(repr=False)
+    other: IntArray = field(repr=False)
+    n_available: int
+    judged: tuple[IntArray, IntArray] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def judged_pairs_of(dataset: Dataset) -> JudgedPairs:
+    """Collect relevant (query, pair), each once, of queries that have a text."""
+    row_of = {query.query_id: row for row, query in enumerate(dataset.queries)}
+    queries, codes = relevant_pairs(dataset.qrels, dataset.corpus.tags, min_grade=1)
+    known = np.array([row_of.get(name, -1) for name in dataset.qrels.query_ids], dtype=np.int64)
+    rows = known[queries] if len(queries) else queries
+    both = np.unique(np.column_stack((rows, codes))[rows >= 0], axis=0)
+    return JudgedPairs(
+        texts=tuple(query.text for query in dataset.queries),
+        query_rows=both[:, 0],
+        codes=both[:, 1],
+    )
+
+
+def draw_pairs(
+    dataset: Dataset, source: str, judged: JudgedPairs, config: ExplainConfig
+) -> DrawnPairs:
+    """Draw up to ``config.limit`` pairs at random, those relevant to a query before all others.
+
+    Of a large corpus hardly any pair is relevant to a judged query; drawn from all alike, a few
+    hundred would hold too few to say anything about scores.
+    """
+    corpus = dataset.corpus
+    found = complete_pairs(corpus, config.baseline_source, source)
+    worded = np.array(
+        [
+            all(_WORD.search(corpus.texts[row]) for row in pair)
+            for pair in zip(found.baseline.tolist(), found.source.tolist(), strict=True)
+        ],
+        dtype=bool,
+    )
+    codes, human, other = (part[worded] for part in (found.codes, found.baseline, found.source))
+    rng = np.random.default_rng(config.seed)
+    order = rng.permutation(len(codes))
+    relevant = np.isin(codes, judged.codes)
+    order = order[np.argsort(~relevant[order], kind="stable")][: config.limit]
+    place = np.full(len(corpus.tags.pair_ids), -1)
+    place[codes[order]] = np.arange(len(order))
+    at = place[judged.codes] if len(judged.codes) else judged.codes
+    notes = []
+    if len(order) < len(codes):
+        notes.append(
+            f"{len(order):,} of {len(codes):,} pairs were drawn at random, "
+            f"{int(relevant[order].sum()):,} of them relevant to a judged query (of "
+            f"{int(relevant.sum()):,}): those are drawn first"
+        )
+    for n, what in (
+        (found.n_incomplete, "pair(s) with one version only, or a blank one"),
+        (found.n_repeated, "further document(s) with the source and the pair id of another one"),
+        (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
+    ):
+        if n:
+            notes.append(f"{n:,} {what}: left out")
+    return DrawnPairs(
+        source=source,
+        codes=codes[order],
+        human=human[order],
+        other=other[order],
+        n_available=len(codes),
+        judged=(judged.query_rows[at >= 0], at[at >= 0]),
+        notes=tuple(notes),
+    )
+
+
+# Perplexities of drawn pairs, each text read once.
+
+
+Progress = Callable[[int, int], None]
+
+
+class KnownPerplexities:
+    """A language model that reads each text once, however many sources it is compared with.
+
+    Parameters
+    ----------
+    model : TextPerplexity
+    progress : callable, optional
+        Told ``(done, total)`` of what the model counts.
+    """
+
+    def __init__(self, model: TextPerplexity, *, progress: Progress | None = None) -> None:
+        self.model = model
+        self._progress = progress
+        self._known: dict[str, float] = {}
+        self._cut: set[str] = set()
+
+    def of(self, texts: Sequence[str]) -> FloatArray:
+        """Log-perplexity of each text; shape (n,)."""
+        missing = sorted(set(texts) - self._known.keys())
+        if missing:
+            found = _checked(
+                self.model, self.model.log_perplexities(missing, progress=self._progress), missing
+            )
+            self._known.update(zip(missing, found.values.tolist(), strict=True))
+            self._cut.update(
+                text for text, parts in zip(missing, found.parts.tolist(), strict=True) if parts > 1
+            )
+        return np.array([self._known[text] for text in texts], dtype=np.float64)
+
+    def after(self, prefixes: Sequence[str], texts: Sequence[str]) -> LogPerplexities | None:
+        """Log-perplexity of each text after its prefix; None if the model cannot tell."""
+        if not isinstance(self.model, ConditionalPerplexity):
+            return None
+        return _checked(
+            self.model, self.model.conditional(prefixes, texts, progress=self._progress), texts
+        )
+
+    def notes(self, texts: Sequence[str], after: LogPerplexities | None) -> list[str]:
+        """Say what was not read in one piece."""
+        notes = []
+        if n := sum(text in self._cut for text in texts):
+            how = self.model.settings.get("longer texts", "pieces")
+            notes.append(f"{self.model.name}: {n} of {len(texts)} texts were read in {how}")
+        if after is not None and after.n_prefix_cut:
+            notes.append(
+                f"{self.model.name}: {after.n_prefix_cut} of {len(after.values)} human texts were "
+                "too long to be read to their end before the rewrite"
+            )
+        return notes
+
+
+def _checked(
+    model: TextPerplexity, found: LogPerplexities, texts: Sequence[str]
+) -> LogPerplexities:
+    if found.values.shape != (len(texts),):
+        raise DataError(
+            f"{model.name!r} returned values of shape {found.values.shape} for {len(texts)} texts; "
+            "expected one each"
+        )
+    return found
+
+
+# What the vectors of drawn pairs show: distances, spectra, geometry, a map.
+
+
+Vectors = npt.NDArray[np.float32]
+Similarity = Literal["cosine", "dot"]
+_ROWS = 8192  # rows whose vectors are gathered at once
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EncodedPairs:
+    """Vectors of every document that some source's draw holds, and of the judged queries.
+
+    Parameters
+    ----------
+    vectors : float32 array of shape (n, dimension)
+        As the encoder returned them.
+    row_of : int64 array of shape (documents of the corpus,)
+        Row of ``vectors``; -1 for documents that were not encoded.
+    queries : float32 array of shape (queries, dimension)
+        Rows of queries without a drawn pair are 0.
+    similarity : {"cosine", "dot"}
+        How the encoder compares: cosine, unless its settings say ``similarity: dot``.
+    """
+
+    vectors: Vectors = field(repr=False)
+    row_of: IntArray = field(repr=False)
+    queries: Vectors = field(repr=False)
+    similarity: Similarity
+
+    def sides(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
+        """Vectors of both versions, shape (n, dimension) each."""
+        human, other = (self.vectors[self.row_of[rows]] for rows in (pairs.human, pairs.other))
+        return human, other
+
+    def compared(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
+        """Vectors as the similarity takes them: of length 1 for the cosine."""
+        human, other = self.sides(pairs)
+        return (unit(human), unit(other)) if self.similarity == "cosine" else (human, other)
+
+    def score_gaps(self, pairs: DrawnPairs) -> FloatArray:
+        """Score of the other version minus that of the human one, per relevant (query, pair)."""
+        queries, at = pairs.judged
+        human, other = self.compared(pairs)
+        found = np.empty(len(at))
+        for start in range(0, len(at), _ROWS):
+            part = slice(start, start + _ROWS)
+            apart = other[at[part]].astype(np.float64) - human[at[part]]
+            found[part] = np.einsum("ij,ij->i", self.queries[queries[part]], apart)
+        return found
+
+
+def encode_pairs(
+    dataset: Dataset,
+    encoder: Encoder,
+    draws: Sequence[DrawnPairs],
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> EncodedPairs:
+    """Encode the documents of all draws, each text once, and their judged queries.
+
+    Raises
+    ------
+    DataError
+        If the encoder returns an array of another shape, or a number that is not finite.
+    """
+    rows = np.unique(np.concatenate([part for draw in draws for part in (draw.human, draw.other)]))
+    part: Corpus = dataset.corpus.take(rows)
+    documents = encode_corpus(encoder, part, similarity="dot", progress=on_progress)
+    row_of = np.full(len(dataset.corpus), -1)
+    row_of[rows] = documents.row_of_doc
+    similarity: Similarity = "dot" if encoder.settings.get("similarity") == "dot" else "cosine"
+    asked = np.unique(np.concatenate([draw.judged[0] for draw in draws]))
+    queries = np.zeros((len(dataset.queries), documents.distinct.shape[1]), np.float32)
+    if len(asked):
+        wanted = [dataset.queries[row] for row in asked.tolist()]
+        queries[asked] = query_vectors(encoder, wanted, similarity=similarity)
+    return EncodedPairs(
+        vectors=documents.distinct, row_of=row_of, queries=queries, similarity=similarity
+    )
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Scale rows to length 1; a row of zeros stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+
+
+# What the score gap of relevant pairs goes with.
+
+
+#: Perplexities entered together: of two models they say nearly the same.
+MAX_PERPLEXITIES = 2
+_CONSTANT = 1e-9
+
+
+def explain_gap(
+    gaps: FloatArray,
+    factors: Mapping[str, FloatArray],
+    perplexities: Mapping[str, FloatArray],
+    *,
+    queries: IntArray,
+    config: ExplainConfig,
+    notes: list[str],
+) -> GapDecomposition | None:
+    """Decompose the score gap by all factors for which there is enough data.
+
+    A factor that does not vary is left out, then perplexities, which not every pair has; ``notes``
+    are told.
+
+    Parameters
+    ----------
+    gaps : float64 array of shape (m,)
+        One entry per relevant (query, pair).
+    factors, perplexities : mapping of name to float64 array of shape (m,)
+        No difference is 0. Rows where one is NaN are left out.
+    queries : integer array of shape (m,)
+
+    Returns
+    -------
+    GapDecomposition or None
+        None if there is too little data even without perplexities.
+    """
+    chosen = dict(list(perplexities.items())[:MAX_PERPLEXITIES])
+    while True:
+        try:
+            return _decompose(gaps, {**factors, **chosen}, queries, config, notes)
+        except InsufficientDataError as error:
+            if not chosen:
+                notes.append(f"the score gap is not decomposed: {error}")
+                return None
+            name, _ = chosen.popitem()
+            notes.append(f"{name} is not part of the decomposition: {error}")
+
+
+def _decompose(
+    gaps: FloatArray,
+    factors: Mapping[str, FloatArray],
+    queries: IntArray,
+    config: ExplainConfig,
+    notes: list[str],
+) -> GapDecomposition:
+    kept = np.logical_and.reduce([np.isfinite(column) for column in factors.values()])
+    varying = {
+        name: column[kept]
+        for name, column in factors.items()
+        if column[kept].max(initial=-np.inf) - column[kept].min(initial=np.inf) > _CONSTANT
+    }
+    found = decompose_gap(
+        gaps[kept],
+        varying,
+        queries=queries[kept],
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        rng=config.seed,
+    )
+    notes.extend(
+        f"{name} is the same for every relevant pair: not part of the decomposition"
+        for name in factors
+        if name not in varying
+    )
+    if n := int(np.count_nonzero(~kept)):
+        notes.append(
+            f"the decomposition is of {len(gaps) - n:,} of {len(gaps):,} relevant pairs: the "
+            "others lack a perplexity"
+        )
+    return found
+
+
+# Everything that is measured for one source, part by part.
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Measures one source after the other.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    judged : JudgedPairs
+    encoded : EncodedPairs or None
+    models : tuple of KnownPerplexities
+    config : ExplainConfig
+    on_stage : callable
+    """
+
+    dataset: Dataset
+    judged: JudgedPairs
+    encoded: EncodedPairs | None
+    models: tuple[KnownPerplexities, ...]
+    config: ExplainConfig
+    on_stage: Callable[[str], None]
+    _vocabulary: Vocabulary = field(default_factory=dict, repr=False)
+
+    def of(self, pairs: DrawnPairs) -> SourceExplanation:
+        """Measure everything that the data allow."""
+        told = _Told(notes=list(pairs.notes))
+        self.on_stage(f"{pairs.source}: words")
+        words = self._words(pairs.source)
+        sides = (
+            self._baseline[1].take(self._baseline[0][pairs.human]),
+            words[1].take(words[0][pairs.other]),
+        )
+        texts = compare_texts(*sides, confidence_level=self.config.confidence_level)
+        ratios = log_length_ratios(*sides)
+        lexical, query_words = self._lexical(pairs, words, told)
+        vectors = self._vectors(pairs, told)
+        perplexities, gaps = self._perplexities(pairs, ratios, told)
+        return SourceExplanation(
+            source=pairs.source,
+            n_pairs=len(pairs),
+            n_available=pairs.n_available,
+            texts=texts,
+            lexical=lexical,
+            **vectors,
+            perplexity=perplexities,
+            decomposition=self._decomposition(pairs, ratios, query_words, gaps, told),
+            notes=tuple(told.notes),
+            missing=told.missing,
+        )
+
+    @cached_property
+    def _baseline(self) -> tuple[IntArray, WordSets]:
+        return self._words(self.config.baseline_source)
+
+    @cached_property
+    def _queries(self) -> WordSets:
+        return word_sets(self.judged.texts, self._vocabulary)
+
+    def _words(self, source: str) -> tuple[IntArray, WordSets]:
+        """Place of each row of the corpus among the documents of a source, and their words."""
+        corpus = self.dataset.corpus
+        rows = np.flatnonzero(corpus.tags.source_codes == corpus.tags.sources.index(source))
+        place = np.full(len(corpus), -1)
+        place[rows] = np.arange(len(rows))
+        return place, word_sets([corpus.texts[row] for row in rows.tolist()], self._vocabulary)
+
+    def _lexical(
+        self, pairs: DrawnPairs, words: tuple[IntArray, WordSets], told: _Told
+    ) -> tuple[LexicalShift | None, QueryWords | None]:
+        queries, at = pairs.judged
+        if not len(at):
+            why = (
+                "query words and the score gap need judged queries with text whose relevant "
+                "documents are paired; there are none"
+            )
+            told.notes.append(why)
+            told.missing |= {"lexical": why, "decomposition": why}
+            return None, None
+        self.on_stage(f"{pairs.source}: query words")
+        judged = JudgedWords(
+            queries=self._queries,
+            query_rows=queries,
+            human=self._baseline[1],
+            other=words[1],
+            human_rows=self._baseline[0][pairs.human[at]],
+            other_rows=words[0][pairs.other[at]],
+        )
+        found = judged_words(judged, n_codes=len(self._vocabulary))
+        shift = told.attempt(
+            "query words",
+            lambda: lexical_shift(
+                judged,
+                found,
+                vocabulary=self._vocabulary,
+                terms=self.config.terms,
+                confidence_level=self.config.confidence_level,
+            ),
+            part="lexical",
+        )
+        return shift, found
+
+    def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
+        """Parts that need vectors, by name of the field."""
+        if self.encoded is None:
+            why = "no encoder was given"
+            told.missing |= dict.fromkeys(("cosine", "spectrum", "geometry", "map"), why)
+            return {}
+        config = self.config
+        human, other = self.encoded.sides(pairs)
+        ours, theirs = self.encoded.compared(pairs)
+        self.on_stage(f"{pairs.source}: spectrum, geometry, map")
+        cosines = np.einsum("ij,ij->i", unit(human), unit(other)).astype(np.float64)
+        some = slice(config.map_limit)
+        return {
+            "cosine": histogram(cosines, unit_edges(cosines)),
+            "spectrum": told.attempt(
+                "spectrum",
+                lambda: spectrum(
+                    human,
+                    other,
+                    n_values=config.n_values,
+                    resamples=config.resamples,
+                    centre=config.centre,
+                    normalise=config.normalise,
+                    confidence_level=config.confidence_level,
+                    rng=config.seed,
+                ),
+                part="spectrum",
+            ),
+            "geometry": told.attempt(
+                "geometry",
+                lambda: source_geometry(
+                    ours, theirs, confidence_level=config.confidence_level, rng=config.seed
+                ),
+                part="geometry",
+            ),
+            "map": told.attempt(
+                "map",
+                lambda: map_sources(
+                    human[some], other[some], method=config.map_method, seed=config.seed
+                ),
+                part="map",
+            ),
+        }
+
+    def _perplexities(
+        self, pairs: DrawnPairs, ratios: FloatArray, told: _Told
+    ) -> tuple[tuple[ModelPerplexity, ...], dict[str, FloatArray]]:
+        """Comparisons by model, and the gap of every pair (NaN where it was not computed)."""
+        n = min(len(pairs), self.config.perplexity_limit or len(pairs))
+        texts = self.dataset.corpus.texts
+        human, other = (
+            [texts[row] for row in rows[:n].tolist()] for rows in (pairs.human, pairs.other)
+        )
+        found, gaps = [], {}
+        if self.models and n < len(pairs):
+            told.notes.append(f"perplexities are of the first {n:,} of {len(pairs):,} pairs")
+        for known in self.models:
+            self.on_stage(f"{pairs.source}: {known.model.name}")
+            before, after = known.of(human), known.of(other)
+            conditional = known.after(human, other)
+            told.notes.extend(known.notes([*human, *other], conditional))
+            gaps[known.model.name] = np.concatenate(
+                (after - before, np.full(len(pairs) - n, np.nan))
+            )
+            compare = partial(
+                compare_perplexities,
+                before,
+                after,
+                log_length_ratio=ratios[:n],
+                model=known.model.name,
+                kind=known.model.kind,
+                conditional=None if conditional is None else conditional.values,
+                confidence_level=self.config.confidence_level,
+            )
+            compared = told.attempt(known.model.name, compare, part="perplexity")
+            if compared is not None:
+                found.append(compared)
+        if found:
+            told.missing.pop("perplexity", None)
+        elif not self.models:
+            told.missing["perplexity"] = "no language model was given"
+        return tuple(found), gaps
+
+    def _decomposition(
+        self,
+        pairs: DrawnPairs,
+        ratios: FloatArray,
+        words: QueryWords | None,
+        perplexities: Mapping[str, FloatArray],
+        told: _Told,
+    ) -> GapDecomposition | None:
+        if self.encoded is None:
+            told.missing.setdefault("decomposition", "no encoder was given")
+        if self.encoded is None or words is None:
+            return None
+        self.on_stage(f"{pairs.source}: score gap")
+        at = pairs.judged[1][words.rows]
+        factors = {"log length ratio": ratios[at], "query words": words.other - words.human}
+        human, other = self.encoded.compared(pairs)
+        positions = told.attempt("source direction", lambda: positions_along_source(human, other))
+        if positions is not None:
+            factors["source direction"] = positions[at]
+        found = explain_gap(
+            self.encoded.score_gaps(pairs)[words.rows],
+            factors,
+            {f"perplexity, {name}": values[at] for name, values in perplexities.items()},
+            queries=pairs.judged[0][words.rows],
+            config=self.config,
+            notes=told.notes,
+        )
+        if found is None:
+            told.missing["decomposition"] = told.notes[-1]
+        return found
+
+
+@dataclass(kw_only=True)
+class _Told:
+    """What is said of a source besides numbers, and why parts are missing, by field."""
+
+    notes: list[str]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self, what: str, compute: Callable[[], T], *, part: str = "") -> T | None:
+        """Compute a part, or note what it lacks."""
+        try:
+            return compute()
+        except (InsufficientDataError, DataError) as error:
+            why = f"{what}: {error}"
+            self.notes.append(why)
+            if part:
+                before = self.missing.get(part)
+                self.missing[part] = f"{before}; {why}" if before else why
+            return None
+
+
+# The verb: what distinguishes the sources of a corpus, as texts and for an encoder.
+
+
+def explain_sources(
+    dataset: Dataset,
+    *,
+    encoder: Encoder | None = None,
+    sources: Sequence[str] | None = None,
+    perplexities: Sequence[TextPerplexity] = (),
+    config: ExplainConfig | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    on_progress: Progress | None = None,
+) -> ExplainReport:
+    """Show what distinguishes each source from the baseline, pair by pair ([K] §4).
+
+    Texts (length, words), what a lexical retriever sees, vectors (cosine, spectrum, geometry,
+    map), perplexities, and which of these the score gap of relevant pairs goes with. All of it is
+    association: a rewrite differs in many ways at once.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With pairs: documents of the baseline and of another source that share a pair id. Without
+        judged queries, query words and the score gap are left out.
+    encoder : Encoder, optional
+        None compares texts only. Scores are cosines, unless the encoder's settings say
+        ``similarity: dot``.
+    sources : sequence of str, optional
+        By default every source that has pairs with the baseline.
+    perplexities : sequence of TextPerplexity, optional
+        Such as ``rag_sourcebias.neural.perplexity.CausalPerplexity``; names must differ. The
+        first two enter the decomposition.
+    config : ExplainConfig, optional
+    on_stage : callable, optional
+        Told what begins.
+    on_progress : callable, optional
+        Told ``(done, total)`` while texts are encoded or read by a language model.
+
+    Returns
+    -------
+    ExplainReport
+        What could not be computed for want of data is None, and ``notes`` of the source say how
+        much is needed.
+
+    Raises
+    ------
+    MissingTagsError, DataError
+        If there are no pairs, a source is unknown, or names of models repeat.
+    InsufficientDataError
+        If no source has two pairs.
+    MissingExtraError
+        If the library of the map is not installed.
+
+    Examples
+    --------
+    >>> from rag_sourcebias import load_sample
+    >>> report = explain_sources(load_sample())
+    >>> [(s.source, s.n_pairs) for s in report.sources]
+    [('llm:claude', 160)]
+    """
+    config = config or ExplainConfig()
+    tell = on_stage or (lambda _: None)
+    if encoder is not None:
+        require_map(config.map_method)
+    names = [model.name for model in perplexities]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"two language models are called {repeated[0]!r}; names must differ")
+    chosen = _sources(dataset.corpus.tags, sources, config.baseline_source)
+    judged = judged_pairs_of(dataset)
+    draws = [draw_pairs(dataset, source, judged, config) for source in chosen]
+    warnings = [
+        f"{draw.source}: {len(draw)} complete pair(s), at least 2 are needed; left out"
+        for draw in draws
+        if len(draw) < 2
+    ]
+    draws = [draw for draw in draws if len(draw) >= 2]
+    if not draws:
+        raise InsufficientDataError("nothing can be compared: " + "; ".join(warnings), n_needed=2)
+    encoded = None
+    if encoder is not None:
+        tell(f"encoding with {encoder.name}")
+        encoded = encode_pairs(dataset, encoder, draws, on_progress=on_progress)
+    work = Explanation(
+        dataset=dataset,
+        judged=judged,
+        encoded=encoded,
+        models=tuple(KnownPerplexities(model, progress=on_progress) for model in perplexities),
+        config=config,
+        on_stage=tell,
+    )
+    found = tuple(work.of(draw) for draw in draws)
+    return ExplainReport(
+        config=config,
+        data=summarise_dataset(dataset),
+        encoder="" if encoder is None else encoder.name,
+        sources=found,
+        environment={**environment(), **_settings(encoder, perplexities)},
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        warnings=(*_warnings(dataset), *warnings),
+    )
+
+
+def _sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tuple[str, ...]:
+    if sources is None:
+        return paired_sources(tags, baseline=baseline) or (source_of(tags, None, baseline),)
+    if not sources:
+        raise DataError("there is no source to explain: name one, or None for all with pairs")
+    if repeated := sorted({name for name in sources if list(sources).count(name) > 1}):
+        raise DataError(f"source {repeated[0]!r} is named twice; name each once")
+    paired_sources(tags, baseline=baseline)  # says what is missing if there is no baseline
+    return tuple(source_of(tags, name, baseline) for name in sources)
+
+
+def _settings(encoder: Encoder | None, models: Sequence[TextPerplexity]) -> dict[str, str]:
+    """Settings of every model, by its name."""
+    stated = [] if encoder is None else [("encoder", encoder.settings)]
+    stated += [(model.name, model.settings) for model in models]
+    return {f"{name}: {key}": value for name, some in stated for key, value in some.items()}
+
+
+def _warnings(dataset: Dataset) -> list[str]:
+    if dataset.design == "independent":
+        return [
+            "versions are independent texts, not rewrites: what distinguishes them may be content "
+            "or quality"
+        ]
+    return []

@@ -1,0 +1,347 @@
+"""``explain``: what distinguishes the sources, for an encoder and for its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from rag_sourcebias.cli.console import choice, require_writable, stages
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import SpecBuilder
+from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
+from rag_sourcebias.explain.audit import explain_sources
+from rag_sourcebias.explain.data import ExplainConfig
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.retrieval.cache import VectorCache
+
+# Options of ``explain``, named once.
+
+
+_WHAT, _HOW = "What is looked at", "How"
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
+        "rewritten), queries.jsonl and qrels/<split>.tsv.",
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Use the bundled sample: 160 human passages and their LLM rewrites.",
+        rich_help_panel=_WHAT,
+    ),
+]
+Split = Annotated[
+    str, typer.Option(help="Split of the judgments that are used.", rich_help_panel=_WHAT)
+]
+Encoder = Annotated[
+    str,
+    typer.Option(
+        help="The model whose vectors are looked at: a sentence-transformers name or "
+        "path[,batch_size=…,device=…], or none to compare the texts only.",
+        rich_help_panel=_WHAT,
+    ),
+]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Source to compare with the baseline, such as llm:gpt-4o; repeatable. \\[default: all "
+        "that have pairs]",
+        rich_help_panel=_WHAT,
+    ),
+]
+BaselineSource = Annotated[
+    str, typer.Option(help="Source of the originals.", rich_help_panel=_WHAT)
+]
+Perplexities = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Language model that reads the texts: causal:smollm2 (the packaged one), "
+        "causal:<path> or masked:<path> (BERT and the like: [K]'s pseudo-perplexity); repeatable. "
+        "\\[default: none; with smollm2 a pair takes about half a second]",
+        rich_help_panel=_WHAT,
+    ),
+]
+PerplexityPairs = Annotated[
+    int,
+    typer.Option(min=2, help="Pairs of each source that it reads.", rich_help_panel=_WHAT),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Pairs of each source, drawn at random, those relevant to a judged query first. "
+        "\\[default: all]",
+        rich_help_panel=_WHAT,
+    ),
+]
+Map = Annotated[
+    str,
+    typer.Option(
+        "--map",
+        help="pca, tsne or umap (for pictures only: their distances mean little).",
+        rich_help_panel=_HOW,
+    ),
+]
+Centre = Annotated[
+    bool,
+    typer.Option(
+        "--centre",
+        help="Subtract each source's mean vector before spectra are compared.",
+        rich_help_panel=_HOW,
+    ),
+]
+Normalise = Annotated[
+    bool,
+    typer.Option(
+        "--normalise",
+        help="Scale vectors to length 1 before spectra are compared.",
+        rich_help_panel=_HOW,
+    ),
+]
+ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_HOW)]
+Seed = Annotated[int, typer.Option(rich_help_panel=_HOW)]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of cached vectors and perplexities; an interrupted run goes on from it.",
+        rich_help_panel=_HOW,
+    ),
+]
+ReportFolder = Annotated[
+    Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
+]
+
+
+# Language models of ``explain`` from their names, with what they read kept on disk.
+
+
+Progress = Callable[[int, int], None]
+Rows = npt.NDArray[np.float32]
+_CONDITIONAL = "conditional"
+_BATCH = 16  # texts between two commits: some seconds of work
+
+
+class CachedPerplexity:
+    """A language model whose values are kept in a :class:`VectorCache`.
+
+    Values are those of float32, whether they come from the cache or not.
+
+    Parameters
+    ----------
+    inner : TextPerplexity
+    cache : VectorCache
+    """
+
+    def __init__(self, inner: TextPerplexity, cache: VectorCache) -> None:
+        self.inner = inner
+        self.cache = cache
+        self.name = inner.name
+
+    @property
+    def kind(self) -> Literal["causal", "masked"]:
+        """Kind of the model."""
+        return self.inner.kind
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the model."""
+        return self.inner.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of the model."""
+        return self.inner.settings
+
+    def log_perplexities(
+        self, texts: Sequence[str], *, progress: Progress | None = None
+    ) -> LogPerplexities:
+        """Return the log-perplexity of each text; ``progress`` is told of texts."""
+
+        def compute(rows: Sequence[int]) -> LogPerplexities:
+            return self.inner.log_perplexities([texts[row] for row in rows])
+
+        return self._through("perplexity", texts, compute, progress)
+
+    def _through(
+        self,
+        side: str,
+        keys: Sequence[str],
+        compute: Callable[[Sequence[int]], LogPerplexities],
+        progress: Progress | None,
+    ) -> LogPerplexities:
+        kept = self.cache.get(self.fingerprint, side, keys)
+        missing = [row for row, found in enumerate(kept) if found is None]
+        for start in range(0, len(missing), _BATCH):
+            rows = missing[start : start + _BATCH]
+            found = compute(rows)
+            columns = _columns(found)
+            self.cache.put(self.fingerprint, side, [keys[row] for row in rows], columns)
+            for row, values in zip(rows, columns, strict=True):
+                kept[row] = values
+            if progress is not None:
+                progress(start + len(rows), len(missing))
+        table = np.array(kept, dtype=np.float64).reshape(-1, 4)
+        counts = table[:, 1:].astype(np.int64)
+        return LogPerplexities(
+            values=table[:, 0],
+            tokens=counts[:, 0],
+            parts=counts[:, 1],
+            prefix_cut=counts[:, 2] if side == _CONDITIONAL else None,
+        )
+
+
+class CachedConditional(CachedPerplexity):
+    """The same of a causal model, which can also read one text after another.
+
+    Parameters
+    ----------
+    inner : ConditionalPerplexity
+    cache : VectorCache
+    """
+
+    def __init__(self, inner: ConditionalPerplexity, cache: VectorCache) -> None:
+        super().__init__(inner, cache)
+        self._conditional = inner.conditional
+
+    def conditional(
+        self,
+        prefixes: Sequence[str],
+        texts: Sequence[str],
+        *,
+        progress: Progress | None = None,
+    ) -> LogPerplexities:
+        """Return the log-perplexity of each text after its prefix."""
+
+        def compute(rows: Sequence[int]) -> LogPerplexities:
+            return self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows])
+
+        keys = [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)]
+        return self._through(_CONDITIONAL, keys, compute, progress)
+
+
+def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[CachedPerplexity, ...]:
+    """Build the models that ``causal:<name>`` and ``masked:<name>`` name.
+
+    Raises
+    ------
+    DataError
+        If a name is not of that form, is there twice, or no such model can be found.
+    """
+    named = [text.strip() for text in specs or ()]
+    if len(set(named)) < len(named):
+        raise DataError(f"--perplexity names the same model twice: {', '.join(named)}")
+    values = VectorCache(cache / "perplexities.sqlite")
+    return tuple(_model(text, cache, values) for text in named)
+
+
+def _columns(found: LogPerplexities) -> Rows:
+    cut = np.zeros_like(found.tokens) if found.prefix_cut is None else found.prefix_cut
+    columns: Rows = np.column_stack((found.values, found.tokens, found.parts, cut)).astype(
+        np.float32
+    )
+    return columns
+
+
+def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
+    kind, _, name = text.partition(":")
+    if kind not in ("causal", "masked") or not name:
+        raise DataError(
+            f"--perplexity {text!r}: write causal:smollm2, causal:<path> or masked:<path>"
+        )
+    from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
+
+    if kind == "masked":
+        return CachedPerplexity(MaskedPerplexity(name), values)
+    found = CausalPerplexity(name, cache=cache / "models")
+    if isinstance(found, ConditionalPerplexity):
+        return CachedConditional(found, values)
+    return CachedPerplexity(found, values)
+
+
+# ``explain``: what distinguishes the sources, for an encoder and for its scores.
+
+
+def explain(
+    folder: Folder = None,
+    *,
+    sample: Sample = False,
+    split: Split = "test",
+    encoder: Encoder = "all-MiniLM-L6-v2",
+    source: Sources = None,
+    baseline_source: BaselineSource = "human",
+    perplexity: Perplexities = None,
+    perplexity_pairs: PerplexityPairs = 500,
+    limit: Limit = None,
+    map_: Map = "pca",
+    centre: Centre = False,
+    normalise: Normalise = False,
+    confidence_level: ConfidenceLevel = 0.95,
+    seed: Seed = 0,
+    report: ReportFolder = None,
+    cache: Cache = None,
+) -> None:
+    """Show what distinguishes LLM texts from human ones for your encoder.
+
+    Compares both versions of documents: length, wording, words that queries need, singular values
+    and places of their vectors, perplexity if you name a language model, and which of these goes
+    with the difference in scores. Associations: it cannot tell what causes a preference.
+
+    [bold]Examples[/]
+
+        rag-sourcebias explain --sample --report report
+
+        rag-sourcebias explain my-data --encoder path/to/model --perplexity causal:smollm2
+
+        rag-sourcebias explain my-data --source llm:gpt-4o --limit 2000 --map tsne --report report
+
+        rag-sourcebias explain my-data --encoder none --perplexity masked:path/to/bert
+
+    An interrupted run goes on where it stopped: vectors and perplexities are cached.
+    """
+    if not 0 < confidence_level < 1:
+        raise DataError(f"--confidence-level {confidence_level:g} is outside (0, 1)")
+    config = ExplainConfig(
+        baseline_source=baseline_source,
+        limit=limit,
+        perplexity_limit=perplexity_pairs,
+        map_method=choice("map", map_, ("pca", "tsne", "umap")),
+        centre=centre,
+        normalise=normalise,
+        confidence_level=confidence_level,
+        seed=seed,
+    )
+    require_writable(report)
+    kept = cache or cache_dir()
+    models = perplexity_models(perplexity, cache=kept)
+    data = _load(folder, sample=sample, split=split)
+    with stages() as progress:
+        builder = SpecBuilder(kept, progress.advance)
+        found = explain_sources(
+            data,
+            encoder=None if encoder == "none" else builder.encoder(encoder),
+            sources=source,
+            perplexities=models,
+            config=config,
+            on_stage=progress.begin,
+            on_progress=progress.advance,
+        )
+    deliver(found, report)
+
+
+def _load(folder: Path | None, *, sample: bool, split: str) -> Dataset:
+    if (folder is None) != sample:
+        raise DataError("give one data set: a BEIR folder or --sample")
+    return load_sample() if folder is None else read_beir(folder, split=split)

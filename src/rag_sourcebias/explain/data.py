@@ -1,0 +1,494 @@
+"""Why a retriever sees two sources differently, as data: what ``explain`` reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.core.skew import DataSummary
+
+# What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
+
+
+PAIRS_HELD = 0.6
+"""Share of the pairs of which a resample surely holds as many different ones."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpectrumComparison:
+    """Singular values of the vectors of two sources ([K] Fig. 6).
+
+    Parameters
+    ----------
+    human, other : float64 arrays of shape (m,)
+        Singular values of each matrix of vectors, largest first.
+    difference : float64 array of shape (m,)
+        (other − human) / human · 100, per index.
+    lower, upper : float64 arrays of shape (m,)
+        Interval of each difference on its own; NaN beyond ``n_supported``.
+    band_lower, band_upper : float64 arrays of shape (m,)
+        Band that holds all differences up to there at once with the stated confidence.
+    head, tail : Interval, Interval or None
+        Mean difference, in percent, over the first tenth of the values and over the last half;
+        no tail where there are too few pairs for it.
+    confidence_level : float
+    n : int
+        Pairs of documents.
+    resamples : int
+    centred, normalised : bool
+        Whether each source's mean was subtracted, and whether rows were scaled to length 1 before.
+    method : {"exact", "randomised"}
+    """
+
+    human: FloatArray = field(repr=False)
+    other: FloatArray = field(repr=False)
+    difference: FloatArray = field(repr=False)
+    lower: FloatArray = field(repr=False)
+    upper: FloatArray = field(repr=False)
+    band_lower: FloatArray = field(repr=False)
+    band_upper: FloatArray = field(repr=False)
+    head: Interval
+    tail: Interval | None
+    confidence_level: float
+    n: int
+    resamples: int
+    centred: bool
+    normalised: bool
+    method: str
+
+    def __post_init__(self) -> None:
+        names = ("other", "difference", "lower", "upper", "band_lower", "band_upper")
+        shapes = {name: getattr(self, name).shape for name in names}
+        if wrong := {name: s for name, s in shapes.items() if s != self.human.shape}:
+            raise DataError(f"columns {wrong} beside {self.human.shape} singular values")
+
+    @property
+    def n_supported(self) -> int:
+        """How many of the values have intervals.
+
+        A resample of n pairs holds about 0.63 n different ones: later values vanish in it, and
+        what it would tell of their error is wrong.
+        """
+        return min(len(self.human), int(PAIRS_HELD * self.n))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceGeometry:
+    """Where the vectors of two sources lie.
+
+    Parameters
+    ----------
+    n, dimension : int
+        Pairs, and components of a vector.
+    shift : float
+        Length of the mean difference between the versions of a document.
+    common_share : Interval or None
+        Share of the mean squared difference between versions that is the same for all pairs;
+        unbiased, hence below 0 at times.
+    probe_accuracy : Interval
+        Of a linear probe on documents of pairs it has not seen; 0.5 is chance.
+    probe_pair_accuracy : Interval
+        How often it scores the other version above the human one of the same pair.
+    twin_cosine : Interval or None
+        Mean cosine of the two versions.
+    anisotropy_human, anisotropy_other, anisotropy_difference : Interval or None
+        Mean cosine between different documents of a source, and other minus human.
+    """
+
+    n: int
+    dimension: int
+    shift: float
+    common_share: Interval | None
+    probe_accuracy: Interval
+    probe_pair_accuracy: Interval
+    twin_cosine: Interval | None
+    anisotropy_human: Interval | None
+    anisotropy_other: Interval | None
+    anisotropy_difference: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VectorMap:
+    """Vectors of both sources in a plane.
+
+    Parameters
+    ----------
+    human, other : float64 arrays of shape (n, 2)
+        Row i of both is one pair.
+    variance_shares : tuple of float, length 2
+        Share of the variance of all vectors along each axis; empty unless the axes are main
+        components.
+    method : {"pca", "tsne", "umap"}
+    """
+
+    human: FloatArray = field(repr=False)
+    other: FloatArray = field(repr=False)
+    variance_shares: tuple[float, ...]
+    method: str = "pca"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexityGap:
+    """Log-perplexity of one source minus that of the human version of the same text.
+
+    Parameters
+    ----------
+    mean_human, mean_other : float
+        Mean log-perplexity (nats per token).
+    gap : Interval
+    share_lower : Interval
+        Share of pairs whose other version has the lower perplexity; ties count half.
+    gap_equal_length : Interval or None
+        Gap at equal length, by regression on the log length ratio; None where lengths do not vary
+        or there are too few pairs.
+    n : int
+        Pairs with both perplexities.
+    n_left_out : int
+        Pairs without: one of the texts has no token to predict.
+    """
+
+    mean_human: float
+    mean_other: float
+    gap: Interval
+    share_lower: Interval
+    gap_equal_length: Interval | None
+    n: int
+    n_left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapFactor:
+    """What goes with one difference between versions in a regression of the score gap.
+
+    Parameters
+    ----------
+    name : str
+    slope : Interval
+        Change of the score gap per unit, at equal values of the other factors.
+    mean : float
+        Mean of the factor.
+    no_difference : float
+        Value at which the versions do not differ in it.
+    component : Interval
+        slope · (mean − no_difference), in units of the score.
+    share : Interval or None
+        Component over the mean gap; None where the mean gap is not well apart from 0.
+    variance_share : Interval
+        Share of the variance of gaps, averaged over orders of entry (Lindeman, Merenda and Gold).
+    extrapolated : bool
+        Whether no pair reaches ``no_difference``.
+    """
+
+    name: str
+    slope: Interval
+    mean: float
+    no_difference: float
+    component: Interval
+    share: Interval | None
+    variance_share: Interval
+    extrapolated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapDecomposition:
+    """Mean score gap of twins as a sum of parts that go with differences between versions.
+
+    An association: which of the differences causes the gap, it cannot say.
+
+    Parameters
+    ----------
+    gap : Interval
+        Mean of other's score minus human's.
+    factors : tuple of GapFactor
+    remainder : Interval
+        Gap at no difference in any factor; components and remainder sum to the gap.
+    remainder_share : Interval or None
+    r_squared : Interval
+        Share of the variance of gaps that goes with all factors.
+    n, n_queries : int
+    notes : tuple of str
+    """
+
+    gap: Interval
+    factors: tuple[GapFactor, ...]
+    remainder: Interval
+    remainder_share: Interval | None
+    r_squared: Interval
+    n: int
+    n_queries: int
+    notes: tuple[str, ...] = ()
+
+
+# Why a retriever sees two sources differently, as data: what ``explain`` reports.
+
+
+EXPLAIN_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainConfig:
+    """Settings of an explanation.
+
+    Parameters
+    ----------
+    baseline_source : str
+    limit : int or None
+        Pairs of each source that are looked at, drawn at random, those relevant to a judged query
+        before all others; None takes all.
+    perplexity_limit : int or None
+        Of these, pairs whose perplexity is computed (the first ones of the draw).
+    map_method : {"pca", "tsne", "umap"}
+    map_limit : int
+        Pairs on the map.
+    centre, normalise : bool
+        Of the vectors whose spectra are compared.
+    n_values : int or None
+        Singular values compared; None compares all.
+    terms : int
+        Words named per list.
+    confidence_level : float
+    resamples : int
+        Of the spectrum's band and of shares of variance.
+    seed : int
+    """
+
+    baseline_source: str = "human"
+    limit: int | None = None
+    perplexity_limit: int | None = 500
+    map_method: Literal["pca", "tsne", "umap"] = "pca"
+    map_limit: int = 1_000
+    centre: bool = False
+    normalise: bool = False
+    n_values: int | None = None
+    terms: int = 15
+    confidence_level: float = 0.95
+    resamples: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "perplexity_limit", "map_limit", "n_values", "terms"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise DataError(f"{name} must be at least 1, got {value}")
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextComparison:
+    """Both versions of documents as texts ([K] Table 1, Fig. 3).
+
+    Parameters
+    ----------
+    mean_words_human, mean_words_other : float
+    log_length_ratio : Interval
+        Mean of log(words of the other version / words of the human one).
+    jaccard, overlap : Histogram
+        |d^G ∩ d^H| / |d^G ∪ d^H| and |d^G ∩ d^H| / |d^H| over distinct words.
+    vocabulary_human, vocabulary_other, vocabulary_shared : int
+        Distinct words of all versions of each source, and of both.
+    """
+
+    mean_words_human: float
+    mean_words_other: float
+    log_length_ratio: Interval
+    jaccard: Histogram
+    overlap: Histogram
+    vocabulary_human: int
+    vocabulary_other: int
+    vocabulary_shared: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermShift:
+    """A word that one source uses more than the other.
+
+    Parameters
+    ----------
+    term : str
+    n_human, n_other : int
+        Documents that hold it.
+    log_odds : float
+        Log odds ratio of a document holding it, other over human, with Jeffreys' ½ added.
+    """
+
+    term: str
+    n_human: int
+    n_other: int
+    log_odds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexicalShift:
+    """What a lexical retriever sees: words of queries in both versions, and their weights.
+
+    On a mixed corpus a word that rewriting drops stands in half of the documents that had it: its
+    weight there is higher than in the human corpus alone, and every document that keeps it, a
+    human one, gains. This is an artefact of mixing, not of relevance.
+
+    Parameters
+    ----------
+    n_queries, n_pairs : int
+        Judged queries with text, and their relevant pairs.
+    coverage_human, coverage_other : Interval
+        Share of a query's weight (sum of idf, on the mixed corpus) whose words the relevant
+        document holds, clustered by query.
+    coverage_gap : Interval
+        Other minus human.
+    idf_change_human_only, idf_change_other_only : Interval or None
+        Mean of idf on the mixed corpus minus idf on the source's own corpus, over query words that
+        only the human (other) version of a relevant pair holds. None without such words.
+    gap_own_idf : Interval
+        ``coverage_gap`` with each source's words weighted by idf on its own corpus.
+    more_human, more_other : tuple of TermShift
+        Words that distinguish the sources most, by z score of the log odds.
+    """
+
+    n_queries: int
+    n_pairs: int
+    coverage_human: Interval
+    coverage_other: Interval
+    coverage_gap: Interval
+    idf_change_human_only: Interval | None
+    idf_change_other_only: Interval | None
+    gap_own_idf: Interval
+    more_human: tuple[TermShift, ...]
+    more_other: tuple[TermShift, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedPerplexity:
+    """How far the human text predicts its rewrite ([K] App. B, "Bounded Perplexity").
+
+    Log-perplexity of the rewrite minus that of the rewrite after the human text. The paper's
+    ε bounds it for every pair; what can be observed is its distribution under one model.
+
+    Parameters
+    ----------
+    mean : Interval
+    upper : float
+        95 % quantile over pairs: ε that holds for 95 of 100.
+    n : int
+    """
+
+    mean: Interval
+    upper: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPerplexity:
+    """Perplexities of both versions under one language model ([K] Fig. 7).
+
+    Parameters
+    ----------
+    model : str
+    kind : {"causal", "masked"}
+    gap : PerplexityGap
+    human, other : Histogram
+        Log-perplexities; same edges.
+    bounded : BoundedPerplexity or None
+        Causal models only.
+    """
+
+    model: str
+    kind: Literal["causal", "masked"]
+    gap: PerplexityGap
+    human: Histogram
+    other: Histogram
+    bounded: BoundedPerplexity | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceExplanation:
+    """What distinguishes one source from the baseline. None: not computed; ``missing`` says why.
+
+    Parameters
+    ----------
+    source : str
+    n_pairs : int
+        Pairs looked at, of ``n_available``.
+    n_available : int
+    texts : TextComparison
+    lexical : LexicalShift or None
+        None without judged queries.
+    cosine : Histogram or None
+        Of the vectors of both versions ([K] Fig. 5).
+    spectrum : SpectrumComparison or None
+    geometry : SourceGeometry or None
+    map : VectorMap or None
+        The first ``map_limit`` pairs.
+    perplexity : tuple of ModelPerplexity
+    decomposition : GapDecomposition or None
+        Of the encoder's score gap of relevant pairs, by query.
+    notes : tuple of str
+    missing : mapping of str to str
+        Why a field is None or empty, by its name; reports of version 0.1 say it in ``notes``.
+    """
+
+    source: str
+    n_pairs: int
+    n_available: int
+    texts: TextComparison
+    lexical: LexicalShift | None = None
+    cosine: Histogram | None = None
+    spectrum: SpectrumComparison | None = None
+    geometry: SourceGeometry | None = None
+    map: VectorMap | None = None
+    perplexity: tuple[ModelPerplexity, ...] = ()
+    decomposition: GapDecomposition | None = None
+    notes: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainReport:
+    """What distinguishes sources for one encoder: associations, not causes.
+
+    Parameters
+    ----------
+    kind : {"explain"}
+    config : ExplainConfig
+    data : DataSummary
+    encoder : str
+        Name; empty where only texts were compared.
+    sources : tuple of SourceExplanation
+    environment : mapping of str to str
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+    """
+
+    config: ExplainConfig
+    data: DataSummary
+    encoder: str
+    sources: tuple[SourceExplanation, ...]
+    environment: Mapping[str, str]
+    created: str
+    warnings: tuple[str, ...] = ()
+    schema_version: int = EXPLAIN_SCHEMA_VERSION
+    kind: Literal["explain"] = "explain"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ExplainReport:
+        """Read what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If another release wrote it.
+        DataError
+            If a field is missing or malformed.
+        """
+        return from_versioned(
+            cls, data, version=EXPLAIN_SCHEMA_VERSION, what="report of an explanation"
+        )

@@ -1,0 +1,1124 @@
+"""The report on what distinguishes sources for an encoder: what it says, in that order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.explain.data import (
+    PAIRS_HELD,
+    ExplainReport,
+    GapDecomposition,
+    GapFactor,
+    LexicalShift,
+    ModelPerplexity,
+    SourceExplanation,
+    SourceGeometry,
+    SpectrumComparison,
+    VectorMap,
+)
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report.format import (
+    MISSING,
+    capital,
+    count,
+    counted,
+    join,
+    level,
+    number,
+    share,
+    short_names,
+    shorten,
+    source_name,
+)
+
+_ASSOCIATION = "These are associations: none is shown to cause a preference"
+_PERPLEXITY = "; a lower perplexity is a property of rewrites, not an explanation"
+#: What may not have been computed, by the field that is then empty.
+_PARTS = {
+    "lexical": "words of queries",
+    "cosine": "cosine of versions",
+    "spectrum": "singular values",
+    "geometry": "geometry of the vectors",
+    "map": "map",
+    "perplexity": "perplexity",
+    "decomposition": "parts of the score gap",
+}
+_OF_VECTORS = ("cosine", "spectrum", "geometry", "map", "decomposition")
+#: Differences that the score gap may go with, as they are called on the page.
+_FACTORS = {
+    "log length ratio": "length",
+    "query words": "words of queries",
+    "source direction": "position along the source direction",
+}
+_MAPS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+_CHANCE = 0.5
+_TERMS = 8  # words of each source in a terminal
+_NAME, _FACTOR, _SHORT = 60, 44, 16  # characters, in a sentence and in pictures
+_DRAWN, _JOINED = 500, 200  # pairs on a map; more lines between versions than that are a blur
+_NARROWEST = 2.0  # percent: less than this is nothing to see
+#: Short name, title and lead of each section on what was measured.
+_SECTIONS = {
+    "gap": (
+        "Score gap",
+        "What goes with the score gap",
+        "The encoder's score of the other version minus that of the original, for queries to "
+        "which both are relevant, as a sum: one part for each measured difference between "
+        "versions, and a remainder. Parts are associations. Differences go together, so that a "
+        "part may belong to another one, or to something that was not measured. Lines are "
+        "{level} intervals, clustered by query.",
+    ),
+    "texts": (
+        "Texts",
+        "The texts",
+        "Length and wording of both versions of a document. Jaccard is the share of all "
+        "distinct words of a pair that both versions hold; overlap the share of the "
+        "{base} version's words that the other keeps. Dashed lines are means.",
+    ),
+    "words": (
+        "Words",
+        "Words of queries, and words that mark a source",
+        "What a lexical retriever such as BM25 sees. A word that rewriting drops stands in "
+        "only one of the two versions, so that its idf is higher in the mixed corpus than in the "
+        "corpus of the source that keeps it, and every document that has it gains: an artefact of "
+        "mixing, not of relevance.",
+    ),
+    "vectors": (
+        "Vectors",
+        "The vectors",
+        "Singular values of the matrix of all vectors of a source, largest first, compared "
+        "index by index (Dai et al. 2024, Fig. 6); where vectors lie and whether that shows who "
+        "wrote a text; and how near the two versions of a document are. Ends of the band may "
+        "leave the picture.",
+    ),
+    "perplexity": (
+        "Perplexity",
+        "Perplexity",
+        "Mean −log probability of a text's tokens, in nats, under language models: of the "
+        "next token (causal) or of a masked one (pseudo-perplexity; Dai et al. 2024, Fig. 7). "
+        "Rewrites often have less. Whether an encoder prefers them for that reason is disputed, "
+        "and cannot be read off here. Values beyond the picture are in its outermost bins.",
+    ),
+}
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """One source of a report, with what it and the baseline are called.
+
+    Parameters
+    ----------
+    base, other : str
+        In a sentence.
+    short_base, short_other : str
+        In tables and pictures.
+    of : str
+        What stands before a caption where there are several sources.
+    """
+
+    report: ExplainReport
+    found: SourceExplanation
+    base: str
+    other: str
+    short_base: str
+    short_other: str
+    of: str
+
+    @property
+    def name(self) -> b.Name:
+        return b.Name(source_name(self.found.source))
+
+    def factor(self, found: GapFactor) -> str:
+        """Return a difference that the score gap may go with."""
+        models = {f"perplexity, {model.model}": model for model in self.found.perplexity}
+        if found.name in models:
+            return f"perplexity under {_model_name(models[found.name])}"
+        return _FACTORS.get(found.name, found.name)
+
+    def part(self, found: GapFactor, *, width: int | None = None) -> str:
+        """Return the same with a mark where its part of the gap is extrapolated."""
+        name, mark = self.factor(found), " (extrapolated)" * found.extrapolated
+        return f"{name if width is None else shorten(name, width - len(mark))}{mark}"
+
+
+def _sources(report: ExplainReport) -> tuple[_Source, ...]:
+    baseline = report.config.baseline_source
+    names = short_names((baseline, *(found.source for found in report.sources)))
+    return tuple(
+        _Source(
+            report=report,
+            found=found,
+            base=shorten(source_name(baseline), _NAME),
+            other=shorten(source_name(found.source), _NAME),
+            short_base=names[baseline],
+            short_other=names[found.source],
+            of=f"{source_name(found.source)}: " if len(report.sources) > 1 else "",
+        )
+        for found in report.sources
+    )
+
+
+def document(report: ExplainReport) -> b.Document:
+    """Return everything there is to say about what distinguishes the sources of a report."""
+    sources, name = _sources(report), report.data.name or "unnamed data"
+    encoder = (("encoder ", b.Name(report.encoder)),) if report.encoder else ()
+    return b.Document(
+        kind="What distinguishes the sources",
+        title=f"What distinguishes the sources: {name}",
+        name=name,
+        headline=headline(report),
+        facts=(*encoder, (f"{counted(len(sources), 'source')} beside the baseline",)),
+        created=report.created,
+        cautions="Before you trust a number",
+        warnings=report.warnings,
+        sections=(
+            _found(report, sources),
+            *(_measured(sources) if sources else ()),
+            b.reading(_questions(report)),
+            _doubts(report),
+            _data(report),
+        ),
+    )
+
+
+def _measured(sources: Sequence[_Source]) -> Iterator[b.Section]:
+    """Return the sections on what was measured, each for one source after the other."""
+    made: dict[str, Callable[[_Source], Iterator[b.Block]]] = {
+        "gap": _gap,
+        "texts": _texts,
+        "words": _words,
+        "vectors": _vectors,
+        "perplexity": _perplexity,
+    }
+    stated = level(sources[0].report.config.confidence_level)
+    for name, (nav, title, lead) in _SECTIONS.items():
+        blocks = (
+            block
+            for s in sources
+            for block in (*([b.Heading(text=s.name)] if len(sources) > 1 else ()), *made[name](s))
+        )
+        yield b.Section(
+            id=name,
+            nav=nav,
+            title=title,
+            lead=lead.format(level=stated, base=sources[0].short_base),
+            blocks=tuple(blocks),
+        )
+
+
+# Findings: one place makes each sentence from its numbers, for the headline and for the outputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """One difference between the versions.
+
+    Parameters
+    ----------
+    topic : str
+        What differs, or may: "length".
+    shown : bool
+        Whether its interval leaves out no difference.
+    told : str
+        A whole sentence with the interval, where it is shown.
+    open : str
+        What is not established, where it is not shown, with the interval.
+    brief : str
+        The difference in a few words, to stand behind the source; only where the headline uses it.
+    """
+
+    topic: str
+    shown: bool
+    told: str
+    open: str
+    brief: str
+
+    @property
+    def text(self) -> str:
+        return self.told if self.shown else self.open
+
+
+def _findings(s: _Source) -> tuple[list[_Finding], list[_Finding]]:
+    """Return what was measured on one source: of its scores, if anything, and of all else."""
+    gap, words, values, lies = (
+        s.found.decomposition, s.found.lexical, s.found.spectrum, s.found.geometry
+    )  # fmt: skip
+    alike = lies.anisotropy_difference if lies else None
+    return [_gap_finding(s, gap)] if gap else [], [
+        _length_finding(s),
+        *([_lexical_finding(s, words)] if words else ()),
+        *([_spectrum_finding(s, values)] if values else ()),
+        *([_probe_finding(s, lies)] if lies else ()),
+        *([_anisotropy_finding(s, alike)] if alike else ()),
+        *(_perplexity_finding(s, model) for model in s.found.perplexity),
+    ]
+
+
+def _gap_finding(s: _Source, found: GapDecomposition) -> _Finding:
+    gap, digits, parts = found.gap, _score_digits(found.gap), _parts_sentence(s, found)
+    ends, size = _ends(gap, digits=digits), number(abs(gap.estimate), digits=digits)
+    shown, word = gap.excludes(0), "higher" if gap.estimate > 0 else "lower"
+    return _Finding(
+        "scores",
+        shown,
+        f"For the same query {s.other} versions score {word} than {s.base} ones by {size} on "
+        f"average ({ends}). {parts}",
+        f"That {s.other} and {s.base} versions get different scores for the same query is not "
+        f"established: {ends} on average. {parts}",
+        f"{size} {word}" if shown else ends,
+    )
+
+
+def _parts_sentence(s: _Source, found: GapDecomposition) -> str:
+    """Say which parts of the gap go with which difference, and what remains."""
+    digits = _score_digits(found.gap)
+    clear = [factor for factor in found.factors if factor.component.excludes(0)]
+    names = [s.factor(f) for f in found.factors if not f.component.excludes(0)]
+    left = "remains and may be 0"
+    if found.remainder.excludes(0):
+        left = "goes with none of them" if clear else "remains"
+    rest = f"; {_ends(found.remainder, digits=digits)} {left}."
+    if not clear:
+        return f"No part of it is shown to go with a measured difference{rest}"
+    parts = [
+        f"{_ends(factor.component, digits=digits)} {'with' if at else 'goes with'} {s.part(factor)}"
+        for at, factor in enumerate(clear)
+    ]
+    among = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    tail = f"; no part is shown to go with {among}" if names else ""
+    return f"Of it {join(parts)}{tail}{rest}"
+
+
+def _length_finding(s: _Source) -> _Finding:
+    found = _in_percent(s.found.texts.log_length_ratio)
+    word = "shorter" if found.estimate < 0 else "longer"
+    brief = f"are {number(abs(found.estimate))}% {word}"
+    # A name that users gave is left as it is.
+    who = s.other.capitalize() if s.found.source in ("", "human") else s.other
+    return _Finding(
+        "length",
+        found.excludes(0),
+        f"{who} versions {brief} than the {s.base} ones they rewrite (in words, "
+        f"{_ends(found, unit='%')}).",
+        f"That {s.other} versions are longer or shorter than {s.base} ones is not established: "
+        f"{_ends(found, unit='% words')}.",
+        brief,
+    )
+
+
+def _lexical_finding(s: _Source, found: LexicalShift) -> _Finding:
+    gap, ends = found.coverage_gap, _ends(found.coverage_gap, scale=100, unit=" points")
+    word, points = "more" if gap.estimate > 0 else "less", number(100 * abs(gap.estimate))
+    return _Finding(
+        "words of queries",
+        gap.excludes(0),
+        f"Relevant {s.other} versions hold {word} of a query's words than {s.base} ones: {ends} of "
+        f"the query's idf weight; with idf of each source's own corpus "
+        f"{_ends(found.gap_own_idf, scale=100)}.",
+        f"That {s.other} versions hold more or less of a query's words than {s.base} ones is "
+        f"not established: {ends} of the query's idf weight.",
+        f"hold {word} of the words of queries ({points} points of idf weight)",
+    )
+
+
+def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
+    parts = [(found.head, "first tenth", "at the head")]
+    rest = shape = (
+        f" The last half is not judged: {count(found.n)} pairs are too few for "
+        f"{count(len(found.human))} values, as resamples repeat pairs (at least "
+        f"{number(1 / PAIRS_HELD)} pairs per value are needed)."
+    )
+    if found.tail is not None:
+        parts.append((found.tail, "last half", "in the tail"))
+        rest, shape = "", f" {_shape(found.head, found.tail)}"
+    ends = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, _ in parts)
+    clear = " and ".join(
+        f"{number(abs(part.estimate))}% {'larger' if part.estimate > 0 else 'smaller'} {where}"
+        for part, _, where in parts
+        if part.excludes(0)
+    )
+    return _Finding(
+        "spectrum",
+        bool(clear),
+        f"Singular values of {s.other} vectors are {clear} ({ends}; {_prepared(found)}).{shape}",
+        f"That the singular values of {s.other} and {s.base} vectors differ is not established "
+        f"({ends}; {_prepared(found)}).{rest}",
+        f"have singular values {clear}",
+    )
+
+
+def _shape(head: Interval, tail: Interval) -> str:
+    """Compare with [K] Fig. 6: more at the head, less in the tail."""
+    clear = [part.estimate * sign > 0 for part, sign in ((head, 1), (tail, -1)) if part.excludes(0)]
+    shape = "the shape that Dai et al. (2024) found for LLM texts"
+    if not all(clear):
+        return f"That is not {shape}, more at the head and less in the tail."
+    if len(clear) == 2:
+        return f"They are concentrated in fewer directions, {shape}."
+    return (
+        f"That is one half of {shape}, more at the head and less in the tail; the other is not "
+        "established."
+    )
+
+
+def _prepared(found: SpectrumComparison) -> str:
+    """Say how vectors were prepared before their spectra were compared."""
+    centred = "each source's mean subtracted" if found.centred else "not centred"
+    return f"{centred}, {'rows scaled to length 1' if found.normalised else 'lengths as they are'}"
+
+
+def _probe_finding(s: _Source, found: SourceGeometry) -> _Finding:
+    accuracy = found.probe_accuracy
+    claim = f"ectors show whether a text is {s.other} or {s.base}"
+    ends = f"{_shared(accuracy, null=50)} of documents it has not seen, chance 50%"
+    common = "" if found.common_share is None else (
+        f"; of the squared distance between versions, {_shared(found.common_share)} is a shift "
+        "that all pairs have in common"
+    )  # fmt: skip
+    return _Finding(
+        "position",
+        accuracy.lower > _CHANCE,
+        f"V{claim}: a linear probe is right on {ends}{common}.",
+        f"That v{claim} is not established: a linear probe is right on {ends}.",
+        f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
+    )
+
+
+def _anisotropy_finding(s: _Source, gap: Interval) -> _Finding:
+    word, mean = "more" if gap.estimate > 0 else "less", _ends(gap, digits=3)
+    return _Finding(
+        "anisotropy",
+        gap.excludes(0),
+        f"Different {s.other} documents are {word} alike than {s.base} ones: mean cosine {mean}.",
+        f"That different {s.other} documents are more or less alike than {s.base} ones is not "
+        f"established: mean cosine {mean}.",
+        f"are {word} alike among themselves (mean cosine "
+        f"{number(gap.estimate, digits=3, signed=True)})",
+    )
+
+
+def _perplexity_finding(s: _Source, found: ModelPerplexity) -> _Finding:
+    """Never as the cause of anything."""
+    gap, equal, name = found.gap.gap, found.gap.gap_equal_length, _model_name(found)
+    word, size = ("more", "lower") if gap.estimate < 0 else ("less", "higher")
+    ends, tail = _ends(gap, digits=2), ""
+    if equal is not None:
+        told = _ends(equal, digits=2)
+        told = f"it is {told}" if equal.excludes(0) else f"no difference is established ({told})"
+        tail = f"; at equal length {told}"
+    return _Finding(
+        f"perplexity under {name}",
+        gap.excludes(0),
+        f"{name} finds {s.other} versions {word} predictable: log-perplexity is {size} by "
+        f"{number(abs(gap.estimate), digits=2)} nats per token ({ends}), lower in "
+        f"{_shared(found.gap.share_lower, null=50)} of pairs{tail}. That is a property of the "
+        "texts; it does not follow that an encoder's scores come from it.",
+        f"That {name} predicts {s.other} versions better or worse than {s.base} ones is not "
+        f"established: {ends} nats per token.",
+        f"are {word} predictable to {name} "
+        f"({number(gap.estimate, digits=2, signed=True)} nats per token)",
+    )
+
+
+def _missing(s: _Source) -> dict[str, str]:
+    """Return why each part that is not there was not computed, without a full stop."""
+    empty = (part for part in _PARTS if getattr(s.found, part) in (None, ()))
+    return {part: _reason(s, part).rstrip(".") for part in empty}
+
+
+def _reason(s: _Source, part: str) -> str:
+    # A report of version 0.1 has reasons among its notes, and does not say which is for what.
+    rules = (
+        (part in _OF_VECTORS and not s.report.encoder, "no encoder was given"),
+        (
+            part in ("lexical", "decomposition") and not s.report.data.n_queries,
+            "there are no judged queries with text",
+        ),
+        (bool(s.found.notes), "the caveats may say why"),
+        (part == "perplexity", "no language model was given"),
+        (True, "the report does not say why"),
+    )
+    return s.found.missing.get(part) or next(why for applies, why in rules if applies)
+
+
+def _unmeasured(s: _Source) -> list[tuple[str, str]]:
+    """Return (parts, why) of all that was not computed, a reason once with all its parts."""
+    found: dict[str, list[str]] = {}
+    for part, why in _missing(s).items():
+        found.setdefault(why, []).append(_PARTS[part])
+    return [(join(names), why) for why, names in found.items()]
+
+
+# The headline
+
+
+def headline(report: ExplainReport) -> str:
+    """Return what distinguishes the sources, what is open and what is missing."""
+    if not report.sources:
+        return "No source was compared."
+    sources = _sources(report)
+    told = _one(sources[0]) if len(sources) == 1 else map(_short, sources)
+    lower = any(p.gap.gap.upper < 0 for found in report.sources for p in found.perplexity)
+    return " ".join([*told, f"{_ASSOCIATION}{_PERPLEXITY * lower}."])
+
+
+def _one(s: _Source) -> Iterator[str]:
+    scores, others = _findings(s)
+    name = _called(s.report.encoder) if s.report.encoder else "no encoder"
+    for found in scores:
+        yield (
+            f"{name} scores {s.other} versions {found.brief} than {s.base} ones."
+            if found.shown
+            else f"That {name} scores {s.other} and {s.base} versions differently is not "
+            f"established ({found.brief})."
+        )
+    who = "the former" if scores else f"{s.other} versions, beside {s.base} ones,"
+    which = "the two" if scores else f"{s.other} from {s.base} versions"
+    told = f"nothing that was measured distinguishes {which} beyond doubt"
+    if briefs := [found.brief for found in others if found.shown]:
+        told = f"{who} {'; '.join([*briefs[:-1], 'and ' * (len(briefs) > 1) + briefs[-1]])}"
+    yield f"In {count(s.found.n_pairs)} pairs {told}."
+    if still_open := [found.topic for found in others if not found.shown]:
+        yield f"Not established: {join(still_open)}."
+    if missing := _unmeasured(s):
+        yield f"Not computed: {'; '.join(f'{names} ({why})' for names, why in missing)}."
+
+
+def _short(s: _Source) -> str:
+    scores, others = _findings(s)
+    what = join([found.topic for found in others if found.shown])
+    still_open = [found.topic for found in (*scores, *others) if not found.shown]
+    missing = [names for names, _ in _unmeasured(s)]
+    apart = f"differ from {s.base} ones"
+    if scores and scores[0].shown:
+        apart = f"score {scores[0].brief} than {s.base} ones and differ from them"
+    return (
+        f"{s.other} versions {apart} in {what or 'nothing that is established'}"
+        f"{'; not established: ' * bool(still_open)}{join(still_open)}"
+        f"{'; not computed: ' * bool(missing)}{join(missing)}."
+    )
+
+
+# Sections
+
+
+def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
+    stated = f"{level(report.config.confidence_level)} intervals, each by itself"
+    text = f"{_ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
+    blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
+    if sources:
+        blocks = (
+            b.Paragraph(text=text, look="note", to=b.PAGE),
+            b.Paragraph(text=f"{_ASSOCIATION}.", to=b.MARKDOWN),
+            *(block for s in sources for block in _of_source(s)),
+            b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
+        )
+    return b.Section(id="findings", title="Findings", blocks=blocks)
+
+
+def _of_source(s: _Source) -> Iterator[b.Block]:
+    pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
+    yield b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE)
+    scores, others = _findings(s)
+    yield b.Findings(
+        rows=(
+            *((f.topic, f.shown, f.text) for f in (*scores, *others)),
+            *((names, None, f"{why}.") for names, why in _unmeasured(s)),
+        )
+    )
+    if words := s.found.lexical:
+        lists = ((s.report.config.baseline_source, words.more_human),
+                 (s.found.source, words.more_other))  # fmt: skip
+        marking = (
+            (f"more in {source_name(source)} texts", ", ".join(t.term for t in terms[:_TERMS]))
+            for source, terms in lists
+            if terms
+        )
+        yield b.Items(rows=tuple(marking), to=b.TERMINAL)
+
+
+def _absent(s: _Source, *parts: str) -> Iterator[b.Paragraph]:
+    missing = _missing(s)
+    for part in (part for part in parts if part in missing):
+        text = f"Not computed: {_PARTS[part]}. {capital(missing[part])}."
+        yield b.Paragraph(text=text, look="absent")
+
+
+def _gap(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "decomposition")
+    found = s.found.decomposition
+    if found is None:
+        return
+    yield b.Figures(items=(("The score gap and its parts", _gap_picture(s, found)),), small=True)
+    shares = (_shared(found.r_squared), _shared(found.remainder_share))
+    cells: list[tuple[str, Interval, Row]] = [
+        ("score gap", found.gap, ("100%", shares[0], "", "")),
+        *(
+            (
+                s.part(factor),
+                factor.component,
+                (
+                    _shared(factor.share),
+                    _shared(factor.variance_share),
+                    number(factor.mean, digits=2),
+                    f"{factor.no_difference:g}",
+                ),
+            )
+            for factor in found.factors
+        ),
+        ("remainder", found.remainder, (shares[1], "", "", "")),
+    ]
+    row = partial(_row, s, digits=_score_digits(found.gap), signed=True)
+    rows = ((row(label, value), more) for label, value, more in cells)
+    more = ("share of gap", "share of variance", "mean", "no difference at")
+    yield b.Grid(
+        table=b.Table(
+            columns=("", *_columns(s, *more)),
+            rows=tuple((*made[:3], *others, *made[3:]) for made, others in rows),
+        ),
+        caption=f"{s.of}Score gap of {count(found.n)} relevant pairs of {count(found.n_queries)} "
+        "queries, and its parts",
+    )
+
+
+def _gap_picture(s: _Source, found: GapDecomposition) -> pic.Intervals:
+    """Show the gap, every part and the remainder; filled marks have intervals that leave out 0."""
+    base, other = shorten(s.short_base, _SHORT), shorten(s.short_other, _SHORT)
+
+    def row(name: str, part: Interval, colour: pic.Colour = "even") -> pic.Row:
+        return pic.Row(group=name, marks=(pic.mark(part, colour, solid=part.excludes(0)),))
+
+    parts = [(s.part(factor, width=_FACTOR), factor.component) for factor in found.factors]
+    parts.append(("remainder: none of these", found.remainder))
+    return pic.Intervals(
+        title=f"Parts of the score gap, {other} minus {base}",
+        rows=(
+            row("score gap", found.gap),
+            *(row(name, p, "other" if p.estimate > 0 else "baseline") for name, p in parts),
+        ),
+        x=pic.Axis(
+            label=f"← {base} scores higher  |  {other} scores higher →",
+            digits=_score_digits(found.gap),
+        ),
+        guides=(pic.Guide(at=0),),
+        filled="excludes 0",
+        bars=True,
+    )
+
+
+def _texts(s: _Source) -> Iterator[b.Block]:
+    found, base, other = s.found.texts, s.short_base, s.short_other
+
+    def middle(values: Histogram, *, digits: int = 2) -> str:
+        return f"{number(values.mean, digits=digits)} ({number(values.median, digits=digits)})"
+
+    kept, both = f"Overlap with the {base} text", "words in both / words"
+    items = (
+        _histogram("Jaccard index", f"{both} in either", ("", found.jaccard, "even")),
+        _histogram(kept, f"{both} of {base}", ("", found.overlap, "even")),
+    )
+    yield b.Figures(items=items, small=True)
+    label, length = "words of a version against the original", _in_percent(found.log_length_ratio)
+    row = _row(s, label, length, digits=1, signed=True, unit="%")
+    yield b.Grid(table=b.Table(columns=("", *_columns(s)), rows=(row,)), caption=f"{s.of}Length")
+    rows = (
+        (f"words per text, {base}", number(found.mean_words_human)),
+        (f"words per text, {other}", number(found.mean_words_other)),
+        ("Jaccard index, mean (median)", middle(found.jaccard)),
+        (f"share of {base} words kept, mean (median)", middle(found.overlap)),
+        (f"distinct words, {base}", count(found.vocabulary_human)),
+        (f"distinct words, {other}", count(found.vocabulary_other)),
+        ("distinct words of both", count(found.vocabulary_shared)),
+        *(
+            [("cosine of versions, mean (median)", middle(s.found.cosine, digits=3))]
+            if s.found.cosine
+            else []
+        ),
+    )
+    yield b.Facts(tables=(("", b.Table(columns=("", ""), rows=rows)),))
+
+
+def _words(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "lexical")
+    found, base, other = s.found.lexical, s.short_base, s.short_other
+    if found is None:
+        return
+    held = partial(_row, s, digits=1, unit="%", scale=100)
+    points = partial(_row, s, digits=1, signed=True, unit=" pts", scale=100)
+    idf, change = partial(_row, s, signed=True), "change of idf by mixing, words only"
+    rows = (
+        held(f"query weight held, {base}", found.coverage_human),
+        held(f"query weight held, {other}", found.coverage_other),
+        points(f"difference, {other} minus {base}", found.coverage_gap),
+        points("the same with idf of each source's own corpus", found.gap_own_idf),
+        idf(f"{change} {base} has", found.idf_change_human_only),
+        idf(f"{change} {other} has", found.idf_change_other_only),
+    )
+    yield b.Grid(
+        table=b.Table(columns=("", *_columns(s)), rows=rows),
+        caption=f"{s.of}{count(found.n_pairs)} relevant pairs of {count(found.n_queries)} "
+        "judged queries: share of a query's idf weight that a version holds, and what "
+        "mixing does to idf",
+    )
+    terms = tuple(
+        (
+            f"more in {name} texts",
+            term.term,
+            count(term.n_human),
+            count(term.n_other),
+            number(term.log_odds, digits=2, signed=True),
+        )
+        for name, terms in ((base, found.more_human), (other, found.more_other))
+        for term in terms
+    )
+    columns = ("where", "word", base, other, "log odds ratio")
+    caption = f"{s.of}Words that distinguish the sources most, and how many documents hold them"
+    yield (
+        b.Grid(table=b.Table(columns=columns, rows=terms, n_heads=2), caption=caption)
+        if terms
+        else b.Paragraph(text="No word distinguishes the sources.")
+    )
+
+
+def _vectors(s: _Source) -> Iterator[b.Block]:
+    found, lies = s.found.spectrum, s.found.geometry
+    if pictures := tuple(_vector_pictures(s)):
+        yield b.Figures(items=pictures, small=True)
+    yield from _absent(s, "spectrum", "geometry", "map", "cosine")
+    if found:
+        m, row = len(found.human), partial(_row, s, digits=1, signed=True, unit="%")
+        few = ": too few pairs" * (found.tail is None)
+        rows = (
+            row(f"first tenth (1 to {max(1, m // 10)})", found.head),
+            row(f"last half ({m // 2 + 1} to {m}){few}", found.tail),
+        )
+        yield b.Grid(
+            table=b.Table(columns=("singular values", *_columns(s)), rows=rows),
+            caption=f"{s.of}Mean difference of singular values",
+        )
+        yield b.Paragraph(text=f"Spectra: {_prepared(found)}.", to=b.MARKDOWN)
+    if lies:
+        percent = partial(_row, s, digits=1, unit="%", scale=100)
+        cosine = partial(_row, s, digits=3)
+        lie = (
+            percent("linear probe, unseen documents right (chance 50%)", lies.probe_accuracy),
+            percent("linear probe, pairs ordered right (chance 50%)", lies.probe_pair_accuracy),
+            percent("squared distance that all pairs share", lies.common_share),
+            cosine("cosine of the versions of a document", lies.twin_cosine),
+            cosine(f"anisotropy, {s.short_base}", lies.anisotropy_human),
+            cosine(f"anisotropy, {s.short_other}", lies.anisotropy_other),
+            cosine("anisotropy, difference", lies.anisotropy_difference, signed=True),
+            ("length of the mean shift", number(lies.shift, digits=3), "", count(lies.n), "mean"),
+        )
+        table = b.Table(columns=("", *_columns(s)), rows=lie)
+        yield b.Grid(table=table, caption=f"{s.of}Where the vectors lie")
+
+
+def _vector_pictures(s: _Source) -> Iterator[tuple[str, pic.Picture]]:
+    if s.found.spectrum:
+        yield _spectrum_picture(s, s.found.spectrum)
+    if s.found.map:
+        yield _map_picture(s, s.found.map)
+    if s.found.cosine:
+        title = "Cosine of the two versions of a document"
+        yield _histogram(title, "cosine", ("", s.found.cosine, "even"), digits=3)
+
+
+def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.Lines]:
+    """Show (other − human) / human of every singular value in percent, with a band of all.
+
+    The means over the first tenth and over the last half have their own. Ends of the band may leave
+    the picture.
+    """
+    m, held = len(found.human), found.n_supported
+    caption = (
+        f"Relative singular values: {_prepared(found)}; {count(found.n)} pairs, "
+        f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
+        f"{f', which end at value {count(held)}' * (held < m)}"
+    )
+    parts = [(found.head, "First tenth", 1, max(1, m // 10))]
+    if found.tail is not None:
+        parts.append((found.tail, "last half", m // 2 + 1, m))
+    low, high = found.band_lower[:held], found.band_upper[:held]
+    inside = [*found.difference, *(e for part, *_ in parts for e in (part.lower, part.upper))]
+    inside += [-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)]
+    lowest, highest = float(min(inside)), float(max(inside))
+    margin = 0.05 * (highest - lowest)
+    index, values = tuple(map(float, range(1, m + 1))), tuple(found.difference.tolist())
+    band = partial(pic.Curve, mark="none", band=True)
+    curves = (
+        band(
+            x=index[:held],
+            y=values[:held],
+            ends=tuple(zip(low.tolist(), high.tolist(), strict=True)),
+            colour="other",
+        ),
+        pic.Curve(x=index, y=values, colour="other", name="each value", mark="none", line="solid"),
+        *(
+            band(
+                x=(float(start), start + max(end - start, m / 60)),
+                y=(part.estimate, part.estimate),
+                ends=((part.lower, part.upper),) * 2,
+                colour="ink",
+                name="mean, head and tail",
+                line="solid",
+            )
+            for part, _, start, end in parts
+        ),
+    )
+    base, other = shorten(s.short_base, 20), shorten(s.short_other, 20)
+    told = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, *_ in parts)
+    return caption, pic.Lines(
+        title=f"Singular values of {other} vectors relative to {base} ones",
+        description=f"{caption}. {told}.",
+        curves=curves,
+        x=pic.Axis(label="index of the singular value, largest first", span=(0, m + 1)),
+        y=pic.Axis(label=f"{other} against {base}, %", span=(lowest - margin, highest + margin)),
+        guides=(pic.Guide(at=0, level=True),),
+    )
+
+
+def _map_picture(s: _Source, placed: VectorMap) -> tuple[str, pic.Points]:
+    """Show each version as a mark; few pairs are joined by lines."""
+    n, shares = len(placed.human), placed.variance_shares
+    rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
+    kind = f"{_MAPS.get(placed.method, placed.method)}, "
+    explains = f"{share(sum(shares))} of the variance, " if shares else ""
+    some = f"{count(_DRAWN)} of " if n > _DRAWN else ""
+    text = f"{kind}{explains}{some}{count(n)} pairs{' drawn' * (n > _DRAWN)}"
+    labels = [
+        f"axis {at + 1}" + (f", {share(shares[at])} of variance" if at < len(shares) else "")
+        for at in (0, 1)
+    ]
+    shown: tuple[tuple[str, pic.Colour, np.ndarray], ...] = (
+        (s.short_base, "baseline", placed.human[rows]),
+        (s.short_other, "other", placed.other[rows]),
+    )
+    return f"Map: {text}", pic.Points(
+        title=f"Vectors of {s.short_base} and {s.short_other} versions in a plane",
+        description=f"{text}.",
+        curves=tuple(
+            pic.Curve(
+                x=tuple(at[:, 0].tolist()), y=tuple(at[:, 1].tolist()), colour=colour,
+                name=shorten(name, 20),
+            )
+            for name, colour, at in shown
+        ),
+        x=pic.Axis(label=labels[0]),
+        y=pic.Axis(label=labels[1]),
+        joined=len(rows) <= _JOINED,
+        square=True,
+    )  # fmt: skip
+
+
+def _perplexity(s: _Source) -> Iterator[b.Block]:
+    yield from _absent(s, "perplexity")
+    models = s.found.perplexity
+    if not models:
+        return
+    label = "log-perplexity, nats per token"
+    pictures = (
+        _histogram(
+            f"{_model_name(m)}, {m.kind}",
+            label,
+            (s.short_base, m.human, "baseline"),
+            (s.short_other, m.other, "other"),
+        )
+        for m in models
+    )
+    yield b.Figures(items=tuple(pictures), small=True)
+    rows = tuple(row for model in models for row in _perplexity_rows(s, model))
+    yield b.Grid(
+        table=b.Table(columns=("model", "", *_columns(s)), rows=rows, n_heads=2),
+        caption=f"{s.of}Log-perplexity in nats per token, and its difference between the "
+        "versions of a text",
+    )
+
+
+def _perplexity_rows(s: _Source, found: ModelPerplexity) -> Iterator[Row]:
+    """Return means, gap, share of pairs and gap at equal length of one model."""
+    gap, model, bounded = found.gap, f"{_model_name(found)} ({found.kind})", found.bounded
+    left_out = f"; {count(gap.n_left_out)} left out" if gap.n_left_out else ""
+    rows = (
+        *(
+            (f"log-perplexity, {source}", number(mean, digits=2), "", count(gap.n),
+             f"mean{left_out}")
+            for source, mean in ((s.short_base, gap.mean_human), (s.short_other, gap.mean_other))
+        ),
+        _row(s, "gap", gap.gap, signed=True),
+        _row(s, "gap at equal length", gap.gap_equal_length, signed=True),
+        *([_row(s, "gain from reading the original first", bounded.mean, signed=True)]
+          if bounded else ()),
+        _row(s, "pairs in which it is lower", gap.share_lower, digits=1, unit="%", scale=100),
+        *([("ε that holds for 95 of 100 pairs", number(bounded.upper, digits=2), "",
+            count(bounded.n), "quantile")] if bounded else ()),
+    )  # fmt: skip
+    return ((model, *row) for row in rows)
+
+
+def _histogram(
+    title: str, label: str, *shown: tuple[str, Histogram, pic.Colour], digits: int = 2
+) -> tuple[str, pic.Histogram]:
+    """Show the share of pairs per bin, with the mean as a dashed line."""
+    told = [
+        f"{name}{': ' * bool(name)}mean {number(found.mean, digits=digits)}, median "
+        f"{number(found.median, digits=digits)}, {found.counts.sum():,} texts or pairs in bins "
+        f"from {number(found.edges[0], digits=digits)} to {number(found.edges[-1], digits=digits)}."
+        for name, found, _ in shown
+    ]
+    return title, pic.Histogram(
+        title=title,
+        description=" ".join(told),
+        bars=tuple(
+            pic.Bars(
+                heights=tuple((100 * found.counts / max(1, found.counts.sum())).tolist()),
+                colour=colour,
+                name=f"{shorten(name, _SHORT)}, mean {number(found.mean, digits=digits)}"
+                if name
+                else "",
+            )
+            for name, found, colour in shown
+        ),
+        edges=tuple(shown[0][1].edges.tolist()),
+        x=pic.Axis(label=label),
+        y=pic.Axis(label="% of pairs"),
+        guides=tuple(
+            pic.Guide(at=found.mean, look="dashed", colour=colour if name else "ink")
+            for name, found, colour in shown
+            if math.isfinite(found.mean)
+        ),
+    )
+
+
+# What to know
+
+
+def _questions(report: ExplainReport) -> tuple[tuple[str, str], ...]:
+    c, stated = report.config, level(report.config.confidence_level)
+    base = short_names([c.baseline_source, *(s.source for s in report.sources)])[c.baseline_source]
+    drawn = "" if c.limit is None else f", at most {count(c.limit)} drawn at random"
+    first = c.perplexity_limit
+    few = "" if first is None else f"; perplexities of at most {count(first)} of these"
+    return (
+        (
+            "Does this page say why an encoder prefers a source?",
+            "No. It says how the sources differ for this encoder, and which differences go with "
+            "its scores. A difference may be there without any effect, and an effect may come "
+            "from what was not measured. To learn about causes, change one thing and measure "
+            "again: rescore, project a direction out, or train.",
+        ),
+        (
+            "Is perplexity the reason?",
+            "It was proposed as one. Later work points at how retrievers are supervised: their "
+            "training texts differ from rewrites in ways that perplexity only goes along with. "
+            "Here it is one difference among several.",
+        ),
+        (
+            "What does “established” mean?",
+            f"The {stated} interval leaves out no difference. Each interval stands by itself: of "
+            "twenty differences that are not there, about one would look established. “Not "
+            "established” is not “no difference”: there may be too few pairs.",
+        ),
+        (
+            "What is the spectrum?",
+            "Singular values measure how much of the vectors lies along each of their main "
+            "directions. Larger first values and smaller last ones mean vectors that are "
+            "concentrated in fewer directions. The shaded band holds all differences at once "
+            "with the stated confidence. Without centring, the first value holds the mean "
+            "vector. Curves depend on the number of documents, so compare only equal numbers.",
+        ),
+        (
+            "What is the probe?",
+            "A linear rule fitted to tell the sources apart, tried on documents of pairs it has "
+            "not seen. 50% is chance. Common share is how much of the squared distance between "
+            "versions is one shift that all pairs have: near 0 there is none, at times the "
+            "estimate is below 0. Anisotropy is the mean cosine of different documents.",
+        ),
+        (
+            "What are the parts of the score gap?",
+            "A regression of the gap on how versions differ, evaluated at no difference: part = "
+            "slope × (mean difference). Where no pair comes near no difference, that is "
+            "extrapolation and marked so. Shares are given only if the gap is well apart from 0. "
+            "Share of variance is averaged over the orders in which differences may enter.",
+        ),
+        (
+            f"Which of the {base} texts were looked at?",
+            f"Those with a version of the source{drawn} (seed {c.seed}){few}. Both spectra with "
+            "their bands and the coordinates of the map are in the JSON.",
+        ),
+    )
+
+
+def _doubts(report: ExplainReport) -> b.Section:
+    """Return what intervals assume, and what a reader must know besides the warnings."""
+    made = [
+        (explained, what, i) for explained in report.sources for what, i in _intervals(explained)
+    ]
+    noted = [
+        (explained.source, f"{what}: {note}") for explained, what, i in made for note in i.notes
+    ]
+    said = [
+        (explained.source, note)
+        for explained in report.sources
+        for of in (explained, explained.decomposition)
+        for note in (of.notes if of else ())
+    ]
+    caveats = dict.fromkeys((source_name(source), note) for source, note in (*said, *noted))
+    assumed = b.assumed((what, i.assumptions) for _, what, i in made)
+    return b.caveats(assumed, caveats, warned=bool(report.warnings))
+
+
+def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
+    """Return every interval with what it is of."""
+    words, values, g = explained.lexical, explained.spectrum, explained.geometry
+    found, of_score = explained.decomposition, "parts of the score gap"
+    named: list[tuple[str, tuple[Interval | None, ...]]] = [
+        ("length", (explained.texts.log_length_ratio,)),
+        *([("words of queries", (
+            words.coverage_human, words.coverage_other, words.coverage_gap, words.gap_own_idf,
+            words.idf_change_human_only, words.idf_change_other_only,
+        ))] if words else ()),
+        *([("spectrum", (values.head, values.tail))] if values else ()),
+        *([
+            ("probe", (g.probe_accuracy, g.probe_pair_accuracy)),
+            ("common share", (g.common_share,)),
+            ("cosine of versions", (g.twin_cosine,)),
+            ("anisotropy", (g.anisotropy_human, g.anisotropy_other, g.anisotropy_difference)),
+        ] if g else ()),
+        *((f"perplexity under {_model_name(model)}", (
+            model.gap.gap, model.gap.share_lower, model.gap.gap_equal_length,
+            model.bounded.mean if model.bounded else None,
+        )) for model in explained.perplexity),
+        *([
+            ("score gap", (found.gap,)),
+            (of_score, (found.remainder, *(f.component for f in found.factors))),
+            ("share of variance", (found.r_squared, *(f.variance_share for f in found.factors))),
+        ] if found else ()),
+    ]  # fmt: skip
+    return ((what, i) for what, intervals in named for i in intervals if i is not None)
+
+
+def _data(report: ExplainReport) -> b.Section:
+    c, facts = report.config, b.summary_table(report.data)
+
+    def most(value: int | None) -> str:
+        return "all" if value is None else f"at most {count(value)}"
+
+    pairs = (
+        (f"pairs looked at, {source_name(found.source)}",
+         f"{count(found.n_pairs)} of {count(found.n_available)}")
+        for found in report.sources
+    )  # fmt: skip
+    settings = (
+        ("encoder", report.encoder or "none"),
+        ("baseline source", source_name(c.baseline_source)),
+        ("pairs", most(c.limit)),
+        ("pairs whose perplexity is computed", most(c.perplexity_limit)),
+        ("map", f"{_MAPS.get(c.map_method, c.map_method)}, {most(c.map_limit)} pairs"),
+        ("spectra: centred", "yes" if c.centre else "no"),
+        ("spectra: scaled to length 1", "yes" if c.normalise else "no"),
+        ("singular values", most(c.n_values)),
+        ("words per list", most(c.terms)),
+        ("confidence level", level(c.confidence_level)),
+        ("resamples", count(c.resamples)),
+        ("seed", str(c.seed)),
+    )
+    return b.data(
+        (
+            ("Data", b.Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
+            ("Settings", b.Table(columns=("setting", ""), rows=settings)),
+            ("Environment", b.environment_table(report)),
+        )
+    )
+
+
+# Names, numbers and rows
+
+
+def _called(text: str) -> str:
+    """Return a name for use within a sentence, in quotes where it is more than one word."""
+    name = shorten(text, _NAME)
+    return f"“{name}”" if any(c in " ,;:" for c in name) else name
+
+
+def _model_name(found: ModelPerplexity) -> str:
+    """Return a language model without its kind, which is told apart from it."""
+    return _called(found.model.removeprefix(f"{found.kind}:"))
+
+
+def _in_percent(found: Interval) -> Interval:
+    """Turn a mean log ratio into percent."""
+    middle, low, high = (100 * math.expm1(v) for v in (found.estimate, found.lower, found.upper))
+    return replace(found, estimate=middle, lower=low, upper=high)
+
+
+def _range(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
+    """Return the ends of an interval in so many decimals that they lie as the true ones do.
+
+    An interval that leaves out ``null`` must not look as if it held it; two more are the most.
+    """
+    held, finest = low <= null <= high, digits + 2
+    enough = (
+        at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))
+    )
+    at = next(enough, finest)
+    return f"[{number(low, digits=at)}, {number(high, digits=at)}]"
+
+
+def _ends(
+    found: Interval,
+    *,
+    scale: float = 1.0,
+    digits: int = 1,
+    signed: bool = True,
+    unit: str = "",
+    null: float = 0.0,
+) -> str:
+    """Return a value with its interval."""
+    ends = _range(scale * found.lower, scale * found.upper, digits=digits, null=null)
+    return f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit} {ends}"
+
+
+def _shared(found: Interval | None, *, null: float = 0.0) -> str:
+    """Return a share in [0, 1] in percent with its interval; ``null`` in percent."""
+    return _ends(found, scale=100, signed=False, unit="%", null=null) if found else MISSING
+
+
+def _score_digits(found: Interval) -> int:
+    """Return how many decimals tell an interval of scores from 0, between 2 and 6."""
+    size = max(found.half_width, abs(found.estimate) / 10)
+    return 3 if size <= 0 else min(6, max(2, 1 - math.floor(math.log10(size))))
+
+
+def _row(
+    s: _Source,
+    label: str,
+    found: Interval | None,
+    *,
+    digits: int = 2,
+    signed: bool = False,
+    unit: str = "",
+    scale: float = 1.0,
+) -> Row:
+    """Return name, value, ends, n and method; the level too where it is not the report's."""
+    if found is None:
+        return (label, MISSING, "no interval", MISSING, "")
+    ends = _range(scale * found.lower, scale * found.upper, digits=digits)
+    if found.confidence_level != s.report.config.confidence_level:
+        ends = f"{ends} ({level(found.confidence_level)})"
+    value = f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit}"
+    return (label, value, ends, count(found.n_labeled), found.method)
+
+
+def _columns(s: _Source, *more: str) -> Row:
+    """Return what stands over the cells of a row after its name."""
+    ends = f"{level(s.report.config.confidence_level)} interval"
+    return ("value", ends, *more, "n", "method")

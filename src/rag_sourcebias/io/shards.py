@@ -1,0 +1,725 @@
+"""Vectors that an encoder wrote to files: read a block of rows at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Shard, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import ShardedCorpus
+from rag_sourcebias.io.beir import (
+    OnUnknown,
+    check_rows,
+    checked_folder,
+    corpus_files,
+    declared_tags,
+    document_text,
+    read_judged_queries,
+    report_strange,
+    tag_file,
+    version_of,
+)
+from rag_sourcebias.io.files import PathLike, check_file, map_array, open_lines, read_jsonl_part
+from rag_sourcebias.io.tables import open_parquet, parquet_columns, pyarrow_modules
+from rag_sourcebias.io.tags import read_tags
+
+# Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Part(NamedTuple):
+    """Consecutive rows of one file that make a shard.
+
+    ``start`` is the byte (of JSON lines) or the row group (of Parquet) at which it starts,
+    ``first_row`` the number of the first line or row in the file, from 1, and ``length`` the
+    number of lines, blank ones among them, or of row groups.
+    """
+
+    start: int
+    first_row: int
+    length: int
+    n_documents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """A file as it was at one moment."""
+
+    path: Path
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Look at a file.
+
+        Raises
+        ------
+        DataError
+            If it is missing, or no ordinary file.
+        """
+        found = check_file(path)
+        return cls(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Make sure that the file is still as it was.
+
+        Raises
+        ------
+        DataError
+            If it is missing, or its size or time of change is another.
+        """
+        now = FileState.of(self.path)
+        if now != self:
+            what = (
+                f"{self.size} bytes then, {now.size} now"
+                if now.size != self.size
+                else "another time of change"
+            )
+            raise DataError(
+                f"{self.path} changed since it was opened ({what}): positions and results found "
+                "before do not belong to it; open it again"
+            )
+
+
+def state_fingerprint(states: Iterable[FileState], folder: Path, *settings: object) -> str:
+    """Identify files by their names within a folder, sizes and times, and settings."""
+    files = [[os.path.relpath(s.path, folder), s.size, s.mtime_ns] for s in states]
+    return hashlib.sha256(json.dumps([files, *settings]).encode()).hexdigest()
+
+
+def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
+    """Find the parts of a plain JSON-lines file in one pass, without parsing it.
+
+    Memory is that of the longest line.
+
+    Parameters
+    ----------
+    path : Path
+    shard_documents : int
+        Documents of each part but the last.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or holds no document.
+    """
+    parts: list[Part] = []
+    start = position = 0
+    first_row = n_documents = number = 0
+    with open_lines(path) as stream:
+        try:
+            for number, raw in enumerate(stream, start=1):
+                if n_documents == shard_documents:
+                    parts.append(Part(start, first_row, number - first_row, n_documents))
+                    n_documents = 0
+                if not n_documents:
+                    start, first_row = position, number
+                position += len(raw)
+                # Only a line that does not start as an object has to be looked at closely.
+                if raw[:1] == b"{" or not _is_blank(raw, number):
+                    n_documents += 1
+        except OSError as error:
+            raise DataError(f"{path}:{number + 1}: cannot be read further: {error}") from error
+    if n_documents:
+        parts.append(Part(start, first_row, number + 1 - first_row, n_documents))
+    if not parts:
+        raise DataError(f"{path} is empty; expected one JSON object with _id and text per line")
+    return parts
+
+
+def _is_blank(raw: bytes, number: int) -> bool:
+    """Whether :func:`read_jsonl` passes over a line."""
+    data = raw.removeprefix(_BOM) if number == 1 else raw
+    return not data.decode("utf-8", errors="replace").strip()
+
+
+# Corpora in Parquet files, read some row groups at a time.
+
+
+_NEEDED = ("_id", "text")
+_TAGS = ("source", "style", "pair_id")
+_OPTIONAL = ("title", *_TAGS)
+
+
+def index_parquet(path: Path, shard_documents: int) -> list[Part]:
+    """Divide a file into parts of whole row groups; only its footer is read.
+
+    Parameters
+    ----------
+    path : Path
+        With the columns ``_id`` (text or whole numbers) and ``text``, and maybe ``title``,
+        ``source``, ``style`` and ``pair_id``, all text; others are ignored.
+    shard_documents : int
+        At most as many documents in a part, unless one row group has more.
+
+    Returns
+    -------
+    list of Part
+        Empty for a file without rows.
+
+    Raises
+    ------
+    DataError
+        If the file is not Parquet, lacks a column, or a column is of another type.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    pa, _ = pyarrow_modules(f"reading {path.name}")
+    with open_parquet(path) as file:
+        _check_columns(pa, file.schema_arrow, path)
+        sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    parts: list[Part] = []
+    start = first_row = n_documents = 0
+    for group, size in enumerate(sizes):
+        if n_documents and n_documents + size > shard_documents:
+            parts.append(Part(start, first_row + 1, group - start, n_documents))
+            start, first_row, n_documents = group, first_row + n_documents, 0
+        n_documents += size
+    if n_documents:
+        parts.append(Part(start, first_row + 1, len(sizes) - start, n_documents))
+    return parts
+
+
+def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the rows of a part as a BEIR corpus file would, with their numbers from 1.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    with open_parquet(path) as file:
+        names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
+        groups = range(part.start, part.start + part.length)
+        columns = parquet_columns(file, path, names, groups=groups)
+    if any(len(values) != part.n_documents for values in columns.values()):
+        raise DataError(
+            f"{path}: row group {part.start} and the {part.length - 1} after it do not hold the "
+            f"{part.n_documents} rows they are said to hold; write the file again"
+        )
+    tags = [name for name in names if name in _TAGS]
+    fields = [name for name in names if name not in _TAGS]
+    for i in range(part.n_documents):
+        row: dict[str, Any] = {name: columns[name][i] for name in fields}
+        row["metadata"] = {name: columns[name][i] for name in tags}
+        yield part.first_row + i, row
+
+
+def _check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
+    def fits(name: str) -> bool:
+        kind = schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return True
+        return bool(
+            pa.types.is_integer(kind) if name == "_id" else name in _OPTIONAL and kind == pa.null()
+        )
+
+    names = schema.names
+    wanted = f"expected _id and text, optionally {', '.join(_OPTIONAL)}"
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise DataError(f"{path} lacks column {' and '.join(missing)}; found {names}, {wanted}")
+    for name in (*_NEEDED, *_OPTIONAL):
+        if names.count(name) > 1:
+            raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
+        if name in names and not fits(name):
+            raise DataError(
+                f"{path}: column {name!r} is of type {schema.field(name).type}; expected text"
+                + (" or whole numbers" if name == "_id" else "")
+            )
+
+
+# A corpus in the files of a folder, read a shard at a time.
+
+
+_warned: set[str] = set()  # fingerprints: every process says it once, not once for every shard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFile:
+    """A file of a corpus and its parts; ``source`` is None where documents name their own."""
+
+    state: FileState
+    source: str | None
+    parts: tuple[Part, ...]
+
+
+@dataclass(kw_only=True, eq=False)
+class FolderCorpus:
+    """Reads documents from files whose parts are known; see :func:`open_sharded`.
+
+    It implements :class:`~rag_sourcebias.core.protocols.ShardedCorpus`. It holds paths and positions
+    only (a pickle takes some 50 bytes per shard), and can be sent to any process that sees the
+    files under the same paths.
+
+    Parameters
+    ----------
+    name : str
+    fingerprint : str
+    files : tuple of CorpusFile
+        In row order.
+    titles : bool
+        Whether a title goes before its text.
+    tags_file : FileState or None
+        Tags of a plain corpus. Read once in each process and kept: it has to fit in memory.
+    """
+
+    name: str
+    fingerprint: str
+    files: tuple[CorpusFile, ...] = field(repr=False)
+    titles: bool
+    tags_file: FileState | None = None
+    shards: tuple[Shard, ...] = field(init=False, repr=False)
+    _places: tuple[tuple[CorpusFile, Part], ...] = field(init=False, repr=False)
+    _endings: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._places = tuple((file, part) for file in self.files for part in file.parts)
+        self._endings = tuple(f"@{source}" for source in self.sources)
+        sizes = [part.n_documents for _, part in self._places]
+        starts = accumulate(sizes, initial=0)
+        self.shards = tuple(
+            Shard(index=index, first_row=start, n_documents=size)
+            for index, (start, size) in enumerate(zip(starts, sizes, strict=False))
+        )
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents of all shards."""
+        return self.shards[-1].rows.stop
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Sources in the order of their files; empty for a plain corpus."""
+        return tuple(file.source for file in self.files if file.source is not None)
+
+    def read(self, shard: Shard) -> Corpus:
+        """Read the documents of a shard, in row order, with their tags.
+
+        Raises
+        ------
+        DataError
+            If a file changed since the corpus was opened, a row is malformed, an ``_id`` occurs
+            twice in the shard, or the shard is not of this corpus. That an ``_id`` occurs in two
+            shards goes unseen here.
+        """
+        file, part = self._part(shard)
+        file.state.check()
+        texts: list[str] = []
+        items: list[tuple[str, DocTags]] = []
+        strange: list[str] = []
+        table = None
+        if self.tags_file is not None:
+            self.tags_file.check()
+            table = _tags_of(self.tags_file)
+        for doc_id, row in _rows(file.state.path, part):
+            texts.append(document_text(row, titles=self.titles))
+            if file.source is not None:
+                items.append(version_of(file.source, doc_id, row))
+                continue
+            tags, refused = declared_tags(doc_id, row, table)
+            strange += refused
+            items.append((doc_id, tags))
+        if strange and self.fingerprint not in _warned:
+            _warned.add(self.fingerprint)
+            report_strange(f"{file.state.path}, shard {shard.index} (said once)", strange)
+        return Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+
+    def judged_as(self, doc_id: str) -> str:
+        """Return the ``_id`` of a document, by which judgments know it.
+
+        In the paired layout it is what stands before ``@<source>`` (``"a@b@human"`` is judged as
+        ``"a@b"``), in the plain one the document id.
+
+        Raises
+        ------
+        DataError
+            If the id does not end with a source of the corpus.
+        """
+        if not self._endings:
+            return doc_id
+        for ending in self._endings:
+            if doc_id.endswith(ending):
+                return doc_id[: -len(ending)]
+        raise DataError(
+            f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
+            f"with a source of {list(self.sources)}"
+        )
+
+    def _part(self, shard: Shard) -> tuple[CorpusFile, Part]:
+        if not 0 <= shard.index < len(self.shards) or self.shards[shard.index] != shard:
+            raise DataError(
+                f"{shard} is not of corpus {self.name!r}, which has {len(self.shards)} shards "
+                f"with {self.n_documents} documents"
+            )
+        return self._places[shard.index]
+
+
+def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if path.suffix == ".parquet":
+        return check_rows(path, read_parquet_part(path, part), unit="row")
+    lines = read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length)
+    return check_rows(path, lines)
+
+
+@lru_cache(maxsize=1)
+def _tags_of(state: FileState) -> TagTable:
+    return read_tags(state.path)
+
+
+# A data set whose corpus is read a shard at a time.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShardedDataset:
+    """What :class:`~rag_sourcebias.core.data.Dataset` is, without texts and ids of the corpus.
+
+    Parameters
+    ----------
+    name : str
+    corpus : ShardedCorpus
+    queries : tuple of Query
+        Those with judgments, in the order of their file.
+    query_rows : int64 array of shape (len(queries),)
+        Their positions, from 0, among all queries of that file.
+    n_query_rows : int
+        Number of all queries of that file.
+    judged : Qrels
+        As the file of judgments gives them: its document ids are those that
+        ``corpus.judged_as`` returns, and it may name queries and documents that do not exist.
+        :func:`~rag_sourcebias.io.beir.assemble_judged` makes judgments of documents.
+    where : str
+        Path of the file of judgments, for messages.
+    design : {"rewrites", "independent", "unknown"}
+        As for :class:`~rag_sourcebias.core.data.Dataset`.
+    license, attribution : str
+    """
+
+    name: str
+    corpus: ShardedCorpus
+    queries: tuple[Query, ...] = field(repr=False)
+    query_rows: npt.NDArray[np.int64] = field(repr=False)
+    n_query_rows: int
+    judged: Qrels = field(repr=False)
+    where: str
+    design: Literal["rewrites", "independent", "unknown"] = "unknown"
+    license: str = ""
+    attribution: str = ""
+
+
+# Folders with a corpus too large for memory: BEIR layouts, or Parquet files.
+# *Paired* and *plain* folders are those of :func:`read_beir`, and give the same documents, ids and
+# tags in the same order. Corpus files may not be compressed: a shard starts in the middle of one.
+# *Parquet*: ``corpus.parquet``, or any number of ``corpus/*.parquet`` in the order of their names.
+# Columns are ``_id`` and ``text``, and maybe ``title``, ``source``, ``style`` and ``pair_id``.
+# They mean what they mean in a plain folder: judgments use ``_id``, which no two rows of the
+# corpus share, a source is ``"human"`` or ``"llm:<model>"``, and a tag file goes before the
+# columns.
+# ``queries.jsonl`` and ``qrels/<split>.tsv`` are those of any BEIR folder. They are read at once,
+# and so are the tags of a tag file, in each process. A corpus whose tags do not fit in memory
+# declares them in its rows.
+
+
+def open_sharded(
+    folder: PathLike,
+    *,
+    split: str = "test",
+    name: str | None = None,
+    titles: bool = True,
+    shard_documents: int = 50_000,
+    on_unknown: OnUnknown = "drop",
+) -> ShardedDataset:
+    """Open a folder whose corpus is then read a shard at a time.
+
+    JSON-lines files are read once, to find where each shard starts; their rows are checked when
+    a shard is read.
+
+    Parameters
+    ----------
+    folder : path
+    split : str
+        Only queries with judgments in this split are kept.
+    name : str or None
+        None takes the name of the folder.
+    titles : bool
+        Whether a title goes before its text.
+    shard_documents : int
+        Documents of a shard; the last one of a file has fewer. A shard of Parquet has whole row
+        groups: fewer documents, or those of one row group that has more.
+    on_unknown : {"drop", "error"}
+        What to do with judgments of queries that are not in the folder. Those of unknown
+        documents are found later, by :func:`~rag_sourcebias.io.beir.assemble_judged`.
+
+    Returns
+    -------
+    ShardedDataset
+        Design ``"rewrites"`` for the paired layout, else ``"unknown"``. No text or id of the
+        corpus is in it.
+
+    Raises
+    ------
+    DataError
+        If a part is missing or empty, queries or judgments are malformed, a corpus file is
+        compressed, or no judgment fits the queries.
+    MissingExtraError
+        If there are Parquet files and pyarrow is not installed.
+    """
+    root = checked_folder(folder)
+    asked = read_judged_queries(root, split=split, on_unknown=on_unknown)
+    corpus = open_corpus(root, name=name, titles=titles, shard_documents=shard_documents)
+    return ShardedDataset(
+        name=corpus.name,
+        corpus=corpus,
+        queries=asked.queries,
+        query_rows=asked.rows,
+        n_query_rows=asked.n_rows,
+        judged=asked.judged,
+        where=asked.where,
+        design="rewrites" if corpus.sources else "unknown",
+    )
+
+
+def open_corpus(
+    folder: PathLike,
+    *,
+    name: str | None = None,
+    titles: bool = True,
+    shard_documents: int = 50_000,
+) -> FolderCorpus:
+    """Open the corpus of a folder, without queries and judgments; see :func:`open_sharded`."""
+    if shard_documents < 1:
+        raise DataError(f"shard_documents is {shard_documents}; expected at least 1")
+    # Absolute: other processes may run in other folders.
+    root = checked_folder(folder).absolute()
+    found = _corpus_files(root)
+    files = [_indexed(path, source, shard_documents) for path, source in found.items()]
+    # Spark and others write files without rows, which is no mistake as long as others have some.
+    if not any(file.parts for file in files):
+        raise DataError(f"{files[0].state.path} is empty; expected rows with _id and text")
+    paired = files[0].source is not None
+    _check_sources([file.source for file in files if file.source is not None])
+    tags = None if paired else tag_file(root)
+    tags_state = None if tags is None else FileState.of(tags)
+    states = [file.state for file in files] + ([tags_state] if tags_state else [])
+    return FolderCorpus(
+        name=name or root.resolve().name,
+        fingerprint=state_fingerprint(states, root, titles, shard_documents),
+        files=tuple(files),
+        titles=titles,
+        tags_file=tags_state,
+    )
+
+
+def _corpus_files(root: Path) -> dict[Path, str | None]:
+    """Return the files of the corpus, in row order, with the source each holds."""
+    folder = root / "corpus"
+    whole = [p for p in (root / "corpus.parquet",) if p.is_file()]
+    parquet = whole or (sorted(folder.glob("*.parquet")) if folder.is_dir() else [])
+    if not parquet:
+        return {path: source for source, path in corpus_files(root).items()}
+    others = [p for p in (*root.glob("corpus.jsonl*"), *folder.glob("*.*")) if p not in parquet]
+    others = [p for p in others if p.name.endswith((".parquet", ".jsonl", ".jsonl.gz"))]
+    if others:
+        names = ", ".join(str(p.relative_to(root)) for p in (parquet[0], others[0]))
+        raise DataError(
+            f"{root} holds {names}; expected one corpus: corpus.parquet, corpus/*.parquet, "
+            "corpus.jsonl or corpus/<source>.jsonl"
+        )
+    return dict.fromkeys(parquet)
+
+
+def _indexed(path: Path, source: str | None, shard_documents: int) -> CorpusFile:
+    if path.suffix == ".gz":
+        raise DataError(
+            f"{path} is compressed: a shard starts in the middle of its file, which only an "
+            f"unpacked one allows; run gunzip on it, or use read_beir, which holds all in memory"
+        )
+    # Looked at before it is read: a change in between is then seen later.
+    state = FileState.of(path)
+    index = index_parquet if path.suffix == ".parquet" else index_jsonl
+    return CorpusFile(state=state, source=source, parts=tuple(index(path, shard_documents)))
+
+
+def _check_sources(sources: list[str]) -> None:
+    for source in sources:
+        longer = next((s for s in sources if s.endswith(f"@{source}")), None)
+        if longer is not None:
+            raise DataError(
+                f"sources {source!r} and {longer!r} cannot be told apart at the end of a document "
+                "id; rename one of their files"
+            )
+
+
+# Vectors that an encoder wrote to files: read a block of rows at a time.
+
+
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
+
+
+class VectorFile:
+    """A ``.npy`` file with one vector per row, float32 or float16.
+
+    The file is mapped only while rows are read, so that memory is that of the rows asked for, and
+    the object can be sent to any process that sees the file under the same path.
+
+    Parameters
+    ----------
+    path : path
+        As ``numpy.save`` writes it.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, not ``.npy``, shorter than it says, or its array is not of shape
+        (n, d) with d at least 1 and of one of the two types.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self._state = FileState.of(Path(path).absolute())
+        array = self._map()
+        if array.ndim != 2 or array.shape[1] < 1:
+            raise DataError(
+                f"{self.path} holds an array of shape {array.shape}; expected (n, d), one vector "
+                "per row"
+            )
+        if array.dtype not in _DTYPES:
+            raise DataError(f"{self.path} holds {array.dtype}; expected float32 or float16")
+        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
+        self.dtype = array.dtype.name
+
+    @property
+    def path(self) -> Path:
+        """Path of the file, absolute."""
+        return self._state.path
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the file: its name, size and time of change."""
+        return state_fingerprint([self._state], self.path.parent)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"VectorFile({str(self.path)!r}, shape={self.shape}, dtype={self.dtype})"
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Read the rows from ``start`` up to, not including, ``stop``.
+
+        Returns
+        -------
+        float32 array of shape (stop - start, d)
+            A copy, in row order of memory.
+
+        Raises
+        ------
+        DataError
+            If rows are asked for that do not exist, a value is not finite, or the file changed
+            since it was opened.
+        """
+        if not 0 <= start <= stop <= len(self):
+            raise DataError(
+                f"{self.path} has {len(self)} rows; rows {start} up to {stop} were asked for"
+            )
+        self._state.check()
+        found = np.array(self._map()[start:stop], dtype=np.float32, order="C")
+        return self._finite(found, np.arange(start, stop))
+
+    def take(self, rows: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Read the rows asked for, in that order; shape (len(rows), d).
+
+        Raises
+        ------
+        DataError
+            As :meth:`rows`.
+        """
+        wanted = np.asarray(rows, dtype=np.int64)
+        outside = wanted[(wanted < 0) | (wanted >= len(self))]
+        if len(outside):
+            raise DataError(
+                f"{self.path} has {len(self)} rows; row {outside[0]} (from 0) was asked for"
+            )
+        self._state.check()
+        return self._finite(np.array(self._map()[wanted], dtype=np.float32, order="C"), wanted)
+
+    def _finite(
+        self, found: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+        if len(bad):
+            column = int(np.flatnonzero(~np.isfinite(found[bad[0]]))[0])
+            raise DataError(
+                f"{self.path}: row {rows[bad[0]]} (from 0) holds {found[bad[0], column]} at "
+                f"position {column}; expected finite numbers"
+            )
+        return found
+
+    def _map(self) -> npt.NDArray[np.floating]:
+        return map_array(self.path)
+
+
+class Vectors(NamedTuple):
+    """Vectors of all documents, in row order of the corpus, and of all queries, in file order."""
+
+    documents: VectorFile
+    queries: VectorFile
+
+
+def open_vectors(
+    documents: PathLike, queries: PathLike, *, n_documents: int, n_queries: int
+) -> Vectors:
+    """Open the vectors of a corpus and of its queries.
+
+    Parameters
+    ----------
+    documents : path
+        ``.npy``; row i belongs to row i of the corpus. Rows of a folder are in the order of its
+        file names, and within a file of its lines.
+    queries : path
+        ``.npy``; one row for each line of ``queries.jsonl``, those without judgments too.
+    n_documents, n_queries : int
+        Rows expected.
+
+    Raises
+    ------
+    DataError
+        If a file is not of that form, has another number of rows, or the dimensions differ.
+    """
+    found = Vectors(documents=VectorFile(documents), queries=VectorFile(queries))
+    for file, expected, what, order in (
+        (found.documents, n_documents, "documents", "row i belongs to row i of the corpus"),
+        (
+            found.queries,
+            n_queries,
+            "queries in queries.jsonl",
+            "one row for each of them in the order of that file, judged or not",
+        ),
+    ):
+        if len(file) != expected:
+            raise DataError(
+                f"{file.path} holds {len(file)} vectors, but there are {expected} {what}; {order}"
+            )
+    if found.documents.shape[1] != found.queries.shape[1]:
+        raise DataError(
+            f"{found.documents.path} holds vectors of dimension {found.documents.shape[1]}, but "
+            f"{found.queries.path} of {found.queries.shape[1]}; both must come from one encoder"
+        )
+    return found

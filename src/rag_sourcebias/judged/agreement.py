@@ -1,0 +1,421 @@
+"""How well a judge tells right from wrong: the area under the ROC curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.judged.data import Agreement
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.resampling import as_generator, check_level, t_quantile
+
+# Chance-corrected agreement from a table of joint shares.
+
+
+def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatArray:
+    """Cohen's kappa of contingency tables.
+
+    Parameters
+    ----------
+    tables : float64 array of shape (b, K, K)
+        Counts; rows are the human grade, columns the judge's.
+    grades : float64 array of shape (K,)
+        Their values.
+    power : {0, 1, 2}
+        Disagreement is |difference| to this power: unweighted, linear, quadratic.
+
+    Returns
+    -------
+    float64 array of shape (b,)
+        NaN where no disagreement is expected by chance (one grade only).
+    """
+    gap = np.abs(grades[:, None] - grades[None, :])
+    cost = (gap > 0).astype(np.float64) if power == 0 else gap**power
+    total = tables.sum(axis=(1, 2))
+    seen = (tables * cost).sum(axis=(1, 2)) / total
+    chance = np.einsum("bi,ij,bj->b", tables.sum(axis=2), cost, tables.sum(axis=1)) / total**2
+    return _one_minus(seen, chance)
+
+
+def krippendorff_alpha(tables: FloatArray, grades: FloatArray, *, ordinal: bool) -> FloatArray:
+    """Krippendorff's alpha of two raters without missing values.
+
+    Parameters
+    ----------
+    tables, grades
+        As in :func:`cohen_kappa`.
+    ordinal : bool
+        Ordinal distances (the grades between two, by how often they occur) or interval distances.
+
+    Returns
+    -------
+    float64 array of shape (b,)
+    """
+    coincidences = tables + tables.transpose(0, 2, 1)
+    counts = coincidences.sum(axis=2)
+    total = counts.sum(axis=1)
+    if ordinal:
+        through = np.cumsum(counts, axis=1) - counts / 2
+        cost = (through[:, :, None] - through[:, None, :]) ** 2
+    else:
+        cost = np.broadcast_to((grades[:, None] - grades[None, :]) ** 2, coincidences.shape)
+    seen = (coincidences * cost).sum(axis=(1, 2)) / total
+    chance = np.einsum("bi,bij,bj->b", counts, cost, counts) / (total * (total - 1))
+    return _one_minus(seen, chance)
+
+
+def _one_minus(seen: FloatArray, chance: FloatArray) -> FloatArray:
+    result = np.full(len(seen), np.nan)
+    np.divide(seen, chance, out=result, where=chance > 1e-12)
+    return 1 - result
+
+
+# Kendall's rank correlation with ties.
+
+
+def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
+    """Kendall's τ-b in O(n log n); NaN if x or y is constant."""
+    n = len(x)
+    _, cx, tx = np.unique(x, return_inverse=True, return_counts=True)
+    _, cy, ty = np.unique(y, return_inverse=True, return_counts=True)
+    _, txy = np.unique(cx * (len(ty) + 1) + cy, return_counts=True)
+
+    def pairs(counts: npt.NDArray[np.int64]) -> float:
+        return float((counts * (counts - 1.0)).sum() / 2)
+
+    total, tied_x, tied_y, tied_both = n * (n - 1) / 2, pairs(tx), pairs(ty), pairs(txy)
+    if total in (tied_x, tied_y):
+        return math.nan
+    discordant = _inversions(cy[np.lexsort((cy, cx))])
+    agreement = total - tied_x - tied_y + tied_both - 2 * discordant
+    return agreement / math.sqrt((total - tied_x) * (total - tied_y))
+
+
+def _inversions(codes: npt.NDArray[np.integer[Any]]) -> float:
+    """Count pairs i < j with codes[i] > codes[j], bit by bit from the highest."""
+    count = 0.0
+    values = codes.astype(np.int64)
+    for bit in range(int(values.max(initial=0)).bit_length() - 1, -1, -1):
+        values = values[np.argsort(values >> (bit + 1), kind="stable")]
+        high = (values >> bit) & 1
+        ones = np.cumsum(high)
+        head = np.flatnonzero(np.diff(values >> (bit + 1), prepend=-1))
+        sizes = np.diff(np.append(head, len(values)))
+        before = np.repeat(ones[head] - high[head], sizes)
+        count += float(((ones - before) * (1 - high)).sum())
+    return count
+
+
+# How well a judge orders items: correlations and AUC, with intervals for clustered items.
+
+
+_BLOCK = 250_000  # weights held at once
+ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
+_ONE = 1 - 1e-12
+
+
+def resampled_weights(
+    clusters: IntArray, *, resamples: int, rng: np.random.Generator | int
+) -> Iterator[FloatArray]:
+    """Give bootstrap weights in blocks: how often each item is drawn with its cluster.
+
+    Parameters
+    ----------
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1, all used.
+
+    Yields
+    ------
+    float64 array of shape (b, n)
+        ``resamples`` rows in all.
+    """
+    generator = as_generator(rng)
+    g = int(clusters.max()) + 1
+    block = max(1, _BLOCK // max(len(clusters), g))
+    for start in range(0, resamples, block):
+        b = min(block, resamples - start)
+        drawn = generator.integers(0, g, size=(b, g)) + np.arange(b)[:, None] * g
+        counts = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g).astype(np.float64)
+        yield counts[:, clusters]
+
+
+def correlation_intervals(
+    x: FloatArray,
+    y: FloatArray,
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 1000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[Interval, Interval]:
+    """Pearson's and Spearman's correlation with intervals.
+
+    Cluster bootstrap standard error of Fisher's z with t(G − 2) quantiles: right for binary,
+    skewed and clustered values, where Fisher's 1/√(n − 3) is not. Spearman's ranks are taken anew
+    in every resample, with mid-ranks for ties.
+
+    Parameters
+    ----------
+    x, y : float64 arrays of shape (n,)
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1; ``numpy.arange(n)`` for independent items.
+
+    Returns
+    -------
+    pearson, spearman : Interval
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 4 clusters, or if x or y is constant.
+    """
+    check_level(confidence_level)
+    g = int(clusters.max(initial=-1)) + 1
+    if g < 4:
+        raise InsufficientDataError(
+            f"a correlation of {g} independent item(s) has no interval; at least 4 are needed",
+            n=g,
+            n_needed=4,
+        )
+    if not (np.ptp(x) > 0 and np.ptp(y) > 0):
+        raise InsufficientDataError("a constant has no correlation; values must differ", n=g)
+    once = np.ones((1, len(x)))
+    rank_x, rank_y = _Ranks(x), _Ranks(y)
+    estimates = (
+        float(_weighted_correlation(once, x[None], y[None])[0]),
+        float(_weighted_correlation(once, rank_x(once), rank_y(once))[0]),
+    )
+    drawn: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    for weights in resampled_weights(clusters, resamples=resamples, rng=rng):
+        drawn[0].append(_weighted_correlation(weights, x[None], y[None]))
+        drawn[1].append(_weighted_correlation(weights, rank_x(weights), rank_y(weights)))
+    pearson, spearman = (
+        _on_fisher_scale(r, np.concatenate(d), g, level=confidence_level, name=name)
+        for r, d, name in zip(estimates, drawn, ("Pearson", "Spearman"), strict=True)
+    )
+    return pearson, spearman
+
+
+class _Ranks:
+    """Mid-ranks of fixed values under changing weights."""
+
+    def __init__(self, values: FloatArray) -> None:
+        _, self._code = np.unique(values, return_inverse=True)
+        self._order = np.argsort(self._code, kind="stable")
+        self._starts = np.flatnonzero(np.diff(self._code[self._order], prepend=-1))
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        total = np.add.reduceat(weights[:, self._order], self._starts, axis=1)
+        ranks: FloatArray = (np.cumsum(total, axis=1) - total / 2)[:, self._code]
+        return ranks
+
+
+def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Row-wise correlation; NaN where a row is constant."""
+    total = weights.sum(axis=1, keepdims=True)
+    dx = x - (weights * x).sum(axis=1, keepdims=True) / total
+    dy = y - (weights * y).sum(axis=1, keepdims=True) / total
+    wx = weights * dx
+    cross = (wx * dy).sum(axis=1)
+    scale = np.sqrt((wx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
+    result = np.full(len(cross), np.nan)
+    np.divide(cross, scale, out=result, where=scale > 1e-12 * np.abs(total[:, 0]))
+    clipped: FloatArray = np.clip(result, -1.0, 1.0)
+    return clipped
+
+
+def _on_fisher_scale(r: float, drawn: FloatArray, g: int, *, level: float, name: str) -> Interval:
+    lower = upper = r
+    if abs(r) < _ONE:
+        z = np.arctanh(np.clip(drawn[~np.isnan(drawn)], -_ONE, _ONE))
+        # a handful of resamples with |r| = 1 would make the deviation infinite: use quantiles
+        spread = float(np.subtract(*np.quantile(z, [0.84134, 0.15866]))) / 2
+        width = t_quantile(0.5 + level / 2, g - 2) * spread
+        centre = math.atanh(r)
+        lower, upper = math.tanh(centre - width), math.tanh(centre + width)
+    return Interval(
+        estimate=r,
+        lower=min(lower, r),
+        upper=max(upper, r),
+        confidence_level=level,
+        method=f"{name}, cluster bootstrap of Fisher's z",
+        n_labeled=g,
+        assumptions=ASSUMPTIONS,
+    )
+
+
+# Chance-corrected agreement: Cohen's kappa and Krippendorff's alpha, with intervals.
+
+
+_MOST_GRADES = 25
+_UNDEFINED = 0.01  # share of resamples that may be undefined
+_LEVELS = ("kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal", "alpha_interval")
+
+
+def agreement_of(
+    human: FloatArray,
+    judge: FloatArray,
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 1000,
+    rng: np.random.Generator | int = 0,
+) -> Agreement | None:
+    """Measure agreement, with cluster bootstrap percentile intervals.
+
+    Parameters
+    ----------
+    human, judge : float64 arrays of shape (n,)
+        A judge value that is no human grade is rounded to the nearest.
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1.
+
+    Returns
+    -------
+    Agreement or None
+        None where the human labels are not grades (more than 25 different values, or one), or the
+        judge answers on another scale (outside the human grades by more than half a step).
+    """
+    check_level(confidence_level)
+    grades = np.unique(human)
+    if not 2 <= len(grades) <= _MOST_GRADES:
+        return None
+    step = float(np.diff(grades).min())
+    known = np.unique(judge)
+    own = len(known) <= _MOST_GRADES and bool(np.all(np.mod(known - grades[0], step) == 0))
+    if own and known[0] >= grades[0] - 2 * step and known[-1] <= grades[-1] + 2 * step:
+        grades = np.union1d(grades, known)  # a grade only the judge uses is still a grade
+    elif known[0] < grades[0] - step / 2 or known[-1] > grades[-1] + step / 2:
+        return None
+    middle = (grades[1:] + grades[:-1]) / 2
+    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
+    k = len(grades)
+    cells = code_h * k + code_j
+    used, place = np.unique(cells, return_inverse=True)
+    # tables of clusters, only for the cells that occur: a resample is then one matrix product
+    g = int(clusters.max()) + 1
+    per_cluster = np.bincount(clusters * len(used) + place, minlength=g * len(used))
+    per_cluster = per_cluster.reshape(g, len(used)).astype(np.float64)
+
+    def tables(weights: FloatArray) -> FloatArray:
+        full = np.zeros((len(weights), k * k))
+        full[:, used] = weights @ per_cluster
+        return full.reshape(-1, k, k)
+
+    once = _statistics(tables(np.ones((1, g))), grades)
+    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=rng)
+    drawn = np.concatenate([_statistics(tables(w), grades) for w in blocks], axis=1)
+    intervals = {
+        name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, g)
+        for i, name in enumerate(_LEVELS)
+    }
+    return Agreement(
+        n_grades=k,
+        rounded=bool(np.any(grades[code_j] != judge)),
+        exact=clustered_mean(
+            (code_h == code_j).astype(np.float64),
+            clusters,
+            confidence_level=confidence_level,
+            bounds=(0.0, 1.0),
+        ),
+        **intervals,
+    )
+
+
+def _statistics(tables: FloatArray, grades: FloatArray) -> FloatArray:
+    return np.stack(
+        [
+            *(cohen_kappa(tables, grades, power=power) for power in (0, 1, 2)),
+            *(krippendorff_alpha(tables, grades, ordinal=ordinal) for ordinal in (True, False)),
+        ]
+    )
+
+
+def _percentile(
+    estimate: float, drawn: FloatArray, level: float, name: str, g: int
+) -> Interval | None:
+    undefined = np.isnan(drawn)
+    if np.isnan(estimate) or undefined.mean() > _UNDEFINED:
+        return None
+    lower, upper = np.quantile(drawn[~undefined], [(1 - level) / 2, (1 + level) / 2])
+    return Interval(
+        estimate=estimate,
+        lower=min(float(lower), estimate),
+        upper=max(float(upper), estimate),
+        confidence_level=level,
+        method=f"{name.replace('_', ' ')}, cluster bootstrap",
+        n_labeled=g,
+        assumptions=("labelled items (clusters) are a random sample",),
+    )
+
+
+# How well a judge tells right from wrong: the area under the ROC curve.
+
+
+def auc_interval(
+    scores: FloatArray,
+    positive: npt.NDArray[np.bool_],
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """Probability that a positive item scores above a negative one, ties counting one half.
+
+    Placement values (DeLong et al. 1988) summed within clusters (Obuchowski 1997), on the logit
+    scale.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 2 positive or 2 negative items, or where scores separate them completely:
+        the placements then have no spread.
+    """
+    check_level(confidence_level)
+    n1 = int(np.count_nonzero(positive))
+    n0 = len(positive) - n1
+    if min(n0, n1) < 2:
+        raise InsufficientDataError(
+            f"AUC needs at least 2 items of each kind, there are {n1} positive and {n0} negative",
+            n=min(n0, n1),
+            n_needed=2,
+        )
+    all_ranks, own = _mid_ranks(scores), np.empty(len(scores))
+    own[positive], own[~positive] = _mid_ranks(scores[positive]), _mid_ranks(scores[~positive])
+    place = (all_ranks - own) / np.where(positive, n0, n1)
+    auc = float(place[positive].mean())
+    place[~positive] = 1 - place[~positive]
+    influence = (place - auc) / np.where(positive, n1, n0)
+    influence *= np.sqrt(np.where(positive, n1 / (n1 - 1), n0 / (n0 - 1)))
+    error = math.sqrt(float((np.bincount(clusters, weights=influence) ** 2).sum()))
+    if error < 1e-12 or not 0 < auc < 1:
+        raise InsufficientDataError(
+            f"the judge separates all {n1} positive from all {n0} negative items (AUC {auc:g}); "
+            "an interval needs items that overlap",
+            n=min(n0, n1),
+        )
+    logit = math.log(auc / (1 - auc))
+    g = int(clusters.max()) + 1
+    width = t_quantile(0.5 + confidence_level / 2, max(g - 2, 1)) * error / (auc * (1 - auc))
+    return Interval(
+        estimate=auc,
+        lower=1 / (1 + math.exp(width - logit)),
+        upper=1 / (1 + math.exp(-width - logit)),
+        confidence_level=confidence_level,
+        method="AUC, DeLong placements on the logit scale",
+        n_labeled=g,
+        assumptions=ASSUMPTIONS,
+    )
+
+
+def _mid_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from 1, ties averaged."""
+    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[code]
+    return ranks

@@ -1,0 +1,617 @@
+"""Fixed items by which drift of a judge is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.codec import from_plain, from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import JUDGE_NOTES, Interval
+
+# The parts of a judged evaluation: means, comparisons, single queries, curves.
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedMean:
+    """The mean of one measure for one system.
+
+    Parameters
+    ----------
+    measure : str
+        Such as ``"correctness"`` or ``"NDCG@10"``.
+    system : str
+        Run, system or group; ``""`` when there is one.
+    interval : Interval
+        The answer, by the method of the configuration.
+    labels_alone : Interval or None
+        From the human labels without the judge; None when they cannot give one.
+    judge_alone : float
+        Mean judge value of all items, uncorrected.
+    labels_saved : int or None
+        Human labels that labels alone would need for the same width, minus those used. Negative
+        when the judge made things worse; None when there is no ``labels_alone``.
+    """
+
+    measure: str
+    system: str
+    interval: Interval
+    labels_alone: Interval | None
+    judge_alone: float
+    labels_saved: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedComparison:
+    """Two systems, or two sources within a system, compared on one measure.
+
+    Parameters
+    ----------
+    kind : {"difference", "relative_delta"}
+        Mean difference (first minus second), or Relative Δ in percent.
+    system : str
+        Where two sources are compared: the run. ``""`` for a difference of systems.
+    """
+
+    kind: Literal["difference", "relative_delta"]
+    measure: str
+    system: str
+    first: str
+    second: str
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QueryIntervals:
+    """An interval for every query (conformal risk control, [R] §6).
+
+    Parameters
+    ----------
+    query_ids : tuple of str
+    estimate, lower, upper : float64 arrays of shape (n_queries,)
+    human : float64 array of shape (n_queries,)
+        NaN where the query has no human labels.
+    highest : float
+        Largest value the measure can take, for scale.
+    rule : str
+    assumptions : tuple of str
+    """
+
+    measure: str
+    system: str
+    query_ids: tuple[str, ...]
+    estimate: FloatArray = field(repr=False)
+    lower: FloatArray = field(repr=False)
+    upper: FloatArray = field(repr=False)
+    human: FloatArray = field(repr=False)
+    highest: float
+    rule: str
+    confidence_level: float
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoveragePoint:
+    """What a method would do with n labels, by resampling the labelled items.
+
+    Parameters
+    ----------
+    coverage : float
+        Share of simulated intervals that held the mean of the labelled items.
+    mean_width : float
+    """
+
+    measure: str
+    system: str
+    method: str
+    n: int
+    coverage: float
+    mean_width: float
+
+
+# How far a judge is above or below people, by group.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupBias:
+    """Mean judge − human difference of one group.
+
+    ``bias`` is None where the differences have no spread to estimate from.
+    """
+
+    group: str
+    n: int
+    human_mean: float
+    judge_mean: float
+    bias: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasDifference:
+    """Bias of one group minus that of another (``"rest"``: all other items).
+
+    ``p_adjusted`` is Holm-adjusted over the differences of the audit.
+    """
+
+    group: str
+    other: str
+    difference: Interval
+    p_value: float
+    p_adjusted: float
+
+
+# How well the probabilities of a judge fit what people say.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Items whose predicted value is alike: what was predicted and what was seen, on average."""
+
+    n: int
+    predicted: float
+    observed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeCalibration:
+    """Calibration of the probability of one grade.
+
+    Parameters
+    ----------
+    predicted_share, observed_share : float
+        Mean probability the judge gives, and share people give.
+    difference : Interval or None
+        Predicted − observed share.
+    ece : float
+        Expected calibration error over ``bins``, in [0, 1].
+    ece_if_calibrated : float
+        Mean of the same where labels are drawn from the judge's own probabilities: the part of
+        ``ece`` that is only noise.
+    brier, reliability, resolution, uncertainty, within_bins : float
+        brier = reliability − resolution + uncertainty + within_bins (Murphy 1973; the last term,
+        Stephenson et al. 2008, is what binning leaves).
+    bins : tuple of ReliabilityBin
+    """
+
+    grade: int
+    predicted_share: float
+    observed_share: float
+    difference: Interval | None
+    ece: float
+    ece_if_calibrated: float
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+    bins: tuple[ReliabilityBin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCalibration:
+    """Calibration of label distributions against human grades.
+
+    Parameters
+    ----------
+    n : int
+        Pairs judged by both.
+    grades : tuple of GradeCalibration
+    brier : float
+        Σ over grades of the squared error, in [0, 2]; the sum of the grades' ``brier``.
+    rps : float
+        Ranked probability score over the L − 1 cumulative shares, divided by L − 1, in [0, 1].
+    rps_of_shares : float
+        The same for a judge that always answers with the observed shares.
+    gain_error : Interval or None
+        Predicted − observed mean gain.
+    gain_slope : float or None
+        Slope of the observed gain on the predicted gain; 1 is calibrated, below 1 over-confident.
+        None where the predicted gain is constant.
+    gain_bins : tuple of ReliabilityBin
+    """
+
+    n: int
+    grades: tuple[GradeCalibration, ...]
+    brier: float
+    rps: float
+    rps_of_shares: float
+    gain_error: Interval | None
+    gain_slope: float | None
+    gain_bins: tuple[ReliabilityBin, ...]
+
+    @property
+    def rps_skill(self) -> float:
+        """1 − rps / rps_of_shares: 0 is no better than the observed shares, 1 is perfect."""
+        return 1 - self.rps / self.rps_of_shares if self.rps_of_shares > 0 else 0.0
+
+    @property
+    def ece(self) -> float:
+        """Mean of the grades' expected calibration errors."""
+        return sum(g.ece for g in self.grades) / len(self.grades)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Say what was found, one finding a line."""
+        result = [
+            f"label distributions of {self.n} items: ranked probability skill "
+            f"{self.rps_skill:.3f} (0: no better than the observed shares)"
+        ]
+        if self.gain_error is not None:
+            result.append(f"predicted − observed mean gain {self.gain_error}")
+        if self.gain_slope is not None:
+            result.append(
+                f"slope of observed on predicted gain {self.gain_slope:.3f} (1: calibrated)"
+            )
+        result += [
+            f"grade {g.grade}: predicted {g.predicted_share:.1%}, observed {g.observed_share:.1%}, "
+            f"calibration error {g.ece:.3f} ({g.ece_if_calibrated:.3f} would be noise)"
+            for g in self.grades
+        ]
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LabelCalibration:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)
+
+
+# What an audit of a judge found.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Chance-corrected agreement of human and judge on the same grades.
+
+    Parameters
+    ----------
+    n_grades : int
+        Different grades that occur.
+    rounded : bool
+        Whether judge values were rounded to the nearest human grade first.
+    exact : Interval
+        Share of items with the same grade.
+    kappa, kappa_linear, kappa_quadratic : Interval or None
+        Cohen's kappa, unweighted and weighted by distance; None where undefined (both always give
+        the same single grade) or where too many resamples are.
+    alpha_ordinal, alpha_interval : Interval or None
+        Krippendorff's alpha.
+    """
+
+    n_grades: int
+    rounded: bool
+    exact: Interval
+    kappa: Interval | None
+    kappa_linear: Interval | None
+    kappa_quadratic: Interval | None
+    alpha_ordinal: Interval | None
+    alpha_interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAudit:
+    """A judge held against human labels.
+
+    Parameters
+    ----------
+    n : int
+        Items with a human label and a judge value.
+    n_clusters : int
+        Independent units among them.
+    n_judge_missing : int
+        Labelled items the judge gave no usable answer for.
+    pearson, spearman : Interval or None
+        None where human or judge values are constant.
+    kendall : float or None
+        τ-b.
+    useful_from : float
+        1/√(n − 2): with |Pearson's r| no greater, labels alone give a narrower interval.
+    human_mean, judge_mean : float
+    bias : Interval or None
+        Mean judge − human; None where it has no spread to estimate from.
+    groups : tuple of GroupBias
+    differences : tuple of BiasDifference
+        Smallest p first.
+    agreement : Agreement or None
+        None where the judge answers on another scale.
+    auc : Interval or None
+        Of the judge value, where human labels are 0 and 1.
+    calibration : LabelCalibration or None
+        Where human labels are 0 and 1 and judge values are graded in [0, 1].
+    notes : tuple of str
+    """
+
+    n: int
+    n_clusters: int
+    n_judge_missing: int
+    pearson: Interval | None
+    spearman: Interval | None
+    kendall: float | None
+    useful_from: float
+    human_mean: float
+    judge_mean: float
+    bias: Interval | None
+    groups: tuple[GroupBias, ...]
+    differences: tuple[BiasDifference, ...]
+    agreement: Agreement | None
+    auc: Interval | None
+    calibration: LabelCalibration | None
+    notes: tuple[str, ...]
+
+    @property
+    def useless(self) -> bool:
+        """Whether labels alone are better than this judge."""
+        return self.pearson is None or abs(self.pearson.estimate) <= self.useful_from
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JudgeAudit:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Say what was found, one finding a line."""
+        result = [f"{self.n} labelled items in {self.n_clusters} independent units", *self.notes]
+        if self.pearson is not None and self.spearman is not None:
+            result += [f"Pearson {self.pearson}", f"Spearman {self.spearman}"]
+        if self.bias is not None:
+            result.append(f"judge − human {self.bias}")
+        else:
+            gap = self.judge_mean - self.human_mean
+            result.append(f"judge − human {gap:.4g}, too even over the items for an interval")
+        result += [
+            f"judge − human in {g.group} {g.bias}" for g in self.groups if g.bias is not None
+        ]
+        result += [
+            f"{d.group} against {d.other} {d.difference}, adjusted p = {d.p_adjusted:.2g}"
+            for d in self.differences
+            if d.p_adjusted < 1 - d.difference.confidence_level
+        ]
+        if self.agreement is not None:
+            kinds = ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
+            result += [
+                f"{kind.replace('_', ' ')} {value}"
+                for kind in kinds
+                if (value := getattr(self.agreement, kind)) is not None
+            ]
+        if self.auc is not None:
+            result.append(f"AUC {self.auc}")
+        if self.calibration is not None:
+            result += self.calibration.lines()
+        return result
+
+
+# What a judged evaluation found: intervals for means, comparisons and single queries.
+
+
+JUDGED_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedConfig:
+    """Settings of a judged evaluation.
+
+    Parameters
+    ----------
+    method : str
+        A method of :func:`rag_sourcebias.stats.means.mean_interval`.
+    target : {"population", "pool", "unlabeled"}
+    confidence_level : float
+    gain : {"exponential", "linear"}
+        Gain of grade r in DCG and NDCG: 2^r − 1, or r.
+    min_grade : int
+        Lowest grade that counts as relevant in P, MAP, MRR and recall.
+    per_query : bool
+        Whether intervals of single queries are wanted (DCG and P only).
+    coverage_runs : int
+        Simulated evaluations per size for the width and coverage curves; 0 for none.
+    seed : int
+    """
+
+    method: str = "regression"
+    target: Literal["population", "pool", "unlabeled"] = "population"
+    confidence_level: float = 0.95
+    gain: Literal["exponential", "linear"] = "exponential"
+    min_grade: int = 1
+    per_query: bool = True
+    coverage_runs: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
+        if self.min_grade < 1:
+            raise DataError(f"min_grade {self.min_grade} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JudgedReport:
+    """The result of a judged evaluation.
+
+    Parameters
+    ----------
+    kind : {"items", "ranking"}
+        Answers or other items with one value each; or rankings with labelled documents.
+    n_labeled, n_unlabeled, n_judge_missing : int
+        Items, or queries and (for the last) pairs.
+    audits : mapping of str to JudgeAudit
+        How the judge compares with people, by measure (items) or under ``"grades"`` (ranking).
+    warnings : tuple of str
+        What the reader must know before trusting a number.
+    """
+
+    schema_version: int
+    kind: Literal["items", "ranking"]
+    name: str
+    config: JudgedConfig
+    n_labeled: int
+    n_unlabeled: int
+    n_judge_missing: int
+    means: tuple[JudgedMean, ...]
+    comparisons: tuple[JudgedComparison, ...]
+    per_query: tuple[QueryIntervals, ...]
+    curves: tuple[CoveragePoint, ...]
+    audits: Mapping[str, JudgeAudit]
+    environment: Mapping[str, str]
+    created: str
+    warnings: tuple[str, ...] = ()
+
+    def mean(self, measure: str, system: str = "") -> JudgedMean:
+        """Return one mean."""
+        for found in self.means:
+            if found.measure == measure and found.system == system:
+                return found
+        raise DataError(
+            f"no mean of {measure!r} for system {system!r}; there are "
+            f"{[(m.measure, m.system) for m in self.means]}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JudgedReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        report = from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
+        return replace(report, means=tuple(map(_with_finding, report.means)))
+
+
+def _with_finding(mean: JudgedMean) -> JudgedMean:
+    """Give what version 0.1 found of a judge, and only said, its code."""
+    interval = mean.interval
+    for code, note in JUDGE_NOTES.items():
+        if note in interval.notes:
+            interval = replace(interval, judge=code)
+    return replace(mean, interval=interval)
+
+
+# Fixed items by which drift of a judge is seen.
+
+
+ANCHOR_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnchorSet:
+    """Items with the human value, the judge value at calibration, and the calibration.
+
+    Parameters
+    ----------
+    schema_version : int
+    ids : tuple of str
+        Unique.
+    human, judge : float64 arrays of shape (n,)
+        Finite.
+    slope, intercept : float
+        ĉ(f) = intercept + slope · f, whose mean error on the anchors was 0.
+    settings : mapping of str to str
+        What identifies the judge.
+    """
+
+    schema_version: int
+    ids: tuple[str, ...]
+    human: npt.NDArray[np.float64]
+    judge: npt.NDArray[np.float64]
+    slope: float
+    intercept: float
+    settings: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        if len(set(self.ids)) < n:
+            raise DataError("an anchor id occurs twice; keep one")
+        for name in ("human", "judge"):
+            values = getattr(self, name)
+            if values.shape != (n,) or not np.isfinite(values).all():
+                raise DataError(f"{name} values of the {n} anchors must be {n} finite numbers")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AnchorSet:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftCheck:
+    """What became of a judge on its anchors.
+
+    Parameters
+    ----------
+    n, n_missing : int
+        Anchors with and without a new judge value.
+    share_changed : float
+        Share of anchors whose judge value changed.
+    shift : Interval
+        Mean change of the judge value, now − then.
+    error_shift : Interval
+        Change of E[y − ĉ(f)], the mean error of the calibrated judge.
+    error_now : float
+        Mean of y − ĉ(f) with the new values.
+    correlation_then, correlation_now : float
+        With the human values; 0 for a constant.
+    tilt_p_value : float or None
+        Whether the change depends on the value itself (harsher on weak items, milder on good
+        ones); such drift can leave the mean error of the anchors alone and still move that of
+        other items. None where the change is constant.
+    margin : float or None
+    stable : bool
+        Whether E[y − ĉ(f)] stayed within the margin (or, without one, is not seen to have moved)
+        and the judge answered on at least 90 % of the anchors.
+    """
+
+    n: int
+    n_missing: int
+    share_changed: float
+    shift: Interval
+    error_shift: Interval
+    error_now: float
+    correlation_then: float
+    correlation_now: float
+    tilt_p_value: float | None
+    margin: float | None
+    stable: bool
+
+    def __str__(self) -> str:
+        state = "stable" if self.stable else "drifted"
+        tilt = "" if self.tilt_p_value is None else f", tilt p = {self.tilt_p_value:.2g}"
+        return (
+            f"judge {state} on {self.n} anchors ({self.n_missing} without an answer): "
+            f"E[y − ĉ(f)] moved by {self.error_shift}; {self.share_changed:.0%} of the judge "
+            f"values changed, mean change {self.shift.estimate:.4g}{tilt}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DriftCheck:
+        """Read what :meth:`to_dict` wrote."""
+        return from_plain(cls, data)

@@ -1,0 +1,821 @@
+"""What a judge said, as tables that the readers of this package read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgedItems, Judgments
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_arrays, sound, write_atomic
+from rag_sourcebias.io.tables import (
+    Table,
+    find_column,
+    find_ids,
+    ids_of,
+    names_of,
+    numbers_of,
+    read_table,
+)
+
+# Readers of judged data: human and judge values of items, in one file or in two.
+
+
+_Ids = str | Sequence[str] | None
+_FACTORS = {"group": "groups", "cluster": "clusters", "stratum": "strata"}
+
+
+def read_judged_items(
+    path: PathLike,
+    *,
+    id: _Ids = None,
+    human: str | None = None,
+    judge: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    stratum: str | None = None,
+    require_human: bool = True,
+) -> JudgedItems:
+    """Read items with judge values and, for some, human labels.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV or JSON lines (plain or ``.gz``), or Parquet.
+    id, human, judge, group, cluster, stratum : str or None
+        Column names. Where None, the usual names are looked for (``id``, ``human``,
+        ``human_label``, ``judge``, ``judge_score``, …; ``group``, ``cluster`` and ``stratum`` only
+        under these names). ``id`` may be several columns, joined by a tab; without an id column
+        ``query_id`` and ``doc_id`` are used, and without those the row numbers.
+    require_human : bool
+        False accepts a file without a human column: every item is then unlabelled.
+
+    Returns
+    -------
+    JudgedItems
+        In the order of the file. An empty human cell (also ``-``, ``NA``, ``null``) is an
+        unlabelled item, an empty judge cell one the judge failed on. true/false, yes/no,
+        correct/incorrect, pass/fail count as 1/0.
+
+    Raises
+    ------
+    DataError
+        If a column cannot be found (the message lists those there are), a cell is not a number,
+        an id is empty or repeated, or a group, cluster or stratum is empty; with file and line.
+    MissingExtraError
+        If a Parquet file is given and pyarrow is not installed.
+    """
+    name = os.fspath(path)
+    given = {"group": group, "cluster": cluster, "stratum": stratum}
+    found: dict[str, str | None] = {}
+    id_columns: tuple[str, ...] = ()
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        nonlocal id_columns
+        found["human"] = find_column(names, "human", given=human, path=name)
+        found["judge"] = find_column(names, "judge", given=judge, path=name)
+        needed = ("human", "judge") if require_human else ("judge",)
+        lacking = [role for role in needed if found[role] is None]
+        if lacking:
+            raise DataError(
+                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{', '.join(names)}; name the column with "
+                + " and ".join(f"{role}=…" for role in lacking)
+            )
+        id_columns = find_ids(names, given=id, path=name)
+        for role, column in given.items():
+            found[role] = find_column(names, role, given=column, path=name)
+        return list(dict.fromkeys([*(c for c in found.values() if c), *id_columns]))
+
+    table = read_table(path, choose)
+    if found["human"] == found["judge"]:
+        raise DataError(f"{name}: column {found['judge']!r} cannot be both human and judge")
+    ids = ids_of(table, id_columns)
+    return JudgedItems(
+        ids=tuple(ids),
+        human=(
+            np.full(len(ids), np.nan)
+            if found["human"] is None
+            else numbers_of(table, found["human"], role="human label", ids=ids)
+        ),
+        judge=numbers_of(table, str(found["judge"]), role="judge value", ids=ids),
+        **_factors(table, found),
+    )
+
+
+def _factors(table: Table, found: dict[str, str | None]) -> dict[str, tuple[str, ...]]:
+    return {
+        field: tuple(names_of(table, column, role=role, shown=True))
+        for role, field in _FACTORS.items()
+        if (column := found.get(role)) is not None
+    }
+
+
+def join_judged(
+    human_path: PathLike,
+    judge_path: PathLike,
+    *,
+    id: _Ids = None,
+    human: str | None = None,
+    judge: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    stratum: str | None = None,
+    allow_judge_missing: bool = False,
+) -> JudgedItems:
+    """Join a file of human labels with a file of judge values by id.
+
+    Parameters
+    ----------
+    human_path, judge_path : path
+        As in :func:`read_judged_items`; both need an id column. The judge file lists every item,
+        and the groups, clusters and strata.
+    id : str, sequence of str or None
+        Id column or columns, of the same name in both files.
+    human, judge : str or None
+        Column names. Where None: the usual names, or else the only column that is not the id.
+    group, cluster, stratum : str or None
+        Columns of the judge file, as in :func:`read_judged_items`.
+    allow_judge_missing : bool
+        True keeps a labelled item whose judge value is empty in the judge file (the judge failed
+        on it). A labelled item that the judge file does not list at all is always an error.
+
+    Returns
+    -------
+    JudgedItems
+        In the order of the judge file.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_judged_items`, and if labelled items do not join (how many, which first) or
+        lack a judge value.
+    """
+    human_table, human_ids, human_column, _ = _one_value(human_path, "human", human, id, {})
+    labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
+    factors = {"group": group, "cluster": cluster, "stratum": stratum}
+    table, ids, judge_column, found = _one_value(judge_path, "judge", judge, id, factors)
+    values = numbers_of(table, judge_column, role="judge value", ids=ids)
+
+    row_of = {name: i for i, name in enumerate(ids)}
+    labeled = np.flatnonzero(~np.isnan(labels))
+    place = np.array([row_of.get(human_ids[i], -1) for i in labeled], dtype=np.int64)
+    lost = labeled[place < 0]
+    if len(lost):
+        first = int(lost[0])
+        raise DataError(
+            f"{len(lost)} of {len(labeled)} labelled items are not in {table.path}, first "
+            f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
+            "every labelled item needs a judge value"
+        )
+    empty = np.flatnonzero(np.isnan(values[place]))
+    if len(empty) and not allow_judge_missing:
+        first = int(place[empty[0]])
+        raise DataError(
+            f"{len(empty)} of {len(labeled)} labelled items have no judge value, first "
+            f"{ids[first]!r} ({table.where(first)}); judge them again, or pass "
+            "allow_judge_missing=True to count them as failures of the judge"
+        )
+    joined = np.full(len(ids), np.nan)
+    joined[place] = labels[labeled]
+    return JudgedItems(ids=tuple(ids), human=joined, judge=values, **_factors(table, found))
+
+
+def _one_value(
+    path: PathLike, role: str, given: str | None, id_given: _Ids, factors: dict[str, str | None]
+) -> tuple[Table, list[str], str, dict[str, str | None]]:
+    """Read a file with ids and one value per id."""
+    name = os.fspath(path)
+    found: dict[str, str | None] = {}
+    id_columns: tuple[str, ...] = ()
+    value = ""
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        nonlocal id_columns, value
+        id_columns = find_ids(names, given=id_given, path=name)
+        if not id_columns:
+            raise DataError(
+                f"{name}: no column is recognised as id, and two files can only be joined by id; "
+                f"its columns are {', '.join(names)}; name the column with id=…"
+            )
+        for factor, column in factors.items():
+            found[factor] = find_column(names, factor, given=column, path=name)
+        taken = {*id_columns, *found.values()}
+        column = find_column(names, role, given=given, path=name)
+        rest = [n for n in names if n not in taken]
+        if column is None and len(rest) == 1:
+            column = rest[0]
+        if column is None:
+            raise DataError(
+                f"{name}: no column is recognised as {role}; its columns are {', '.join(names)}; "
+                f"name the column with {role}=…"
+            )
+        value = column
+        return list(dict.fromkeys([*id_columns, column, *(c for c in found.values() if c)]))
+
+    table = read_table(path, choose)
+    return table, ids_of(table, id_columns), value, found
+
+
+# The judged sample that comes with the package.
+
+
+JUDGED_SAMPLE_LICENSE = "Apache-2.0 (EVOUNA, Wang et al. 2023)"
+
+
+def judged_sample_file() -> AbstractContextManager[Path]:
+    """Give the sample's CSV file, for as long as the context lasts."""
+    root = resources.files("rag_sourcebias.io")
+    return resources.as_file(root.joinpath("samples", "evouna", "items.csv"))
+
+
+def load_judged_sample() -> JudgedItems:
+    """Load 1,500 answers: five systems on 300 questions, 60 of which people graded.
+
+    From EVOUNA. Human values are 1 (correct) and 0; the judge is lexical match: 1 where a golden
+    answer stands in the answer. Groups are systems, clusters questions. It needs no connection.
+
+    Examples
+    --------
+    >>> items = load_judged_sample()
+    >>> len(items), items.n_labeled, items.n_judge_missing
+    (1500, 300, 0)
+    """
+    with judged_sample_file() as file:
+        return read_judged_items(file)
+
+
+# Cells of label files as numbers.
+
+
+_MOST_GRADES = 1_000  # a damaged grade must not ask for a table of its size
+
+
+def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
+    try:
+        if isinstance(cell, bool):
+            raise TypeError
+        return float(cell)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
+
+
+def cell_floats(cells: Sequence[Any], table: Table) -> FloatArray:
+    """Cells as numbers."""
+    return np.array([_number(c, table, i) for i, c in enumerate(cells)], dtype=np.float64)
+
+
+def cell_items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN401
+    """Return the entries of a list cell."""
+    if isinstance(cell, str):
+        try:
+            cell = (
+                json.loads(cell)
+                if cell.lstrip().startswith("[")
+                else re.split(r"[\s|]+", cell.strip())
+            )
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{table.where(row)}: {cell!r} is not a list of numbers") from error
+    if not isinstance(cell, list) or not cell or cell == [""]:
+        raise DataError(
+            f"{table.where(row)}: expected a list of numbers, found {cell!r}; leave out pairs the "
+            "judge gave no answer for"
+        )
+    return cell
+
+
+def stacked_rows(rows: Sequence[Sequence[Any]], table: Table) -> FloatArray:
+    """Rows of equal length as an array."""
+    width = len(rows[0])
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise DataError(
+                f"{table.where(i)}: {len(row)} probabilities where the first row has {width}"
+            )
+    return np.array(
+        [[_number(v, table, i) for v in row] for i, row in enumerate(rows)], dtype=np.float64
+    )
+
+
+def cell_grades(cells: Sequence[Any], table: Table, row: int) -> list[int]:
+    """Cells as whole grades."""
+    values = [_number(c, table, row) for c in cells]
+    for value in values:
+        if not value.is_integer() or value < 0:
+            raise DataError(
+                f"{table.where(row)}: grade {value:g} is not a whole number of at least 0; leave "
+                "out pairs the judge gave no answer for"
+            )
+    return [int(v) for v in values]
+
+
+def vote_shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | None) -> FloatArray:
+    """Votes as shares of each grade."""
+    highest = [max(v) for v in votes]
+    width = max(max(highest) + 1, 2) if n_grades is None else n_grades
+    most = min(width, _MOST_GRADES)
+    over = next((i for i, g in enumerate(highest) if g >= most), None)
+    if over is not None:
+        raise DataError(
+            f"{table.where(over)}: grade {highest[over]} is outside the scale 0 … {most - 1}"
+        )
+    counts = np.zeros((len(votes), width))
+    rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])
+    np.add.at(counts, (rows, np.concatenate([np.asarray(v) for v in votes])), 1.0)
+    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+# Readers of label distributions: what a judge believes about (query, document) pairs.
+
+
+_TOLERANCE = 1e-6
+_FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
+
+
+def read_label_distributions(
+    path: PathLike, *, n_grades: int | None = None, of: Literal["judge", "human"] = "judge"
+) -> LabelDistributions:
+    """Read distributions over the grades 0 … R.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV or JSON lines (plain or ``.gz``), or Parquet, with ``query_id`` and ``doc_id``
+        (also ``qid``, ``docid``, ``docno``, ``corpus-id``) and one of: columns ``p0`` … ``pR``;
+        ``probs``, a list of R + 1 numbers; ``votes``, a list of whole grades; ``grade``, one whole
+        grade. In text files a list is written ``[0.1, 0.9]`` or with spaces or ``|`` between
+        numbers. ``.npz`` reads arrays ``pred_label_dist`` and ``true_label_dist`` of shape
+        (m, R + 1) with ids in ``<stem>.ids.tsv`` beside it.
+    n_grades : int or None
+        R + 1. None takes it from the columns or, for votes and grades, from the highest grade
+        seen: pass it where the highest grade may not occur.
+    of : {"judge", "human"}
+        Which of the two arrays of an ``.npz`` file.
+
+    Raises
+    ------
+    DataError
+        With file and line: a row does not sum to 1, is negative, has another length or holds a
+        grade outside the scale, or a pair occurs twice.
+    """
+    name = os.fspath(path)
+    if name.endswith(".npz"):
+        table, probs = _read_npz(Path(path), of)
+    else:
+        table, probs = _read_rows(path, n_grades)
+    if n_grades is not None and probs.shape[1] != n_grades:
+        raise DataError(
+            f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
+        )
+    query, doc = (_name_column(table, r) for r in ("query_id", "doc_id"))
+    _check(probs, table)
+    queries: dict[str, int] = {}
+    docs: dict[str, int] = {}
+    query_codes = [queries.setdefault(q, len(queries)) for q in query]
+    doc_codes = [docs.setdefault(d, len(docs)) for d in doc]
+    seen: dict[tuple[int, int], int] = {}
+    for row, pair in enumerate(zip(query_codes, doc_codes, strict=True)):
+        if seen.setdefault(pair, row) != row:
+            raise DataError(
+                f"{table.where(row)}: query {query[row]!r}, document {doc[row]!r} occurs already "
+                f"in {table.where(seen[pair])}; keep one row per pair"
+            )
+    return LabelDistributions(
+        query_ids=tuple(queries),
+        doc_ids=tuple(docs),
+        query_codes=np.array(query_codes, dtype=np.int32),
+        doc_codes=np.array(doc_codes, dtype=np.int32),
+        probs=probs,
+    )
+
+
+def _name_column(table: Table, role: str) -> list[str]:
+    column = find_column(tuple(table.columns), role, given=None, path=table.path)
+    return names_of(table, str(column), role=role)
+
+
+def _check(probs: FloatArray, table: Table) -> None:
+    totals = probs.sum(axis=1)
+    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
+    bad = np.flatnonzero(~good)  # NaN counts as wrong
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
+            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
+            "each row by its sum, and leave out pairs the judge gave no answer for"
+        )
+
+
+def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]:
+    name = os.fspath(path)
+    form: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
+        lacking = [r for r, c in zip(("query_id", "doc_id"), pair, strict=True) if c is None]
+        form.extend(_value_columns(names))
+        if lacking or not form:
+            lacking += [] if form else [f"labels ({_FORMS})"]
+            raise DataError(
+                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{', '.join(names)}"
+            )
+        return [*(c for c in pair if c is not None), *form]
+
+    table = read_table(path, choose)
+    columns = [table.columns[c] for c in form]
+    if re.fullmatch(r"p_?0", form[0]):
+        return table, np.column_stack([cell_floats(c, table) for c in columns])
+    if form[0] == "probs":
+        return table, stacked_rows(
+            [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
+        )
+    votes = [
+        cell_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])
+    ]
+    return table, vote_shares(
+        [cell_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades
+    )
+
+
+def _value_columns(names: Sequence[str]) -> list[str]:
+    for pattern in ("p{}", "p_{}"):
+        numbered = [pattern.format(i) for i in range(len(names)) if pattern.format(i) in names]
+        if len(numbered) > 1 and numbered[-1] == pattern.format(len(numbered) - 1):
+            return numbered
+    return next(([n] for n in ("probs", "votes", "grade") if n in names), [])
+
+
+def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:
+    key = {"judge": "pred_label_dist", "human": "true_label_dist"}[of]
+    sidecar = path.with_suffix(".ids.tsv")
+    arrays = read_arrays(path)
+    if key not in arrays:
+        raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
+    with sound(path, f"numbers under {key!r}"):
+        probs = np.asarray(arrays[key], dtype=np.float64)
+    table = read_table(sidecar, _pair_columns(str(sidecar)))
+    if probs.ndim != 2 or len(probs) != len(table):
+        raise DataError(
+            f"{path}: {key} has shape {probs.shape} but {sidecar.name} names {len(table)} rows"
+        )
+    return table, probs
+
+
+def _pair_columns(name: str) -> Callable[[tuple[str, ...]], list[str]]:
+    def choose(names: tuple[str, ...]) -> list[str]:
+        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
+        found = [c for c in pair if c is not None]
+        if len(found) < 2:
+            raise DataError(f"{name}: query_id and doc_id are needed, found {', '.join(names)}")
+        return found
+
+    return choose
+
+
+# What ragas writes, as judged items; ragas itself is not needed.
+# ``EvaluationResult.to_pandas()`` saved as CSV, JSON lines or Parquet, or the CSV of an
+# ``@experiment``. A metric that failed is NaN there (an empty cell): it is kept as a judge
+# failure.
+
+
+_JOINED_BY = ("id", "item_id", "sample_id", "example_id", "user_input", "question")
+_ROW = ("row", "row_index")
+# Fields of ragas' samples, and columns that pandas adds for its index.
+_NOT_METRICS = frozenset(
+    {
+        *_JOINED_BY, *_ROW, "", "index", "unnamed: 0", "retrieved_contexts", "reference_contexts",
+        "retrieved_context_ids", "reference_context_ids", "response", "multi_responses",
+        "reference", "rubrics", "persona_name", "query_style", "query_length", "synthesizer_name",
+        "answer", "contexts", "ground_truth", "human", "group", "cluster", "stratum",
+    }
+)  # fmt: skip
+
+
+class _Factors(TypedDict):
+    group: str | None
+    cluster: str | None
+    stratum: str | None
+
+
+class RagasItems(NamedTuple):
+    """Items of a ragas result, the metric, and by what the human labels were joined."""
+
+    items: JudgedItems
+    metric: str
+    joined_by: str
+
+
+def read_ragas_result(
+    path: PathLike,
+    *,
+    metric: str | None = None,
+    human_path: PathLike | None = None,
+    id: str | Sequence[str] | None = None,
+    human: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    stratum: str | None = None,
+) -> RagasItems:
+    """Read a ragas result with human labels of some of its rows.
+
+    Parameters
+    ----------
+    path : path
+    metric : str or None
+        Column of the scores. None takes the only column of numbers.
+    human_path : path or None
+        Human labels, joined by ``id``; where None, by the first of ``id``, ``sample_id``,
+        ``user_input`` or ``question`` that both files have, or else by ``row`` (or
+        ``row_index``), counted from 0 as ragas and pandas count. Without ``human_path`` the
+        labels are a column of the result.
+    id, human, group, cluster, stratum : str or None
+        Column names. Groups, clusters and strata stand in the result.
+
+    Raises
+    ------
+    DataError
+        If the metric is not unique (the columns are listed), nothing joins the files, or as
+        :func:`~rag_sourcebias.judged.files.read_judged_items` and
+        :func:`~rag_sourcebias.judged.files.join_judged`.
+    """
+    name = os.fspath(path)
+    names = read_table(path, lambda _: ()).names
+    found = _metric(path, names, metric, human)
+    factors = _Factors(group=group, cluster=cluster, stratum=stratum)
+    if human_path is None:
+        if find_column(names, "human", given=human, path=name) is None:
+            raise DataError(
+                f"{name} has no column of human labels (its columns are {', '.join(names)}); name "
+                "it with human=…, or give the labels in a file of their own"
+            )
+        items = read_judged_items(path, id=id or (), human=human, judge=found, **factors)
+        return RagasItems(items, found, "the row")
+    other = read_table(human_path, lambda _: ()).names
+    shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
+    row = next((c for c in _ROW if c in other), None)
+    if shared is None and row is not None:
+        unlabeled = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
+        return RagasItems(_join_rows(unlabeled, path, human_path, row, human), found, row)
+    if shared is None:
+        raise DataError(
+            f"nothing joins {name} ({', '.join(names)}) and {os.fspath(human_path)} "
+            f"({', '.join(other)}); give both the same id column, or the labels a column 'row' "
+            "that counts the rows of the result from 0"
+        )
+    items = join_judged(
+        human_path,
+        path,
+        id=shared,
+        human=human,
+        judge=found,
+        allow_judge_missing=True,
+        **factors,
+    )
+    return RagasItems(items, found, shared if isinstance(shared, str) else " + ".join(shared))
+
+
+def _metric(path: PathLike, names: Sequence[str], given: str | None, human: str | None) -> str:
+    name = os.fspath(path)
+    if given is not None:
+        if given not in names:
+            raise DataError(f"{name} has no column {given!r}; its columns are {', '.join(names)}")
+        return given
+    rest = [n for n in names if n.lower() not in _NOT_METRICS and n != human]
+    table = read_table(path, lambda _: rest)
+    metrics = [n for n in rest if _is_scores(table, n)]
+    if len(metrics) == 1:
+        return metrics[0]
+    if metrics:
+        raise DataError(
+            f"{name} has scores of {len(metrics)} metrics; choose with metric=… out of "
+            f"{', '.join(metrics)}"
+        )
+    raise DataError(
+        f"{name} has no column of scores; its columns are {', '.join(names)}; name it with metric=…"
+    )
+
+
+def _is_scores(table: Table, column: str) -> bool:
+    """Whether a column holds numbers, some perhaps missing."""
+    some = False
+    for cell in table.columns[column]:
+        if cell is None or (isinstance(cell, str) and cell.strip().lower() in ("", "nan")):
+            continue
+        if isinstance(cell, bool):
+            return False
+        try:
+            value = float(cell)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        some = some or not math.isnan(value)
+    return some
+
+
+def _join_rows(
+    unlabeled: JudgedItems, path: PathLike, human_path: PathLike, row: str, human: str | None
+) -> JudgedItems:
+    where = os.fspath(human_path)
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        column = find_column(names, "human", given=human, path=where)
+        rest = [n for n in names if n != row]
+        if column is None and len(rest) == 1:
+            column = rest[0]
+        if column is None:
+            raise DataError(
+                f"{where}: no column is recognised as human; its columns are {', '.join(names)}; "
+                "name the column with human=…"
+            )
+        return [row, column]
+
+    table = read_table(human_path, choose)
+    rows = names_of(table, row, role="row")
+    column = next(c for c in table.columns if c != row)
+    labels = numbers_of(table, column, role="human label", ids=rows)
+    joined = np.full(len(unlabeled), np.nan)
+    for i, text in enumerate(rows):
+        place = int(text) if text.isdecimal() else -1
+        if not 0 <= place < len(joined):
+            raise DataError(
+                f"{table.where(i)}: row {text!r} is not one of the {len(joined)} rows 0 … "
+                f"{len(joined) - 1} of {os.fspath(path)}"
+            )
+        if not math.isnan(joined[place]):
+            raise DataError(f"{table.where(i)}: row {place} is labelled twice; keep one")
+        joined[place] = labels[i]
+    return JudgedItems(
+        ids=tuple(str(i) for i in range(len(joined))),
+        human=joined,
+        judge=unlabeled.judge,
+        groups=unlabeled.groups,
+        clusters=unlabeled.clusters,
+        strata=unlabeled.strata,
+    )
+
+
+# What a judge said, as tables that the readers of this package read.
+
+
+Failures = Literal["leave-out", "lowest", "highest"]
+Row = Mapping[str, Any]
+_ENDINGS = (".tsv", ".csv", ".jsonl")
+
+
+def table_ending(path: PathLike) -> str:
+    """Return ``.tsv``, ``.csv`` or ``.jsonl``, with ``.gz`` behind it where the name has it.
+
+    Raises
+    ------
+    DataError
+        If the name ends otherwise.
+    """
+    name = os.fspath(path)
+    packed = ".gz" if name.endswith(".gz") else ""
+    ending = Path(name.removesuffix(packed)).suffix if packed else Path(name).suffix
+    if ending not in _ENDINGS:
+        raise DataError(f"{name}: write to a name that ends in {', '.join(_ENDINGS)} (or .gz)")
+    return ending + packed
+
+
+def beside(path: PathLike, what: str) -> Path:
+    """Name a second file: ``labels.tsv.gz`` gives ``labels.<what>.tsv.gz``."""
+    file = Path(path)
+    ending = table_ending(path)
+    return file.with_name(f"{file.name.removesuffix(ending)}.{what}{ending}")
+
+
+def write_label_distributions(
+    judgments: Judgments, path: PathLike, *, failures: Failures = "leave-out"
+) -> int:
+    """Write ``query_id``, ``doc_id``, ``p0`` … ``pR``, one row per pair.
+
+    Parameters
+    ----------
+    failures : {"leave-out", "lowest", "highest"}
+        What becomes of pairs without a judgment: no row, or all probability on the lowest or
+        highest grade (between which a utility must lie whatever the judge would have said).
+
+    Returns
+    -------
+    int
+        Rows written.
+    """
+    ok = judgments.ok
+    ends = {"lowest": 0, "highest": -1}
+    probs = judgments.probs.copy()
+    if failures in ends:
+        probs[~ok] = np.eye(judgments.n_grades)[ends[failures]]
+    rows = np.flatnonzero(ok) if failures == "leave-out" else np.arange(len(ok))
+    _write(
+        path,
+        (
+            {
+                "query_id": judgments.query_ids[i],
+                "doc_id": judgments.doc_ids[i],
+                **{f"p{r}": float(p) for r, p in enumerate(probs[i])},
+            }
+            for i in rows.tolist()
+        ),
+    )
+    return len(rows)
+
+
+def write_judgment_status(judgments: Judgments, path: PathLike) -> None:
+    """Write how every item ended, failures included."""
+    values = judgments.values()
+    _write(
+        path,
+        (
+            {
+                "query_id": judgments.query_ids[i],
+                "doc_id": judgments.doc_ids[i],
+                "status": judgments.status[i],
+                "judge": _finite_or_none(values[i]),
+                "mass": _finite_or_none(judgments.mass[i]),
+                "n_bounded": int(judgments.n_bounded[i]),
+                "prompt_tokens": int(judgments.prompt_tokens[i]),
+                "completion_tokens": int(judgments.completion_tokens[i]),
+                "reason": " ".join(judgments.reasons[i].split()),
+            }
+            for i in range(len(judgments))
+        ),
+    )
+
+
+def write_item_judgments(
+    judgments: Judgments, path: PathLike, columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write items with their expected grade, empty where the judge failed.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of length m
+        What stands before it: ``id``, and ``human``, ``group``, ``cluster`` where there are such.
+    """
+    values = judgments.values()
+    _write(
+        path,
+        (
+            {
+                **{name: column[i] for name, column in columns.items()},
+                "judge": _finite_or_none(values[i]),
+                "status": judgments.status[i],
+                "reason": " ".join(judgments.reasons[i].split()),
+            }
+            for i in range(len(judgments))
+        ),
+    )
+
+
+def _finite_or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _write(path: PathLike, rows: Iterator[Row]) -> None:
+    ending = table_ending(path).removesuffix(".gz")
+    if ending == ".jsonl":
+        write_atomic(path, jsonl_text(dict(row) for row in rows))
+    else:
+        write_atomic(path, _lines(path, rows, ending))
+
+
+def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
+    header = False
+    for row in rows:
+        cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
+                 for v in row.values()]  # fmt: skip
+        for lines in ([*row] if not header else None, cells):
+            if lines is not None:
+                yield _tsv(path, lines) if ending == ".tsv" else _csv(lines)
+        header = True
+
+
+def _tsv(path: PathLike, cells: Sequence[str]) -> str:
+    bad = next((cell for cell in cells if any(c in cell for c in "\t\n\r")), None)
+    if bad is not None:
+        raise DataError(
+            f"{path}: {bad!r} holds a tab or a line break, which TSV cannot; write .jsonl or .csv"
+        )
+    return "\t".join(cells) + "\n"
+
+
+def _csv(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()

@@ -1,0 +1,677 @@
+"""Audit of a judge: use, agreement, bias by group and calibration against human labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.judged.agreement import (
+    agreement_of,
+    auc_interval,
+    correlation_intervals,
+    kendall_tau_b,
+)
+from rag_sourcebias.judged.data import (
+    BiasDifference,
+    GradeCalibration,
+    GroupBias,
+    JudgeAudit,
+    LabelCalibration,
+    ReliabilityBin,
+)
+from rag_sourcebias.stats.checks import check_items
+from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.resampling import as_generator, check_level, t_quantile
+from rag_sourcebias.stats.samples import is_constant
+
+# Bias of a judge: mean judge − human, per group, and between groups.
+
+
+_FEW = 15
+
+
+def mean_error(
+    errors: FloatArray, clusters: IntArray, *, span: float, confidence_level: float = 0.95
+) -> Interval | None:
+    """Mean of judge − human with a cluster-robust t interval.
+
+    Where fewer than 15 errors, and not even half of them, differ from 0, their variance is too
+    uncertain, and gains and losses are bounded one by one instead (:func:`clustered_difference`):
+    a judge that agrees on each of 30 items is not known to agree always.
+
+    Parameters
+    ----------
+    span : float
+        Length of the scale: no error is larger.
+
+    Returns
+    -------
+    Interval or None
+        None with fewer than 2 clusters, or where all errors are one value other than 0.
+    """
+    wrong = int(np.count_nonzero(errors))
+    try:
+        if wrong < _FEW and 2 * wrong < len(errors) and span > 0:
+            unit = clustered_difference(errors / span, clusters, confidence_level=confidence_level)
+            return replace(
+                unit,
+                estimate=unit.estimate * span,
+                lower=unit.lower * span,
+                upper=unit.upper * span,
+            )
+        return clustered_mean(errors, clusters, confidence_level=confidence_level)
+    except InsufficientDataError:
+        return None
+
+
+def group_biases(
+    human: FloatArray,
+    judge: FloatArray,
+    groups: Sequence[str],
+    clusters: IntArray,
+    *,
+    span: float,
+    confidence_level: float = 0.95,
+) -> tuple[GroupBias, ...]:
+    """Bias of every group, in the order of their names."""
+    names, code = np.unique(np.asarray(groups), return_inverse=True)
+    result = []
+    for g, name in enumerate(names.tolist()):
+        rows = np.flatnonzero(code == g)
+        result.append(
+            GroupBias(
+                group=str(name),
+                n=len(rows),
+                human_mean=float(human[rows].mean()),
+                judge_mean=float(judge[rows].mean()),
+                bias=mean_error(
+                    judge[rows] - human[rows],
+                    clusters[rows],
+                    span=span,
+                    confidence_level=confidence_level,
+                ),
+            )
+        )
+    return tuple(result)
+
+
+# Whether a judge favours one group more than another.
+
+
+_ALL_PAIRS = 6  # groups; with more, each is held against the rest
+
+
+def bias_differences(
+    errors: FloatArray,
+    groups: Sequence[str],
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+) -> tuple[BiasDifference, ...]:
+    """Differences of bias between groups, with Holm-adjusted p-values; smallest p first.
+
+    Up to six groups are compared pair by pair, more each with the rest. The variance is summed
+    within clusters, so that systems that answered the same questions are compared as pairs; for
+    independent items it is Welch's test.
+
+    Returns
+    -------
+    tuple of BiasDifference
+        Comparisons with a side of fewer than 2 clusters, or without spread, are left out.
+    """
+    names, code = np.unique(np.asarray(groups), return_inverse=True)
+    if len(names) < 2:
+        return ()
+    sides: list[tuple[str, str, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
+    if len(names) == 2 or len(names) <= _ALL_PAIRS:
+        sides = [
+            (str(names[a]), str(names[b]), code == a, code == b)
+            for a, b in combinations(range(len(names)), 2)
+        ]
+    else:
+        sides = [(str(name), "rest", code == a, code != a) for a, name in enumerate(names)]
+    found = [
+        (a, b, compared)
+        for a, b, one, other in sides
+        if (compared := _compare(errors, one, other, clusters, confidence_level)) is not None
+    ]
+    adjusted = adjust_p_values([p for _, _, (_, p) in found])
+    result = [
+        BiasDifference(group=a, other=b, difference=difference, p_value=p, p_adjusted=float(q))
+        for (a, b, (difference, p)), q in zip(found, adjusted, strict=True)
+        if q is not None
+    ]
+    return tuple(sorted(result, key=lambda d: d.p_value))
+
+
+def _compare(
+    errors: FloatArray,
+    one: npt.NDArray[np.bool_],
+    other: npt.NDArray[np.bool_],
+    clusters: IntArray,
+    level: float,
+) -> tuple[Interval, float] | None:
+    from scipy.special import stdtr
+
+    size = int(clusters.max()) + 1
+    means, variances, counts = [], [], []
+    joint = np.zeros(size)
+    for sign, side in ((1, one), (-1, other)):
+        rows = np.flatnonzero(side)
+        g = len(np.unique(clusters[rows]))
+        if g < 2:
+            return None
+        mean = float(errors[rows].mean())
+        influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
+        sums = np.bincount(clusters[rows], weights=influence, minlength=size)
+        means.append(mean)
+        variances.append(float((sums**2).sum()))
+        counts.append(g)
+        joint += sign * sums
+    variance = float((joint**2).sum())
+    if variance < 1e-24:
+        return None
+    either = len(np.unique(clusters[one | other]))
+    degrees = min(
+        sum(variances) ** 2 / sum(v**2 / (g - 1) for v, g in zip(variances, counts, strict=True)),
+        either - 1.0,
+    )
+    estimate, error = means[0] - means[1], math.sqrt(variance)
+    width = t_quantile(0.5 + level / 2, degrees) * error
+    interval = Interval(
+        estimate=estimate,
+        lower=estimate - width,
+        upper=estimate + width,
+        confidence_level=level,
+        method="cluster-robust difference of means",
+        n_labeled=either,
+        assumptions=("clusters are a random sample",),
+    )
+    return interval, float(2 * stdtr(degrees, -abs(estimate) / error))
+
+
+# Binned predictions of grades beside what was observed.
+
+
+def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
+    """Ranked probability score of every row."""
+    gap = np.cumsum(probs - observed, axis=1)[:, :-1]
+    return float((gap**2).mean())
+
+
+def clustered_or_none(errors: FloatArray, clusters: IntArray, level: float) -> Interval | None:
+    """Clustered mean, None where it has no interval."""
+    try:
+        return clustered_mean(errors, clusters, confidence_level=level)
+    except InsufficientDataError:
+        return None
+
+
+def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
+    """Code of the bin of each item; bins are never split between equal predictions."""
+    _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2
+    wanted = np.minimum((middle * bins / len(predicted)).astype(np.int64), bins - 1)
+    _, packed = np.unique(wanted, return_inverse=True)
+    result: IntArray = packed[code].astype(np.int64)
+    return result
+
+
+def bin_means(
+    predicted: FloatArray, seen: FloatArray, code: IntArray
+) -> tuple[ReliabilityBin, ...]:
+    """Mean prediction and observation in each bin."""
+    n = np.bincount(code)
+    return tuple(
+        ReliabilityBin(n=int(size), predicted=float(p), observed=float(o))
+        for size, p, o in zip(
+            n,
+            np.bincount(code, weights=predicted) / n,
+            np.bincount(code, weights=seen) / n,
+            strict=True,
+        )
+    )
+
+
+def one_grade(
+    probs: FloatArray,
+    observed: FloatArray,
+    r: int,
+    *,
+    simulated: IntArray,
+    clusters: IntArray,
+    bins: int,
+    level: float,
+) -> GradeCalibration:
+    """Calibration of the probability of one grade."""
+    p, o = probs[:, r], observed[:, r]
+    code = bin_codes(p, bins)
+    table = bin_means(p, o, code)
+    weight = np.array([b.n for b in table]) / len(p)
+    mean_p = np.array([b.predicted for b in table])
+    mean_o = np.array([b.observed for b in table])
+    share = float(o.mean())
+    k = len(table)
+    hits = np.stack([np.bincount(code[row == r], minlength=k) for row in simulated])
+    noise = np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()
+    within_p, within_o = p - mean_p[code], o - mean_o[code]
+    reliability = float(weight @ (mean_p - mean_o) ** 2)
+    resolution = float(weight @ (mean_o - share) ** 2)
+    brier = float(((p - o) ** 2).mean())
+    uncertainty = float(o.var())
+    return GradeCalibration(
+        grade=r,
+        predicted_share=float(p.mean()),
+        observed_share=share,
+        difference=clustered_or_none(p - o, clusters, level),
+        ece=float(weight @ np.abs(mean_p - mean_o)),
+        ece_if_calibrated=float(noise),
+        brier=brier,
+        reliability=reliability,
+        resolution=resolution,
+        uncertainty=uncertainty,
+        within_bins=float((within_p**2).mean() - 2 * (within_p * within_o).mean()),
+        bins=table,
+    )
+
+
+# Calibration of label distributions: whether the probabilities a judge gives come true.
+
+
+_SIMULATIONS = 200
+_MOST_DRAWS = 4_000_000
+
+
+def audit_labels(
+    judge: LabelDistributions,
+    human: LabelDistributions,
+    *,
+    gains: Sequence[float] | None = None,
+    bins: int = 10,
+    confidence_level: float = 0.95,
+    rng: np.random.Generator | int = 0,
+) -> LabelCalibration:
+    """Hold a judge's label distributions against human labels of the same pairs.
+
+    Parameters
+    ----------
+    judge, human : LabelDistributions
+        Pairs only the judge knows are left out; every human pair must be judged. Human labels of
+        several people may be distributions themselves. Queries are the clusters.
+    gains : sequence of float, optional
+        Gain of each grade, the lowest first; 2^r − 1 by default.
+    bins : int
+        Bins of about equal size of a reliability curve; equal predictions share one.
+    confidence_level : float
+        In (0, 1).
+    rng : Generator or int
+        For the calibration error that a calibrated judge would show by chance.
+
+    Raises
+    ------
+    DataError
+        If human pairs are not judged (how many, which first), or the numbers of grades differ.
+    """
+    if judge.n_grades != human.n_grades:
+        raise DataError(
+            f"the judge has {judge.n_grades} grades and the human labels have {human.n_grades}; "
+            "read both with the same n_grades"
+        )
+    row_of = {
+        (judge.query_ids[q], judge.doc_ids[d]): i
+        for i, (q, d) in enumerate(
+            zip(judge.query_codes.tolist(), judge.doc_codes.tolist(), strict=True)
+        )
+    }
+    wanted = [
+        (human.query_ids[q], human.doc_ids[d])
+        for q, d in zip(human.query_codes.tolist(), human.doc_codes.tolist(), strict=True)
+    ]
+    place = np.array([row_of.get(pair, -1) for pair in wanted], dtype=np.int64)
+    lost = np.flatnonzero(place < 0)
+    if len(lost):
+        query, doc = wanted[int(lost[0])]
+        raise DataError(
+            f"{len(lost)} of {len(wanted)} human-labelled pairs are not judged, first query "
+            f"{query!r}, document {doc!r}; judge them, or leave them out"
+        )
+    return calibration_of(
+        judge.probs[place],
+        human.probs,
+        clusters=human.query_codes.astype(np.int64),
+        gains=gains,
+        bins=bins,
+        confidence_level=confidence_level,
+        rng=rng,
+    )
+
+
+def calibration_of(
+    probs: FloatArray,
+    observed: FloatArray,
+    *,
+    clusters: IntArray | None = None,
+    gains: Sequence[float] | None = None,
+    bins: int = 10,
+    confidence_level: float = 0.95,
+    rng: np.random.Generator | int = 0,
+) -> LabelCalibration:
+    """Measure the calibration of probabilities of grades.
+
+    Parameters
+    ----------
+    probs, observed : float64 arrays of shape (n, L)
+        Rows sum to 1. A human grade is a row with a single 1; shares of several people also do.
+    clusters : int64 array of shape (n,) or None
+        Codes of what may depend on each other; None: every row is independent.
+    gains : sequence of L floats or None
+        Gain of each grade; None is 2^r − 1.
+    bins : int
+        Bins of about equal size; equal predictions share one.
+    rng : numpy.random.Generator or int
+        For ``ece_if_calibrated``.
+
+    Raises
+    ------
+    DataError
+        If the shapes differ.
+    InsufficientDataError
+        With fewer than 2 rows.
+    """
+    check_level(confidence_level)
+    if probs.shape != observed.shape or probs.ndim != 2:
+        raise DataError(f"probabilities of shape {probs.shape}, labels of shape {observed.shape}")
+    n, n_grades = probs.shape
+    if n < 2:
+        raise InsufficientDataError(f"calibration of {n} item(s)", n=n, n_needed=2)
+    values = np.exp2(np.arange(n_grades)) - 1.0 if gains is None else np.asarray(gains, float)
+    if values.shape != (n_grades,):
+        raise DataError(f"{len(values)} gains for {n_grades} grades")
+    if clusters is None:
+        clusters = np.arange(n)
+    generator = as_generator(rng)
+    simulated = _draws(probs, generator)
+    grades = tuple(
+        one_grade(
+            probs,
+            observed,
+            r,
+            simulated=simulated,
+            clusters=clusters,
+            bins=bins,
+            level=confidence_level,
+        )
+        for r in range(n_grades)
+    )
+    shares = np.broadcast_to(observed.mean(axis=0), observed.shape)
+    predicted, seen = probs @ values, observed @ values
+    spread = float(np.var(predicted))
+    slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread if spread > 1e-12 else None
+    return LabelCalibration(
+        n=n,
+        grades=grades,
+        brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
+        rps=ranked_score(probs, observed),
+        rps_of_shares=ranked_score(shares, observed),
+        gain_error=clustered_or_none(predicted - seen, clusters, confidence_level),
+        gain_slope=slope,
+        gain_bins=bin_means(predicted, seen, bin_codes(predicted, bins)),
+    )
+
+
+def _draws(probs: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Grades drawn from the judge's own probabilities; shape (simulations, n)."""
+    n = len(probs)
+    times = max(10, min(_SIMULATIONS, _MOST_DRAWS // n))
+    steps = np.cumsum(probs, axis=1)[:, :-1]
+    drawn = np.zeros((times, n), dtype=np.int64)
+    uniform = rng.random((times, n))
+    for r in range(steps.shape[1]):
+        drawn += uniform >= steps[:, r]
+    return drawn
+
+
+# What an audit of a judge says in words.
+
+
+def verdict_notes(
+    y: FloatArray,
+    f: FloatArray,
+    pearson: Interval | None,
+    differences: tuple[BiasDifference, ...],
+    *,
+    useful_from: float,
+    missing: int,
+    level: float,
+) -> list[str]:
+    """Return the notes a reader needs before trusting the judge."""
+    notes = []
+    if is_constant(f):
+        notes.append(
+            f"the judge is useless: it gives {f[0]:g} to every labelled item; use labels alone"
+        )
+    elif is_constant(y):
+        notes.append(
+            f"every human label is {y[0]:g}: nothing can be said about how the judge orders items"
+        )
+    elif pearson is not None and abs(pearson.estimate) <= useful_from:
+        notes.append(
+            f"the judge is useless: |r| = {abs(pearson.estimate):.3f} is no more than 1/√(n − 2) = "
+            f"{useful_from:.3f}; use labels alone"
+        )
+    elif pearson is not None and not pearson.excludes(0.0):
+        notes.append(
+            f"it is not certain that the judge orders items at all: the interval of r, "
+            f"[{pearson.lower:.3f}, {pearson.upper:.3f}], holds 0"
+        )
+    elif pearson is not None and pearson.estimate < 0:
+        notes.append(
+            f"the judge orders items the wrong way round (r = {pearson.estimate:.2f}); check the "
+            "direction of its scale"
+        )
+    if differences and differences[0].p_adjusted < 1 - level:
+        first = differences[0]
+        notes.append(
+            f"the judge is not equally biased to every group: {first.group} against {first.other} "
+            f"{first.difference.estimate:+.3g} (adjusted p = {first.p_adjusted:.2g}); estimate the "
+            "correction per group"
+        )
+    if missing:
+        notes.append(
+            f"{missing} of {len(y) + missing} labelled items have no judge value; they are left "
+            "out here, and they are rarely missing at random"
+        )
+    return notes
+
+
+# Audit of a judge: use, agreement, bias by group and calibration against human labels.
+
+
+_FEWEST = 10
+
+
+def audit_judge(
+    items: JudgedItems | npt.ArrayLike,
+    judge: npt.ArrayLike | None = None,
+    *,
+    groups: Sequence[str] | None = None,
+    clusters: Sequence[str] | npt.NDArray[np.int64] | None = None,
+    confidence_level: float = 0.95,
+    resamples: int = 1000,
+    rng: np.random.Generator | int = 0,
+) -> JudgeAudit:
+    """Hold a judge against human labels.
+
+    Parameters
+    ----------
+    items : JudgedItems or array of shape (n,)
+        Items, or human values with NaN where there is no label.
+    judge : array of shape (n,) or None
+        Judge values (NaN: the judge failed), where ``items`` is an array.
+    groups : sequence of n str or None
+        What the bias is reported by: source, style, system. None takes those of ``items``.
+    clusters : sequence of n or None
+        Items of one cluster, such as the answers to one question, may depend on each other. None
+        takes those of ``items``, and without any every item is independent.
+    confidence_level : float
+    resamples : int
+        Bootstrap resamples of the correlations and of agreement.
+    rng : numpy.random.Generator or int
+
+    Returns
+    -------
+    JudgeAudit
+
+    Raises
+    ------
+    DataError
+        If columns differ in length.
+    InsufficientDataError
+        With fewer than 10 items that have both values, or fewer than 4 clusters.
+
+    Examples
+    --------
+    >>> human = [0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 0]
+    >>> judge = [0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0]
+    >>> audit = audit_judge(human, judge)
+    >>> audit.useless, round(audit.agreement.kappa.estimate, 3)
+    (False, 0.657)
+    """
+    check_level(confidence_level)
+    generator = as_generator(rng)
+    if not isinstance(items, JudgedItems):
+        human_values = np.asarray(items, dtype=np.float64)
+        items = JudgedItems(
+            ids=tuple(map(str, range(len(human_values)))),
+            human=human_values,
+            judge=np.asarray([] if judge is None else judge, dtype=np.float64),
+        )
+    elif judge is not None:
+        raise DataError("judge values are given twice: in the items and as an argument")
+    for name, column in (("groups", groups), ("clusters", clusters)):
+        if column is not None and len(column) != len(items):
+            raise DataError(f"{len(column)} {name} for {len(items)} items")
+    if groups is not None:
+        items = replace(items, groups=tuple(map(str, groups)))
+    if clusters is not None:
+        items = replace(items, clusters=tuple(map(str, clusters)))
+    both = np.flatnonzero(items.labeled & items.judged)
+    y, f = items.human[both], items.judge[both]
+    codes = _codes(items.clusters, both)
+    n_clusters = int(codes.max(initial=-1)) + 1
+    if len(both) < _FEWEST or n_clusters < 4:
+        raise InsufficientDataError(
+            f"{len(both)} item(s) in {n_clusters} cluster(s) have a human label and a judge "
+            f"value; an audit needs at least {_FEWEST} items in at least 4 clusters",
+            n=len(both),
+            n_needed=_FEWEST,
+        )
+    return _audit(
+        y,
+        f,
+        None if items.groups is None else [items.groups[i] for i in both.tolist()],
+        codes,
+        n_judge_missing=int(np.count_nonzero(items.labeled & ~items.judged)),
+        level=confidence_level,
+        resamples=resamples,
+        rng=generator,
+        notes=check_items(items),
+    )
+
+
+def _codes(clusters: Sequence[str] | None, rows: IntArray) -> IntArray:
+    if clusters is None:
+        return np.arange(len(rows), dtype=np.int64)
+    _, codes = np.unique(np.asarray(clusters)[rows], return_inverse=True)
+    return codes.astype(np.int64)
+
+
+def _audit(
+    y: FloatArray,
+    f: FloatArray,
+    groups: Sequence[str] | None,
+    clusters: IntArray,
+    *,
+    n_judge_missing: int,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    notes: tuple[str, ...],
+) -> JudgeAudit:
+    span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
+    n = len(y)
+    pearson = spearman = None
+    if not (is_constant(f) or is_constant(y)):
+        pearson, spearman = correlation_intervals(
+            y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
+        )
+    binary = bool(np.all((y == 0) | (y == 1)))
+    useful_from = 1 / math.sqrt(n - 2)
+    biases: tuple[GroupBias, ...] = ()
+    differences: tuple[BiasDifference, ...] = ()
+    if groups is not None:
+        biases = group_biases(y, f, groups, clusters, span=span, confidence_level=level)
+        differences = bias_differences(f - y, groups, clusters, confidence_level=level)
+    verdicts = verdict_notes(
+        y,
+        f,
+        pearson,
+        differences,
+        useful_from=useful_from,
+        missing=n_judge_missing,
+        level=level,
+    )
+    return JudgeAudit(
+        n=n,
+        n_clusters=int(clusters.max()) + 1,
+        n_judge_missing=n_judge_missing,
+        pearson=pearson,
+        spearman=spearman,
+        kendall=None if pearson is None else kendall_tau_b(y, f),
+        useful_from=useful_from,
+        human_mean=float(y.mean()),
+        judge_mean=float(f.mean()),
+        bias=mean_error(f - y, clusters, span=span, confidence_level=level),
+        groups=biases,
+        differences=differences,
+        agreement=agreement_of(
+            y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
+        ),
+        auc=_auc(y, f, clusters, level) if binary else None,
+        calibration=_calibration(y, f, clusters, level, rng) if binary else None,
+        notes=(*verdicts, *notes),
+    )
+
+
+def _auc(y: FloatArray, f: FloatArray, clusters: IntArray, level: float) -> Interval | None:
+    try:
+        return auc_interval(f, y == 1, clusters, confidence_level=level)
+    except InsufficientDataError:
+        return None
+
+
+def _calibration(
+    y: FloatArray, f: FloatArray, clusters: IntArray, level: float, rng: np.random.Generator
+) -> LabelCalibration | None:
+    """Calibration of a probability of a yes; verdicts (0 and 1 alone) are no probabilities."""
+    if np.any((f < 0) | (f > 1)) or len(np.unique(f)) <= 2:
+        return None
+    return calibration_of(
+        np.column_stack((1 - f, f)),
+        np.column_stack((1 - y, y)),
+        clusters=clusters,
+        gains=(0.0, 1.0),
+        confidence_level=level,
+        rng=rng,
+    )

@@ -1,0 +1,610 @@
+"""``judge``: grade pairs or answers with a model, and hold a judge against people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.table import Table as ScreenTable
+
+from rag_sourcebias.cli import models as opt
+from rag_sourcebias.cli.console import (
+    choice,
+    err,
+    json_text,
+    out,
+    print_json,
+    require_writable_file,
+    spread,
+    stages,
+)
+from rag_sourcebias.cli.models import Asking, estimate
+from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.judgments import JudgeItem, Judgments
+from rag_sourcebias.core.protocols import Engine
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
+from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.judged import command as columns_opt
+from rag_sourcebias.judged.drift import (
+    build_anchor_set,
+    check_drift,
+    read_anchor_set,
+    require_stable,
+    write_anchor_set,
+)
+from rag_sourcebias.judged.files import (
+    beside,
+    read_judged_items,
+    table_ending,
+    write_item_judgments,
+    write_judgment_status,
+    write_label_distributions,
+)
+from rag_sourcebias.judged.judge_audit import audit_judge
+from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge, judge_with
+from rag_sourcebias.retrieval.adapters import engine_factory
+
+# What a judge is asked about: pairs of rankings, or answers of a file.
+
+
+_NAMES = {
+    "question": ("question", "query", "user_input", "prompt", "input"),
+    "reference": (
+        "reference", "references", "reference_answer", "golden_answer", "gold_answer",
+        "ground_truth", "expected", "expected_answer", "answers",
+    ),
+    "answer": ("answer", "response", "output", "prediction", "generated_answer"),
+}  # fmt: skip
+_KEPT = ("human", "group", "cluster", "stratum")
+
+
+class Texts(NamedTuple):
+    """Texts by id, and judgments that came with them."""
+
+    queries: Mapping[str, str]
+    documents: Mapping[str, str]
+    qrels: Qrels | None = None
+
+
+class Answers(NamedTuple):
+    """Answers to judge, and the columns that are written back beside the verdicts."""
+
+    items: list[JudgeItem]
+    columns: dict[str, Sequence[Any]]
+
+
+def sample_texts() -> Texts:
+    """Return queries, texts and pairs of the bundled sample."""
+    data = load_sample()
+    return Texts(
+        queries={query.query_id: query.text for query in data.queries},
+        documents=dict(data.corpus),
+        qrels=data.qrels,
+    )
+
+
+def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Texts:
+    """Read queries and documents."""
+    if queries is None or not documents:
+        raise DataError("give --queries and --documents (id and text each), or --sample")
+    texts: dict[str, str] = {}
+    for path in documents:
+        found = read_texts(path, "document")
+        twice = next((doc_id for doc_id in found if doc_id in texts), None)
+        if twice is not None:
+            raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
+        texts.update(found)
+    return Texts(queries=read_texts(queries, "query"), documents=texts)
+
+
+def pair_items(
+    texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Path | None
+) -> list[JudgeItem]:
+    """Return each pair of the runs' first documents and of the judgments, once."""
+    pairs: dict[tuple[str, str], None] = {}
+    for path in runs:
+        for ranked in read_run(path).top(depth):
+            pairs.update(((ranked.query_id, doc_id), None) for doc_id in ranked.doc_ids)
+    judged = texts.qrels if qrels is None else read_qrels(qrels)
+    if judged is not None:
+        pairs.update(dict.fromkeys(_pairs(judged)))
+    if not pairs:
+        raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
+    _check(pairs, texts)
+    return [
+        JudgeItem.relevance(
+            query_id=query_id,
+            doc_id=doc_id,
+            query=texts.queries[query_id],
+            text=texts.documents[doc_id],
+        )
+        for query_id, doc_id in pairs
+    ]
+
+
+def _pairs(qrels: Qrels) -> Iterable[tuple[str, str]]:
+    for query, doc in zip(qrels.query_codes, qrels.doc_codes, strict=True):
+        yield qrels.query_ids[query], qrels.doc_ids[doc]
+
+
+def _check(pairs: Iterable[tuple[str, str]], texts: Texts) -> None:
+    wanted = list(pairs)
+    for kind, place, known, option in (
+        ("query", 0, texts.queries, "--queries"),
+        ("document", 1, texts.documents, "--documents"),
+    ):
+        ids = dict.fromkeys(pair[place] for pair in wanted)
+        missing = [name for name in ids if name not in known]
+        if missing:
+            like = next(iter(known), None)
+            raise DataError(
+                f"{len(missing)} of {len(ids)} {kind} ids have no text in {option}, first "
+                f"{missing[0]!r}; ids there look like {like!r}"
+            )
+
+
+def read_answers(
+    path: Path,
+    *,
+    id: Sequence[str] | None,
+    columns: Mapping[str, str | None],
+) -> Answers:
+    """Read questions, reference answers and answers.
+
+    Parameters
+    ----------
+    columns : mapping of str to str or None
+        Column of ``question``, ``reference``, ``answer``, ``human``, ``group``, ``cluster`` and
+        ``stratum``, where it was named.
+    """
+    name = str(path)
+    found: dict[str, str] = {}
+    id_columns: tuple[str, ...] = ()
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        nonlocal id_columns
+        id_columns = find_ids(names, given=id, path=name)
+        for role in (*_NAMES, *_KEPT):
+            column = _column(names, role, columns.get(role), name)
+            if column is not None:
+                found[role] = column
+        lacking = [role for role in _NAMES if role not in found]
+        if lacking:
+            raise DataError(
+                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{', '.join(names)}; name it with --{lacking[0]}"
+            )
+        return list(dict.fromkeys([*found.values(), *id_columns]))
+
+    table = read_table(path, choose)
+    ids = [i.replace("\t", "/") for i in ids_of(table, id_columns)]
+    texts = {role: _texts(table, found[role], role, ids) for role in _NAMES}
+    items = [
+        JudgeItem.correctness(
+            query_id=item_id, doc_id="answer", question=q[0], reference=r, answer=" / ".join(a)
+        )
+        for item_id, q, r, a in zip(
+            ids, texts["question"], texts["reference"], texts["answer"], strict=True
+        )
+    ]
+    kept = {role: table.columns[found[role]] for role in _KEPT if role in found}
+    return Answers(items, {"id": ids, **kept})
+
+
+def _column(names: tuple[str, ...], role: str, given: str | None, path: str) -> str | None:
+    if given is not None or role in _KEPT:
+        return find_column(names, role, given=given, path=path)
+    return next((n for k in _NAMES[role] for n in names if n.lower() == k), None)
+
+
+def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[list[str]]:
+    """Texts of each row; a list (JSON, Parquet) of references stays several."""
+    rows: list[list[str]] = []
+    for i, cell in enumerate(table.columns[column]):
+        parts = [str(c) for c in (cell if isinstance(cell, list) else [cell]) if c is not None]
+        if role != "answer" and not any(part.strip() for part in parts):
+            raise DataError(f"{table.where(i)}: item {ids[i]!r} has no {role} (column {column!r})")
+        rows.append(parts or [""])
+    return rows
+
+
+# Asking, and what is said about it afterwards.
+
+
+_MEANING = {
+    "ok": "judged",
+    "garbage": "answered without a readable grade",
+    "refused": "declined",
+    "nan": "no number computed",
+    "timeout": "no answer in time, after all retries",
+    "rejected": "not accepted by the server (too long, filtered)",
+    "error": "server failed, after all retries",
+    "not_asked": "the run stopped before",
+}
+_LITTLE_MASS = 0.5
+_SAME = 1e-6
+_INCOMPLETE = 1
+
+
+def ask(
+    judge: LLMJudge,
+    items: Sequence[JudgeItem],
+    engine: Engine | None,
+    make_judge: Callable[[], LLMJudge],
+) -> Judgments:
+    """Judge items under a progress bar: in this process, or by the workers of an engine."""
+    with stages() as progress, ExitStack() as running:
+        progress.begin(f"judging {len(items):,} items with {judge.name}")
+
+        def tell(done: int) -> None:
+            progress.advance(done, len(items))
+
+        if engine is None:
+            return judge.judge(items, on_progress=tell)
+        if isinstance(engine, AbstractContextManager):
+            running.enter_context(engine)
+        return judge_with(engine, make_judge, items, on_progress=tell)
+
+
+def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
+    """Say what a run would ask and cost."""
+    found = estimate(
+        judge,
+        items,
+        cache=asking.answers(),
+        prices=asking.prices(),
+        prompts_per_request=asking.prompts_per_request(judge.n_grades),
+    )
+    out.print(
+        f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already",
+        highlight=False,
+    )
+    out.print(
+        f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
+        "write (4 characters a token)",
+        highlight=False,
+    )
+    cost = "give --price-in and --price-out for the cost"
+    if found.cost is not None:
+        cost = f"about {found.cost:,.4f} USD"
+    out.print(cost, highlight=False)
+
+
+def summarise(judgments: Judgments) -> None:
+    """Print how many items ended how, and what to know before using the rest."""
+    table = ScreenTable(title=f"{len(judgments):,} items", title_justify="left")
+    table.add_column("status")
+    table.add_column("items", justify="right")
+    table.add_column("")
+    for status, n in judgments.counts().items():
+        table.add_row(status, f"{n:,}", _MEANING[status])
+    out.print(table)
+    usage = judgments.usage
+    spent = "" if judgments.cost is None else f", {judgments.cost:.4f} {judgments.currency}"
+    out.print(
+        f"{usage.requests:,} requests ({usage.from_cache:,} from the cache, {usage.retries:,} "
+        f"retries), {usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
+        f"{spent}",
+        highlight=False,
+    )
+    for status, n in judgments.counts().items():
+        if status != "ok":
+            _warn(f"{n} {status}, first {_first(judgments, status)}")
+    ok = judgments.ok
+    if not ok.all():
+        _warn(
+            "items without a judgment are rarely missing at random: interval counts them, and "
+            "--worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
+        )
+    mass = judgments.mass[ok]
+    mass = mass[~np.isnan(mass)]
+    if len(mass) and float(np.median(mass)) < _LITTLE_MASS:
+        _warn(
+            f"the grades had a median probability of {float(np.median(mass)):.2g} together: the "
+            "model would have said something else; another prompt or mode may fit it better"
+        )
+    if ok.sum() > 1 and float(np.ptp(judgments.probs[ok], axis=0).max()) < _SAME:
+        _warn("every item got the same distribution: this judge tells nothing")
+
+
+def require_complete(judgments: Judgments) -> None:
+    """End with exit code 1 if the run stopped before all was asked."""
+    if "not_asked" in judgments.status:
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _first(judgments: Judgments, status: str) -> str:
+    row = judgments.status.index(status)
+    name = f"{judgments.query_ids[row]} {judgments.doc_ids[row]}"
+    return f"{name}: {judgments.reasons[row]}"
+
+
+def _warn(text: str) -> None:
+    out.print(f"Warning: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+# Where a judge asks from: this process, or the workers of an engine.
+
+
+_ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Options of the workers."""
+
+    engine: opt.EngineName = "local"
+    workers: opt.Workers = None
+    address: opt.Address = None
+
+    def engine_of(self, asking: Asking) -> Engine | None:
+        """Return the engine that asks; None for this process.
+
+        Raises
+        ------
+        DataError
+            If an option does not go with the engine.
+        """
+        if choice("engine", self.engine, _ENGINES) == "local":
+            if self.workers is not None or self.address is not None:
+                raise DataError("--workers and --address are of --engine ray")
+            return None
+        if asking.max_cost is not None:
+            raise DataError(
+                "--max-cost cannot be kept by several workers, each of which knows only what it "
+                "spent; use --engine local, or --dry-run to see the cost"
+            )
+        return engine_factory(self.engine)(workers=self.workers, address=self.address)
+
+
+# ``judge audit`` and ``judge drift``: hold a judge against people, then and now.
+
+
+_DRIFTED = 1
+
+
+def audit(
+    file: Annotated[
+        Path, typer.Argument(help="Items with judge values and, for some, human labels.")
+    ],
+    *,
+    id_column: columns_opt.IdColumns = None,
+    human: columns_opt.HumanColumn = None,
+    judge: columns_opt.JudgeColumn = None,
+    group: columns_opt.GroupColumn = None,
+    cluster: columns_opt.ClusterColumn = None,
+    confidence_level: columns_opt.ConfidenceLevel = 0.95,
+    seed: columns_opt.Seed = 0,
+    anchors: Annotated[
+        Path | None,
+        typer.Option(help="Write the labelled items as anchors for rag-sourcebias judge drift."),
+    ] = None,
+    json: columns_opt.JsonFile = None,
+) -> None:
+    """Hold a judge against human labels: correlation, agreement, bias by group, calibration."""
+    require_writable_file("anchors", anchors)
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    items = read_judged_items(
+        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster
+    )
+    found = audit_judge(items, confidence_level=confidence_level, rng=seed)
+    if json not in (None, "-"):
+        write_atomic(json, json_text(found.to_dict()))
+    if anchors is not None:
+        write_anchor_set(build_anchor_set(items, settings={"file": file.name}), anchors)
+        err.print(f"anchors: {anchors}", highlight=False, soft_wrap=True)
+    if json == "-":
+        print_json(found.to_dict())
+    else:
+        out.print("\n".join(found.lines()), markup=False, highlight=False, soft_wrap=True)
+
+
+def drift(
+    anchors: Annotated[Path, typer.Argument(help="What judge audit --anchors wrote.")],
+    file: Annotated[Path, typer.Argument(help="The anchors judged again: id and judge value.")],
+    *,
+    id_column: columns_opt.IdColumns = None,
+    judge: columns_opt.JudgeColumn = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="Change of the mean error that would be acceptable (human scale)."),
+    ] = None,
+    confidence_level: columns_opt.ConfidenceLevel = 0.95,
+) -> None:
+    """Tell whether a judge still judges as it did; exit code 1 if it has drifted.
+
+    Intervals built on the old calibration are not valid for a judge that has moved.
+    """
+    kept = read_anchor_set(anchors)
+    items = read_judged_items(file, id=id_column, judge=judge, require_human=False)
+    wanted = set(kept.ids)
+    values = {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted}
+    check = check_drift(kept, values, margin=margin, confidence_level=confidence_level)
+    lines = [
+        f"{check.n} anchors judged again, {check.n_missing} without a value, "
+        f"{check.share_changed:.0%} changed",
+        f"change of the judge value {check.shift}",
+        f"change of the mean error after calibration {check.error_shift}",
+        f"correlation with people {check.correlation_then:.2f} then, "
+        f"{check.correlation_now:.2f} now",
+    ]
+    out.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    try:
+        require_stable(check)
+    except CalibrationError as error:
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(_DRIFTED) from None
+    out.print("stable: the calibration still holds", highlight=False)
+
+
+# ``judge``: grade pairs or answers with a model, and hold a judge against people.
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Grade with a model, hold a judge against people, watch it for drift.",
+)
+
+
+@app.command()
+@spread
+def relevance(
+    *,
+    output: opt.Output = Path("labels.tsv"),
+    run: opt.Runs = None,
+    depth: opt.Depth = 10,
+    qrels: opt.PairsOfQrels = None,
+    queries: opt.Queries = None,
+    documents: opt.Documents = None,
+    sample: opt.Sample = False,
+    limit: opt.Limit = None,
+    model: opt.Model,
+    base_url: opt.BaseUrl = None,
+    api: opt.Api = "chat",
+    timeout: opt.Timeout = 60.0,
+    concurrency: opt.Concurrency = 8,
+    mode: opt.Mode = "scoring",
+    prompt: opt.Prompt = None,
+    grade_names: opt.GradeNames = "0,1,2,3",
+    votes: opt.Votes = 5,
+    temperature: opt.Temperature = None,
+    smoothing: opt.Smoothing = 0.0,
+    max_chars: opt.MaxChars = None,
+    failures: opt.Failures = "leave-out",
+    cache: opt.Cache = None,
+    price_in: opt.PriceIn = None,
+    price_out: opt.PriceOut = None,
+    max_cost: opt.MaxCost = None,
+    dry_run: opt.DryRun = False,
+    where: Where,
+) -> None:
+    """Grade how relevant documents are to queries; writes a distribution over grades per pair.
+
+    Exit code 1 if the run stopped before everything was asked; the same command goes on.
+
+    [bold]Examples[/]
+
+        rag-sourcebias judge relevance --sample --limit 20 --model local:smollm2
+
+        rag-sourcebias judge relevance --run bm25.run --queries queries.jsonl \
+--documents corpus.jsonl --model openai:gpt-4o-mini --price-in 0.15 --price-out 0.60 --dry-run
+
+    Then: rag-sourcebias interval --run bm25.run --qrels human.qrels --labels labels.tsv
+    """
+    asking = Asking(
+        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
+        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
+        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
+        price_out=price_out, max_cost=max_cost,
+    )  # fmt: skip
+    left = choice("failures", failures, opt.FAILURES)
+    _check_output(output)
+    if sample and (queries or documents):
+        raise DataError("--sample brings its own queries and documents; leave the others out")
+    texts = sample_texts() if sample else texts_of_files(queries, documents)
+    items = pair_items(texts, runs=run or (), depth=depth, qrels=qrels)[:limit]
+    judge = asking.judge(RelevanceJudge)
+    engine = where.engine_of(asking)
+    if dry_run:
+        show_estimate(judge, items, asking)
+        return
+    judgments = ask(judge, items, engine, asking.recipe(RelevanceJudge))
+    status = beside(output, "status")
+    write_judgment_status(judgments, status)
+    summarise(judgments)
+    err.print(f"status: {status}", highlight=False, soft_wrap=True)
+    judgments.distributions()  # raises if there is none
+    n = write_label_distributions(judgments, output, failures=left)
+    err.print(f"labels: {output} ({n} pairs)", highlight=False, soft_wrap=True)
+    require_complete(judgments)
+
+
+@app.command()
+@spread
+def answers(
+    file: opt.AnswersFile,
+    *,
+    output: opt.Output = Path("judged.csv"),
+    limit: opt.Limit = None,
+    id_column: columns_opt.IdColumns = None,
+    question: opt.QuestionColumn = None,
+    reference: opt.ReferenceColumn = None,
+    answer: opt.AnswerColumn = None,
+    human: columns_opt.HumanColumn = None,
+    group: columns_opt.GroupColumn = None,
+    cluster: columns_opt.ClusterColumn = None,
+    stratum: columns_opt.StratumColumn = None,
+    model: opt.Model,
+    base_url: opt.BaseUrl = None,
+    api: opt.Api = "chat",
+    timeout: opt.Timeout = 60.0,
+    concurrency: opt.Concurrency = 8,
+    mode: opt.Mode = "scoring",
+    prompt: opt.Prompt = None,
+    grade_names: opt.GradeNames = "0,1",
+    votes: opt.Votes = 5,
+    temperature: opt.Temperature = None,
+    smoothing: opt.Smoothing = 0.0,
+    max_chars: opt.MaxChars = None,
+    cache: opt.Cache = None,
+    price_in: opt.PriceIn = None,
+    price_out: opt.PriceOut = None,
+    max_cost: opt.MaxCost = None,
+    dry_run: opt.DryRun = False,
+    where: Where,
+) -> None:
+    """Grade answers against reference answers; writes a judge value per item.
+
+    A human column (labels of some items), group, cluster and stratum of the file are written
+    beside it, so that the result goes straight into an interval.
+
+    [bold]Examples[/]
+
+        rag-sourcebias judge answers answers.csv --model openai:gpt-4o-mini -o judged.csv
+
+        rag-sourcebias interval judged.csv
+    """
+    asking = Asking(
+        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
+        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
+        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
+        price_out=price_out, max_cost=max_cost,
+    )  # fmt: skip
+    _check_output(output)
+    named = {
+        "question": question, "reference": reference, "answer": answer, "human": human,
+        "group": group, "cluster": cluster, "stratum": stratum,
+    }  # fmt: skip
+    found = read_answers(file, id=id_column, columns=named)
+    judge = asking.judge(CorrectnessJudge)
+    engine = where.engine_of(asking)
+    if dry_run:
+        show_estimate(judge, found.items[:limit], asking)
+        return
+    judgments = ask(judge, found.items[:limit], engine, asking.recipe(CorrectnessJudge))
+    kept = {name: column[:limit] for name, column in found.columns.items()}
+    write_item_judgments(judgments, output, kept)
+    summarise(judgments)
+    err.print(f"judged: {output}", highlight=False, soft_wrap=True)
+    judgments.distributions()
+    labels = beside(output, "labels")
+    write_label_distributions(judgments, labels)
+    err.print(f"labels: {labels}", highlight=False, soft_wrap=True)
+    require_complete(judgments)
+
+
+app.command("audit")(audit)
+app.command("drift")(drift)
+
+
+def _check_output(path: Path) -> None:
+    table_ending(path)
+    require_writable_file("output", path)

@@ -1,0 +1,895 @@
+"""Ask a judge by the workers of an engine, with the judgments that one process would give."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.completions import (
+    Completion,
+    CompletionError,
+    FailureReason,
+    LabelScores,
+    Request,
+    Usage,
+)
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.judgments import JudgeItem, Judgments
+from rag_sourcebias.core.protocols import Completer, Engine
+from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
+
+# From what a judge wrote to a grade or a distribution over grades.
+# Forgiving about form (Markdown, quotes, a word before the grade, per cent), strict about meaning:
+# an answer that names no grade, several grades, a grade outside the scale, or probabilities that
+# do not add up is not guessed at.
+
+
+_REFUSAL = re.compile(
+    r"^\W*(i\s*['’]?\s*a?m (really |very |so )?(sorry|unable|not able)|sorry\b"
+    r"|(unfortunately,? )?i "
+    r"(can\s?not|can\s?['’]?t|could not|couldn['’]?t|won['’]?t|will not|must decline|do not feel)"
+    r"|as an? (ai|artificial|large|language)\b|i apologi[sz]e)",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"^\W*(?:(?:the|final|my|overall|relevance|correctness|answer|grade|score|rating|label|"
+    r"assessment|judg[e]?ment|is|of|would be|passage|document)\b[\s:=*_\"'`-]*)*",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"(-|–|/|to\b|or\b|and\b|out of\b)\s*[\[(]?\w", re.IGNORECASE)
+_TOLERANCE = 0.05  # rounding to one decimal of four numbers
+_PAIR = re.compile(r"[\"'\[(]*([^\s\"'\[\](){},:=]+)[\"'\])]*\s*[:=]\s*[\"']?([-+.\deE]+\s*%?)")
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a text begins as models do that decline.
+
+    Examples
+    --------
+    >>> is_refusal("I'm sorry, but I can't help with that."), is_refusal("2")
+    (True, False)
+    """
+    return _REFUSAL.search(text) is not None
+
+
+def read_grade(text: str, labels: Sequence[str]) -> int | None:
+    """Return the index of the label that a text names, None if it names none or several.
+
+    Examples
+    --------
+    >>> labels = ("0", "1", "2", "3")
+    >>> [read_grade(text, labels) for text in ("**Relevance: [2]**", "3, as 1 is wrong", "2.5")]
+    [2, 3, None]
+    """
+    cores = [_core(label) for label in labels]
+    # a grade that stands first is the answer; what follows may mention others
+    lead = _LEAD.match(text)
+    begin = lead.end() if lead else 0
+    first = re.compile(
+        rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", re.IGNORECASE
+    ).match(text, begin)
+    if first and not text[: first.start(1)].endswith(("-", "–", ".", "/")):
+        after = text[first.end() :].lstrip()
+        if not _RANGE.match(after):
+            return cores.index(first[1].casefold())
+    pattern = rf"(?<![\w.\-/–])({_alternatives(cores)})(?![\w/%–]|-\w|\.\d)"
+    named = {match.casefold() for match in re.findall(pattern, text, re.I)}
+    if len(named) != 1 or _has_other_number(text, cores):
+        return None
+    return cores.index(named.pop())
+
+
+def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
+    """Return the probabilities that a text gives to the labels, None if it cannot be read.
+
+    Accepted are a JSON object, or lines like ``2: 40 %``, with labels as keys and probabilities
+    or percentages that sum to 1 (within 0.05; then rescaled) as values; labels that are left out
+    have probability 0. A text that names exactly one grade counts as certainty.
+
+    Returns
+    -------
+    float64 array of shape (len(labels),) or None
+    """
+    cores = [_core(label) for label in labels]
+    pairs = _json_pairs(text)
+    if pairs is None:
+        pairs = dict(_PAIR.findall(text)) if len(_PAIR.findall(text)) > 1 else None
+    if pairs is None:
+        grade = read_grade(text, labels)
+        return None if grade is None else np.eye(len(labels))[grade]
+    probs = np.zeros(len(labels))
+    seen: set[int] = set()
+    for key, value in pairs.items():
+        core, number = _core(str(key)), _probability(value)
+        if core not in cores or number is None or cores.index(core) in seen:
+            return None
+        seen.add(cores.index(core))
+        probs[cores.index(core)] = number
+    total = float(probs.sum())
+    if abs(total / 100 - 1) <= _TOLERANCE:
+        probs, total = probs / 100, total / 100
+    return probs / total if abs(total - 1) <= _TOLERANCE else None
+
+
+def _json_pairs(text: str) -> Mapping[str, Any] | None:
+    """Return the first JSON object of a text, None if there is none."""
+    decoder = json.JSONDecoder()
+    for match in re.finditer(r"\{", text):
+        try:
+            found, _ = decoder.raw_decode(text, match.start())
+        except ValueError:
+            continue
+        inner = next(iter(found.values()), None) if len(found) == 1 else None
+        return inner if isinstance(inner, dict) else dict(found)
+    return None
+
+
+def _probability(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        try:
+            value = float(value.strip().removesuffix("%"))
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if value >= 0 and math.isfinite(value) else None
+
+
+def _core(label: str) -> str:
+    return label.strip(" \t\n[]()\"'").casefold()
+
+
+def _alternatives(cores: Sequence[str]) -> str:
+    return "|".join(re.escape(core) for core in sorted(cores, key=len, reverse=True))
+
+
+def _has_other_number(text: str, cores: Sequence[str]) -> bool:
+    """Whether labels are numbers and the text holds a number that is none of them."""
+    if not all(core.isdigit() for core in cores):
+        return False
+    return any(number not in cores for number in re.findall(r"-?\d+(?:\.\d+)?", text))
+
+
+# What judges are asked.
+# The relevance prompts are listings 1 and 2 of Appendix A of [R] (Oosterhuis et al., KDD 2024,
+# "Reliable Confidence Intervals for Information Retrieval Evaluation Using Generative A.I."), word
+# for word, with the label suffixes whose log-probability is read there.
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+
+PLACEHOLDERS = ("query", "passage", "document", "question", "reference", "answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedPrompt:
+    """A question whose answer is a grade.
+
+    Parameters
+    ----------
+    name : str
+        Name in reports.
+    template : str
+        Text with placeholders ``{query}``, ``{passage}`` or ``{document}`` (relevance), or
+        ``{question}``, ``{reference}``, ``{answer}`` (correctness). Other braces stay as they are.
+    labels : tuple of str
+        How each grade is written, the lowest first, exactly as it follows the template (a model
+        that expects a space before its answer needs labels that begin with one).
+
+    Raises
+    ------
+    DataError
+        If there is no placeholder, or labels are not at least two distinct ones.
+
+    Examples
+    --------
+    >>> prompt = GradedPrompt(name="yes-no", template="Is {passage} wet?", labels=(" no", " yes"))
+    >>> prompt.fill({"passage": "water {sic}"})
+    'Is water {sic} wet?'
+    """
+
+    name: str
+    template: str
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.placeholders:
+            raise DataError(
+                f"prompt {self.name!r} has no placeholder; write for example {{query}} and "
+                f"{{passage}} (known are {', '.join(PLACEHOLDERS)})"
+            )
+        plain = [label.strip().casefold() for label in self.labels]
+        if len(plain) < 2 or len(set(plain)) < len(plain) or "" in plain:
+            raise DataError(
+                f"prompt {self.name!r} has labels {self.labels}; at least two are needed, distinct "
+                "and not empty"
+            )
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """Names of the placeholders, in the order of their first use."""
+        found = _PLACEHOLDER.findall(self.template)
+        return tuple(dict.fromkeys(name for name in found if name in PLACEHOLDERS))
+
+    @property
+    def digest(self) -> str:
+        """A short hash of template and labels, for reports."""
+        text = "\0".join((self.template, *self.labels))
+        return blake2b(text.encode(), digest_size=6).hexdigest()
+
+    def check(self, texts: Mapping[str, str]) -> None:
+        """Raise a DataError if a text is missing."""
+        missing = [name for name in self.placeholders if name not in texts]
+        if missing:
+            raise DataError(
+                f"prompt {self.name!r} needs {{{missing[0]}}}, the item has {sorted(texts)}"
+            )
+
+    def fill(self, texts: Mapping[str, str]) -> str:
+        """Put texts at the placeholders; braces within them mean nothing.
+
+        Raises
+        ------
+        DataError
+            If a text is missing.
+        """
+        self.check(texts)
+        return _PLACEHOLDER.sub(
+            lambda m: texts[m[1]] if m[1] in PLACEHOLDERS else m[0], self.template
+        )
+
+
+RELEVANCE_PASSAGE = GradedPrompt(
+    name="[R] listing 1 (passage, 4 grades)",
+    template="""\
+Assess the relevance of the passage to the query on a four-point scale:
+[0] Irrelevant: The passage has nothing to do with the query.
+[1] Related: The passage seems related to the query but does not answer it.
+[2] Highly relevant: The passage has some answer for the query, but the answer may be a bit \
+unclear, or hidden amongst extraneous information.
+[3] Perfectly relevant: The passage is dedicated to the query and contains the exact answer.
+Query: {query}
+Passage: {passage}
+Relevance:""",
+    labels=("0", "1", "2", "3"),
+)
+"""Four grades, as used for TREC DL."""
+
+RELEVANCE_DOCUMENT = GradedPrompt(
+    name="[R] listing 2 (document, 3 grades)",
+    template="""\
+Assess the relevance of the document to the query on a three-point scale:
+[0] Not relevant: The document is not relevant to the query.
+[1] Relevant: Parts of the document may be relevant to the query.
+[2] Highly Relevant: The document is highly relevant to the query.
+Query: {query}
+Document: {document}
+Relevance:""",
+    labels=("[0]", "[1]", "[2]"),
+)
+"""Three grades, as used for TREC Robust04."""
+
+CORRECTNESS = GradedPrompt(
+    name="correctness (2 grades)",
+    template="""\
+Assess whether the answer to the question is correct, given the reference answer. Several \
+references are separated by " / "; agreeing with one of them is enough. The wording, style and \
+length of the answer do not matter, only whether what it states agrees with the reference.
+[0] Incorrect: The answer contradicts the reference, does not contain it, or does not answer.
+[1] Correct: The answer contains the reference or means the same.
+Question: {question}
+Reference: {reference}
+Answer: {answer}
+Correctness:""",
+    labels=("0", "1"),
+)
+"""Whether an answer agrees with a reference answer."""
+
+VERBALISED = """
+
+Answer with a JSON object and nothing else. Its keys are {labels}; its values are the \
+probabilities, which sum to 1, that each of them is the right assessment."""
+"""What follows the prompt in mode verbalised."""
+
+
+# From a model's answers about one item to a distribution over grades.
+
+
+Reply = Completion | LabelScores | CompletionError | None
+T = TypeVar("T")
+
+
+_STATUS = {"timeout": "timeout", "rejected": "rejected", "not_asked": "not_asked"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one item.
+
+    Parameters
+    ----------
+    probs : float64 array of shape (L,) or None
+    status, reason : str
+        As in :class:`~rag_sourcebias.core.judgments.Judgments`.
+    mass : float
+    n_bounded : int
+    """
+
+    probs: FloatArray | None = None
+    status: str = "ok"
+    reason: str = ""
+    mass: float = math.nan
+    n_bounded: int = 0
+
+    @classmethod
+    def failed(cls, error: CompletionError) -> Verdict:
+        """Tell why there was no answer."""
+        return cls(status=_STATUS.get(error.reason, "error"), reason=str(error))
+
+
+def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Verdict:
+    """Normalise label log-probabilities: softmax of log-probability / ``temperature`` ([R] §7)."""
+    if isinstance(answer, CompletionError):
+        return Verdict.failed(answer)
+    scores = _expect(LabelScores, answer)
+    logprobs = np.array(scores.logprobs, dtype=np.float64)
+    if logprobs.shape != (len(labels),):
+        raise DataError(f"{len(logprobs)} log-probabilities for {len(labels)} labels")
+    if np.isnan(logprobs).any() or np.isposinf(logprobs).any():
+        return Verdict(status="nan", reason=f"label log-probabilities {logprobs.tolist()}")
+    top = float(logprobs.max())
+    if math.isinf(top):
+        return Verdict(
+            status="garbage",
+            reason="no label is among the continuations that the model reported",
+            n_bounded=scores.n_bounded,
+        )
+    weights = np.exp((logprobs - top) / temperature)
+    return Verdict(probs=weights / weights.sum(), mass=scores.mass, n_bounded=scores.n_bounded)
+
+
+def from_text(reply: Reply, labels: Sequence[str]) -> Verdict:
+    """Read a verbalised distribution or grade."""
+    if isinstance(reply, CompletionError):
+        return Verdict.failed(reply)
+    answer = _expect(Completion, reply)
+    probs = read_distribution(answer.text, labels)
+    if probs is not None and answer.finish_reason not in ("content_filter", "refusal"):
+        return Verdict(probs=probs)
+    return _unreadable(answer)
+
+
+def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) -> Verdict:
+    """Count sampled grades.
+
+    Parameters
+    ----------
+    replies : sequence
+        One per sample.
+    labels : sequence of str
+    needed : int
+        Samples that must be readable; with fewer the item has the status of the first failure.
+    """
+    counts = np.zeros(len(labels))
+    failures: list[Verdict] = []
+    for reply in replies:
+        if isinstance(reply, CompletionError):
+            failures.append(Verdict.failed(reply))
+            continue
+        answer, grade = _expect(Completion, reply), None
+        if answer.finish_reason not in ("content_filter", "refusal"):
+            grade = read_grade(answer.text, labels)
+        if grade is None:
+            failures.append(_unreadable(answer))
+        else:
+            counts[grade] += 1
+    read = float(counts.sum())
+    if read >= needed:
+        return Verdict(probs=counts / read, mass=read / len(replies))
+    reason = f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}"
+    return Verdict(status=failures[0].status, reason=reason, mass=read / len(replies))
+
+
+def smoothed(probs: FloatArray, weight: float) -> FloatArray:
+    """Mix with the uniform distribution: (1 − ``weight``)·p + ``weight``/L.
+
+    k votes with a pseudo-count of a per grade are ``weight`` = L·a / (k + L·a).
+    """
+    mixed: FloatArray = (1.0 - weight) * probs + weight / probs.shape[-1]
+    return mixed
+
+
+def _unreadable(answer: Completion) -> Verdict:
+    shown = " ".join(answer.text.split())
+    shown = repr(shown if len(shown) <= 80 else shown[:79] + "…")
+    if answer.finish_reason in ("content_filter", "refusal") or is_refusal(answer.text):
+        return Verdict(status="refused", reason=f"refused: {shown}")
+    cut = ", cut off at max_tokens" if answer.finish_reason == "length" else ""
+    return Verdict(status="garbage", reason=f"no grade in {shown}{cut}")
+
+
+def _expect(kind: type[T], answer: object) -> T:
+    if not isinstance(answer, kind):
+        raise DataError(f"a completer returned {type(answer).__name__}, not {kind.__name__}")
+    return answer
+
+
+# Every item's way from its requests to its row.
+
+
+class Tally:
+    """Collect the outcomes of items, whatever their order.
+
+    Parameters
+    ----------
+    items : sequence of JudgeItem
+    n_grades : int
+    per_item : int
+        Requests of each item; they follow one another.
+
+    Raises
+    ------
+    DataError
+        If there are no items or a pair occurs twice.
+    """
+
+    def __init__(self, items: Sequence[JudgeItem], *, n_grades: int, per_item: int) -> None:
+        if not items:
+            raise DataError("no items to judge")
+        pairs = Counter((item.query_id, item.doc_id) for item in items)
+        (query, doc), most = pairs.most_common(1)[0]
+        if most > 1:
+            raise DataError(
+                f"query {query!r}, document {doc!r} is to be judged {most} times; give each pair "
+                "once"
+            )
+        self.items = items
+        self._n_grades = n_grades
+        self._per_item = per_item
+        self._outcomes: dict[int, list[Outcome]] = {}
+        self._verdicts: dict[int, Verdict] = {}
+        self._tokens = np.zeros((2, len(items)), dtype=np.int64)
+
+    @property
+    def done(self) -> int:
+        """Items that have ended."""
+        return len(self._verdicts)
+
+    def add(self, outcome: Outcome) -> list[Outcome] | None:
+        """Add an outcome; return all of its item, in order, once they are complete."""
+        row = outcome.index // self._per_item
+        outcomes = self._outcomes.setdefault(row, [])
+        outcomes.append(outcome)
+        if outcome.answer is not None:
+            self._tokens[:, row] += outcome.answer.prompt_tokens, outcome.answer.completion_tokens
+        if len(outcomes) < self._per_item:
+            return None
+        return sorted(self._outcomes.pop(row), key=lambda one: one.index)
+
+    def close(self, row: int, verdict: Verdict) -> None:
+        """Set what became of an item."""
+        self._verdicts[row] = verdict
+
+    def judgments(
+        self, *, judge: str, settings: Mapping[str, str], usage: Usage, prices: Prices | None
+    ) -> Judgments:
+        """Return all rows."""
+        verdicts = [self._verdicts[row] for row in range(len(self.items))]
+        none = np.full(self._n_grades, np.nan)
+        prompt, completion = self._tokens
+        paid = total = None
+        if prices is not None:
+            paid = prices.cost(
+                prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
+            )
+            total = prices.cost(
+                prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
+            )
+        return Judgments(
+            query_ids=tuple(item.query_id for item in self.items),
+            doc_ids=tuple(item.doc_id for item in self.items),
+            probs=np.array([none if v.probs is None else v.probs for v in verdicts]),
+            status=tuple(v.status for v in verdicts),
+            reasons=tuple(v.reason for v in verdicts),
+            mass=np.array([v.mass for v in verdicts]),
+            n_bounded=np.array([v.n_bounded for v in verdicts], dtype=np.int64),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            judge=judge,
+            settings=dict(settings),
+            usage=usage,
+            cost=paid,
+            total_cost=total,
+            currency=prices.currency if prices else "USD",
+        )
+
+
+# Judges that are language models.
+
+
+JudgeMode = Literal["scoring", "votes", "verbalised"]
+
+_LONG = ("passage", "document", "answer")
+_TEMPERATURE = {"scoring": 1.0, "votes": 1.0, "verbalised": 0.0}
+_MAX_TOKENS = {"scoring": 1, "votes": 16, "verbalised": 128}
+
+
+class LLMJudge:
+    """Grade items with a language model and any prompt.
+
+    Parameters
+    ----------
+    completer : Completer
+    prompt : GradedPrompt, optional
+        The default of the class; :class:`LLMJudge` itself has none.
+    mode : {"scoring", "votes", "verbalised"}
+        ``scoring``: log-probabilities of the labels, softmax-normalised, as [R]. ``votes``:
+        shares of ``votes`` sampled answers. ``verbalised``: the distribution (or grade) that the
+        model states.
+    votes : int
+        Samples per item in mode votes. At least half of them must be readable.
+    temperature : float, optional
+        Scoring: divides the log-probabilities before the softmax (above 1 flattens). Otherwise:
+        of the sampling. 1 for scoring and votes, 0 for verbalised by default.
+    smoothing : float
+        Weight of the uniform distribution mixed in, in [0, 1).
+    max_chars : int, optional
+        Characters after which each passage, document or answer is cut; not cut by default.
+    max_tokens : int, optional
+        Of one written answer; 16 for votes, 128 for verbalised by default.
+    cache : CompletionCache, optional
+        Where answers are kept; without one, nothing can be resumed.
+    concurrency : int, optional
+    retry : RetryPolicy, optional
+    prices : Prices, optional
+    name : str, optional
+        Name in reports; the completer's by default.
+
+    Raises
+    ------
+    DataError
+        If an option is out of range.
+    """
+
+    default_prompt: ClassVar[GradedPrompt | None] = None
+    texts: ClassVar[tuple[str, ...]] = PLACEHOLDERS
+
+    def __init__(
+        self,
+        completer: Completer,
+        prompt: GradedPrompt | None = None,
+        *,
+        mode: JudgeMode = "scoring",
+        votes: int = 5,
+        temperature: float | None = None,
+        smoothing: float = 0.0,
+        max_chars: int | None = None,
+        max_tokens: int | None = None,
+        cache: CompletionCache | None = None,
+        concurrency: int | None = None,
+        retry: RetryPolicy | None = None,
+        prices: Prices | None = None,
+        name: str | None = None,
+    ) -> None:
+        if mode not in _TEMPERATURE:
+            raise DataError(f"mode {mode!r} is not one of {', '.join(_TEMPERATURE)}")
+        heat = _TEMPERATURE[mode] if temperature is None else temperature
+        if not (math.isfinite(heat) and (heat > 0 or (heat == 0 and mode != "scoring"))):
+            raise DataError(f"temperature {temperature!r} must be above 0 in mode {mode}")
+        if mode == "votes" and heat == 0 and votes > 1:
+            raise DataError("votes at temperature 0 are all alike; give a temperature above 0")
+        if not 0 <= smoothing < 1:
+            raise DataError(f"smoothing {smoothing!r} is outside [0, 1)")
+        if votes < 1 or (max_chars is not None and max_chars < 1):
+            raise DataError(f"votes {votes} and max_chars {max_chars} must be at least 1")
+        self.name = name or completer.name
+        self.completer = completer
+        if (prompt := prompt or self.default_prompt) is None:
+            raise DataError(
+                "an LLMJudge needs a prompt; RelevanceJudge and CorrectnessJudge have one"
+            )
+        self.prompt: GradedPrompt = prompt
+        self._check_prompt()
+        self.mode: JudgeMode = mode
+        self.votes = votes if mode == "votes" else 1
+        self.temperature = heat
+        self.smoothing = smoothing
+        self.max_chars = max_chars
+        self.max_tokens = max_tokens or _MAX_TOKENS[mode]
+        self.prices = prices
+        self._cache = cache
+        self._concurrency = concurrency
+        self._retry = retry
+
+    @property
+    def n_grades(self) -> int:
+        """Number of grades."""
+        return len(self.prompt.labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model, the prompt and every setting that changes the grades."""
+        own = (self.mode, self.votes, self.temperature, self.smoothing, self.max_chars)
+        return f"judge-1:{self.completer.fingerprint}:{self.prompt.digest}:{own}:{self.max_tokens}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        return {
+            "judge": self.name,
+            "prompt": f"{self.prompt.name} #{self.prompt.digest}",
+            "mode": f"{self.mode} of {self.votes}" if self.mode == "votes" else self.mode,
+            "temperature": f"{self.temperature:g}",
+            "smoothing": f"{self.smoothing:g}",
+            **({"texts cut at": f"{self.max_chars} characters"} if self.max_chars else {}),
+            **self.completer.settings,
+        }
+
+    def requests(self, item: JudgeItem) -> list[Request]:
+        """Return what is asked about one item."""
+        prompt = self.prompt.fill(self._cut(item.texts))
+        if self.mode == "scoring":
+            return [Request(prompt=prompt, labels=self.prompt.labels)]
+        if self.mode == "verbalised":
+            keys = ", ".join(f'"{label.strip()}"' for label in self.prompt.labels)
+            prompt += VERBALISED.replace("{labels}", keys)
+        options = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return [Request(prompt=prompt, sample=i, **options) for i in range(self.votes)]  # type: ignore[arg-type]
+
+    def judge(
+        self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None
+    ) -> Judgments:
+        """Judge items; each ends with a distribution or with the reason why it has none.
+
+        Parameters
+        ----------
+        items : iterable of JudgeItem
+        on_progress : callable, optional
+            Told the number of items that are done, whenever it grows.
+
+        Raises
+        ------
+        DataError
+            If there are no items, a pair occurs twice, or an item lacks a text of the prompt.
+        CompletionError
+            If the run had to stop before anything was answered (a wrong key, no server).
+        """
+        tally = Tally(list(items), n_grades=self.n_grades, per_item=self.votes)
+        for item in tally.items:
+            self.prompt.check(item.texts)  # before anything is asked and paid for
+        asker = Asker(
+            self.completer, cache=self._cache, concurrency=self._concurrency, retry=self._retry
+        )
+        requests = (request for item in tally.items for request in self.requests(item))
+        for outcome in asker.ask(requests):
+            outcomes = tally.add(outcome)
+            if outcomes is None:
+                continue
+            tally.close(outcome.index // self.votes, self._verdict(outcomes))
+            if on_progress is not None:
+                on_progress(tally.done)
+        return tally.judgments(
+            judge=self.name, settings=self.settings, usage=asker.usage, prices=self.prices
+        )
+
+    def _verdict(self, outcomes: Sequence[Outcome]) -> Verdict:
+        """Read the outcomes of one item."""
+        labels = self.prompt.labels
+        if self.mode == "scoring":
+            verdict = from_scores(outcomes[0].answer or outcomes[0].error, labels, self.temperature)
+        elif self.mode == "verbalised":
+            verdict = from_text(outcomes[0].answer or outcomes[0].error, labels)
+        else:
+            samples = [outcome.answer or outcome.error for outcome in outcomes]
+            verdict = from_votes(samples, labels, needed=(self.votes + 1) // 2)
+        if verdict.probs is None:
+            return verdict
+        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
+
+    def _cut(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        if self.max_chars is None:
+            return texts
+        return {k: v[: self.max_chars] if k in _LONG else v for k, v in texts.items()}
+
+    def _check_prompt(self) -> None:
+        foreign = [name for name in self.prompt.placeholders if name not in self.texts]
+        if foreign:
+            raise DataError(
+                f"prompt {self.prompt.name!r} asks for {{{foreign[0]}}}, which a "
+                f"{type(self).__name__} does not have; it has {', '.join(self.texts)}"
+            )
+
+
+class RelevanceJudge(LLMJudge):
+    """Grade the relevance of texts to queries; by default with the prompt of [R] listing 1.
+
+    Parameters are those of :class:`LLMJudge`; items come from :meth:`JudgeItem.relevance`.
+    """
+
+    default_prompt = RELEVANCE_PASSAGE
+    texts = ("query", "passage", "document")
+
+
+class CorrectnessJudge(LLMJudge):
+    """Grade whether answers agree with reference answers.
+
+    Parameters are those of :class:`LLMJudge`; items come from :meth:`JudgeItem.correctness`.
+    """
+
+    default_prompt = CORRECTNESS
+    texts = ("question", "reference", "answer")
+
+
+# Ask a judge by the workers of an engine, with the judgments that one process would give.
+
+
+_CHUNK = 64
+
+
+class _Stopped(NamedTuple):
+    """Why nothing of a chunk was asked; the error itself cannot be pickled."""
+
+    message: str
+    reason: FailureReason
+
+    @property
+    def error(self) -> CompletionError:
+        return CompletionError(self.message, reason=self.reason, fatal=True)
+
+
+_Result = Judgments | _Stopped
+
+
+def judge_with(
+    engine: Engine,
+    make_judge: Callable[[], LLMJudge],
+    items: Iterable[JudgeItem],
+    *,
+    chunk_size: int = _CHUNK,
+    on_progress: Callable[[int], None] | None = None,
+) -> Judgments:
+    """Judge items in chunks, each asked by one worker.
+
+    Each worker builds a judge of its own, so that up to ``concurrency`` requests of every worker
+    are on their way at once. With a judge that has a cache on disk, a run that was killed goes on
+    where it stopped; workers of one machine share the file.
+
+    Parameters
+    ----------
+    engine : Engine
+    make_judge : callable
+        Builds the judge, in every worker and once here; it can be pickled.
+    items : iterable of JudgeItem
+    chunk_size : int
+        Items that a worker is given at a time; 64 by default.
+    on_progress : callable, optional
+        Told how many items are done at least, after each chunk.
+
+    Returns
+    -------
+    Judgments
+        As ``make_judge().judge(items)`` returns them. Only where equal requests stand in
+        different chunks may more be asked, and be counted in ``usage``.
+
+    Raises
+    ------
+    DataError
+        As :meth:`LLMJudge.judge`, or if ``chunk_size`` is below 1.
+    CompletionError
+        If every worker had to stop before anything was answered.
+    """
+    if chunk_size < 1:
+        raise DataError(f"chunk_size must be at least 1, got {chunk_size}")
+    judge = make_judge()
+    # Also refuses pairs that occur twice, which workers would not see in different chunks.
+    found = Tally(list(items), n_grades=judge.n_grades, per_item=judge.votes).items
+    for item in found:
+        judge.prompt.check(item.texts)
+    chunks = [found[start : start + chunk_size] for start in range(0, len(found), chunk_size)]
+
+    def tell(done: int, total: int) -> None:
+        if on_progress is not None:  # the last chunk may be smaller, and may be done already
+            on_progress(max(len(found) - (total - done) * chunk_size, 0))
+
+    results = engine.map(_Prepare(make_judge), chunks, on_done=tell)
+    stopped = [result for result in results if isinstance(result, _Stopped)]
+    if len(stopped) == len(results):
+        raise stopped[0].error
+    parts = [_part(judge, *pair) for pair in zip(chunks, results, strict=True)]
+    return _joined(judge, parts)
+
+
+class _Prepare:
+    """What a worker is prepared with; an instance can be pickled where the recipe can."""
+
+    def __init__(self, make_judge: Callable[[], LLMJudge]) -> None:
+        self._make_judge = make_judge
+
+    def __call__(self) -> Callable[[Sequence[JudgeItem]], _Result]:
+        return _ChunkJudge(self._make_judge()).judge
+
+
+class _ChunkJudge:
+    """A worker's judge; once it had to stop, it asks nothing more, as one process would."""
+
+    def __init__(self, judge: LLMJudge) -> None:
+        self._judge = judge
+        self._stopped: _Stopped | None = None
+
+    def judge(self, items: Sequence[JudgeItem]) -> _Result:
+        """Judge a chunk, or return why nothing of it was asked."""
+        if self._stopped is not None:
+            return self._stopped
+        try:
+            found = self._judge.judge(items)
+        except CompletionError as error:
+            self._stopped = _Stopped(str(error), error.reason)
+            return self._stopped
+        if "not_asked" in found.status:
+            reason = found.reasons[found.status.index("not_asked")]
+            self._stopped = _Stopped(reason, "not_asked")
+        return found
+
+
+def _part(judge: LLMJudge, items: Sequence[JudgeItem], result: _Result) -> Judgments:
+    """Return the judgments of a chunk; one that was not asked says so for every item."""
+    if isinstance(result, Judgments):
+        return result
+    why = result.message if result.reason == "not_asked" else f"not asked: {result.message}"
+    n, none = len(items), np.zeros(len(items), dtype=np.int64)
+    return Judgments(
+        query_ids=tuple(item.query_id for item in items),
+        doc_ids=tuple(item.doc_id for item in items),
+        probs=np.full((n, judge.n_grades), np.nan),
+        status=("not_asked",) * n,
+        reasons=(why,) * n,
+        mass=np.full(n, np.nan),
+        n_bounded=none,
+        prompt_tokens=none,
+        completion_tokens=none,
+        judge=judge.name,
+        usage=Usage(requests=n * judge.votes, failed=n * judge.votes),
+    )
+
+
+def _joined(judge: LLMJudge, parts: Sequence[Judgments]) -> Judgments:
+    """Return all parts as one, in their order."""
+    usage = Usage(
+        **{one.name: sum(getattr(p.usage, one.name) for p in parts) for one in fields(Usage)}
+    )
+    prompt = np.concatenate([part.prompt_tokens for part in parts])
+    completion = np.concatenate([part.completion_tokens for part in parts])
+    paid = total = None
+    if judge.prices is not None:  # of the sums: sums of costs would differ in the last digits
+        paid = judge.prices.cost(
+            prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
+        )
+        total = judge.prices.cost(
+            prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
+        )
+    return Judgments(
+        query_ids=tuple(name for part in parts for name in part.query_ids),
+        doc_ids=tuple(name for part in parts for name in part.doc_ids),
+        probs=np.concatenate([part.probs for part in parts]),
+        status=tuple(status for part in parts for status in part.status),
+        reasons=tuple(reason for part in parts for reason in part.reasons),
+        mass=np.concatenate([part.mass for part in parts]),
+        n_bounded=np.concatenate([part.n_bounded for part in parts]),
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        judge=judge.name,
+        settings=dict(judge.settings),
+        usage=usage,
+        cost=paid,
+        total_cost=total,
+        currency=judge.prices.currency if judge.prices else "USD",
+    )

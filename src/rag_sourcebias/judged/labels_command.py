@@ -1,0 +1,385 @@
+"""``labels``: how many human labels, of what, and the interval they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+from rag_sourcebias.cli import models as texts_opt
+from rag_sourcebias.cli.console import (
+    choice,
+    err,
+    json_text,
+    out,
+    print_json,
+    require_writable_file,
+)
+from rag_sourcebias.core.arrays import IntArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.judged import command as shared
+from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
+from rag_sourcebias.judged.judge_command import texts_of_files
+from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
+from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
+from rag_sourcebias.stats.documents import (
+    DocumentSample,
+    LabeledDocuments,
+    design_document_sample,
+    document_interval,
+)
+from rag_sourcebias.stats.utility import GainScale, JudgedRanking, RankedLabels, parse_measure
+
+# Options of the labels commands, named once.
+
+
+Run = Annotated[Path | None, typer.Option(help="TREC run.")]
+RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
+JudgeLabels = Annotated[
+    Path | None, typer.Option(help="The judge's label distributions of its documents.")
+]
+JudgeLabelsNeeded = Annotated[
+    Path, typer.Option(help="The judge's label distributions of its documents.")
+]
+Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
+PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
+HalfWidth = Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--budget",
+        min=1,
+        help="Documents to label, those judged already (--qrels) included.",
+    ),
+]
+NumberNeeded = Annotated[
+    int,
+    typer.Option(
+        "-n",
+        "--budget",
+        min=1,
+        help="Documents to label, those judged already (--qrels) included.",
+    ),
+]
+Target = Annotated[str, typer.Option(help="population (queries like these) or pool (these).")]
+
+
+# The judged documents of a run, of which people label a sample.
+
+
+class Pilot(NamedTuple):
+    """Documents of the pool that people graded already."""
+
+    rows: IntArray
+    grades: IntArray
+
+
+class Pool(NamedTuple):
+    """Ranked label distributions, and the query and document of each row."""
+
+    labels: RankedLabels
+    measure: str
+    query_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]
+
+    def pilot(self, qrels: Path | None) -> Pilot | None:
+        """Find the documents of the pool that are judged in a qrels file."""
+        if qrels is None:
+            return None
+        judged = read_qrels(qrels)
+        grade_of = {
+            (judged.query_ids[q], judged.doc_ids[d]): int(grade)
+            for q, d, grade in zip(judged.query_codes, judged.doc_codes, judged.grades, strict=True)
+        }
+        pairs = list(zip(self.query_ids, self.doc_ids, strict=True))
+        rows = np.array([i for i, pair in enumerate(pairs) if pair in grade_of], dtype=np.int64)
+        if not len(rows):
+            raise DataError(
+                f"{qrels}: none of its pairs is among the {len(pairs):,} documents of the pool, "
+                f"such as query {pairs[0][0]!r}, document {pairs[0][1]!r}"
+            )
+        grades = np.array([grade_of[pairs[i]] for i in rows], dtype=np.int64)
+        if int(grades.max()) >= len(self.labels.gains):
+            row = int(rows[np.argmax(grades)])
+            raise DataError(
+                f"{qrels}: grade {int(grades.max())} of query {pairs[row][0]!r}, document "
+                f"{pairs[row][1]!r} is outside the judge's scale 0 … {len(self.labels.gains) - 1}"
+            )
+        return Pilot(rows, grades)
+
+    def labeled(self, pilot: Pilot | None) -> LabeledDocuments | None:
+        """Give the pilot its gains."""
+        if pilot is None:
+            return None
+        return LabeledDocuments(rows=pilot.rows, human_gains=self.labels.gains[pilot.grades])
+
+
+def read_pool(
+    run: Path,
+    labels: Path,
+    *,
+    measure: str,
+    gain: GainScale,
+    min_grade: int,
+    n_grades: int | None = None,
+) -> Pool:
+    """Join a run with the judge's labels.
+
+    Raises
+    ------
+    DataError
+        If the measure is no weighted sum of gains, or nothing joins.
+    """
+    ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
+    found = ranking.ranked_labels(measure, gain=gain, min_grade=min_grade)
+    cutoff = parse_measure(measure)[1]
+    # the order in which JudgedRanking.ranked_labels lists them
+    rows = np.flatnonzero((ranking.rank > 0) & (ranking.rank <= cutoff))
+    rows = rows[np.lexsort((ranking.rank[rows], ranking.labels.query_codes[rows]))]
+    if not len(rows):
+        raise DataError(
+            f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
+            "them first (rag-sourcebias judge relevance --run …)"
+        )
+    known = ranking.labels
+    return Pool(
+        labels=found,
+        measure=measure,
+        query_ids=tuple(known.query_ids[q] for q in known.query_codes[rows]),
+        doc_ids=tuple(known.doc_ids[d] for d in known.doc_codes[rows]),
+    )
+
+
+# ``labels``: how many human labels, of what, and the interval they give.
+
+
+_GAINS = ("exponential", "linear")
+_TARGETS = ("population", "pool")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Plan human labels, hand them out, and turn them into an interval.",
+)
+
+
+@app.command()
+def plan(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Items with judge values and a few human labels, as for interval."),
+    ] = None,
+    *,
+    half_width: HalfWidth = None,
+    affordable: Number = None,
+    run: Run = None,
+    labels: JudgeLabels = None,
+    measure: Measure = "DCG@10",
+    qrels: PilotQrels = None,
+    gain: shared.Gain = "exponential",
+    min_grade: shared.MinGrade = 1,
+    grades: shared.Grades = None,
+    id_column: shared.IdColumns = None,
+    human: shared.HumanColumn = None,
+    judge: shared.JudgeColumn = None,
+    target: Target = "population",
+    confidence_level: shared.ConfidenceLevel = 0.95,
+) -> None:
+    """How many human labels for a half-width, with the judge and without.
+
+    [bold]Examples[/]
+
+        rag-sourcebias labels plan answers.csv --half-width 0.03
+
+        rag-sourcebias labels plan --run bm25.run --labels judge.tsv --half-width 0.5
+
+        rag-sourcebias labels plan --run bm25.run --labels judge.tsv -n 500
+    """
+    aim = choice("target", target, _TARGETS)
+    if (file is None) == (run is None):
+        raise DataError("give a file of items, or --run with --labels")
+    if file is not None:
+        if half_width is None:
+            raise DataError("--half-width missing: how narrow should the interval be?")
+        items = read_judged_items(file, id=id_column, human=human, judge=judge)
+        both = items.labeled & items.judged
+        found = plan_item_labels(
+            items.human[both],
+            items.judge[both],
+            len(items) - int(both.sum()),
+            half_width=half_width,
+            target=aim,
+            confidence_level=confidence_level,
+        )
+        _say(str(found), found.assumptions)
+        return
+    if labels is None or run is None:
+        raise DataError("--labels missing: the judge's label distributions of the run's documents")
+    pool = read_pool(
+        run,
+        labels,
+        measure=measure,
+        gain=choice("gain", gain, _GAINS),
+        min_grade=min_grade,
+        n_grades=grades,
+    )
+    planned = plan_labels(
+        pool.labels,
+        half_width=half_width,
+        n_labels=affordable,
+        target=aim,
+        confidence_level=confidence_level,
+        pilot=pool.labeled(pool.pilot(qrels)),
+    )
+    _say(f"{measure}: {planned}", planned.assumptions)
+
+
+@app.command()
+def sheet(
+    *,
+    run: RunNeeded,
+    labels: JudgeLabelsNeeded,
+    affordable: NumberNeeded,
+    queries: texts_opt.Queries = None,
+    documents: texts_opt.Documents = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Sheet to write: .csv or .jsonl.")
+    ] = Path("sheet.csv"),
+    measure: Measure = "DCG@10",
+    qrels: PilotQrels = None,
+    gain: shared.Gain = "exponential",
+    min_grade: shared.MinGrade = 1,
+    grades: shared.Grades = None,
+    show_doc_ids: Annotated[
+        bool, typer.Option(help="Leave out ids that tell the source with --no-show-doc-ids.")
+    ] = True,
+    seed: shared.Seed = 0,
+) -> None:
+    """Draw the documents to label and write them as a blind sheet, in random order.
+
+    Fill in the grade column of every row and send it to: rag-sourcebias labels interval. The
+    manifest beside the sheet holds the design; keep it, and keep it from the annotators.
+    """
+    require_writable_file("output", output)
+    pool = read_pool(
+        run,
+        labels,
+        measure=measure,
+        gain=choice("gain", gain, _GAINS),
+        min_grade=min_grade,
+        n_grades=grades,
+    )
+    pilot = pool.pilot(qrels)
+    sample = design_document_sample(pool.labels, affordable, pilot=pool.labeled(pilot), rng=seed)
+    known = (
+        {} if pilot is None else dict(zip(pilot.rows.tolist(), pilot.grades.tolist(), strict=True))
+    )
+    wanted = [row for row in sample.rows.tolist() if row not in known]
+    texts = texts_of_files(queries, documents)
+    manifest = write_label_sheet(
+        output,
+        [_sheet_row(pool, row, texts.queries, texts.documents) for row in wanted],
+        n_grades=len(pool.labels.gains),
+        design={
+            "sample": sample.to_dict(),
+            "measure": measure,
+            "gain": gain,
+            "min_grade": min_grade,
+            "known": [[row, grade] for row, grade in known.items()],
+        },
+        rng=seed,
+        show_doc_ids=show_doc_ids,
+    )
+    err.print(
+        f"sheet: {output} ({len(wanted)} documents to grade 0 … {len(pool.labels.gains) - 1})\n"
+        f"manifest: {manifest} (keep it from the annotators)",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def interval(
+    file: Annotated[Path, typer.Argument(help="The filled sheet.")],
+    *,
+    run: RunNeeded,
+    labels: JudgeLabelsNeeded,
+    manifest: Annotated[
+        Path | None, typer.Option(help="Manifest of the sheet; beside it by default.")
+    ] = None,
+    grades: shared.Grades = None,
+    target: Target = "population",
+    confidence_level: shared.ConfidenceLevel = 0.95,
+    json: shared.JsonFile = None,
+) -> None:
+    """Turn a filled sheet into an interval; run and labels are those the sheet was drawn from."""
+    aim = choice("target", target, _TARGETS)
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    filled = read_label_sheet(file, manifest=manifest)
+    design = filled.design
+    lacking = [k for k in ("sample", "measure", "gain", "min_grade", "known") if k not in design]
+    if lacking:
+        raise DataError(
+            f"the manifest of {file} lacks {', '.join(lacking)}; it is not of a sheet that "
+            "rag-sourcebias labels sheet wrote"
+        )
+    pool = read_pool(
+        run,
+        labels,
+        measure=design["measure"],
+        gain=design["gain"],
+        min_grade=design["min_grade"],
+        n_grades=grades or filled.n_grades,
+    )
+    sample = DocumentSample.from_dict(design["sample"])
+    found = document_interval(
+        pool.labels,
+        sample,
+        pool.labels.gains[_all_grades(sample, design, filled.grades)],
+        target=aim,
+        confidence_level=confidence_level,
+    )
+    _deliver(f"{pool.measure} {found}", found, json)
+
+
+def _all_grades(sample: DocumentSample, design: dict[str, Any], grades: Any) -> Any:  # noqa: ANN401
+    """Grades of all rows of the sample: those on the sheet, and those known before."""
+    known = {int(row): int(grade) for row, grade in design["known"]}
+    on_sheet = iter(grades.tolist())
+    return np.array(
+        [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()],
+        dtype=np.int64,
+    )
+
+
+def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401
+    query_id, doc_id = pool.query_ids[row], pool.doc_ids[row]
+    for kind, name, known in (("query", query_id, queries), ("document", doc_id, documents)):
+        if name not in known:
+            raise DataError(
+                f"{kind} {name!r} has no text in --{'queries' if kind == 'query' else 'documents'};"
+                f" ids there look like {next(iter(known), None)!r}"
+            )
+    return SheetRow(
+        query_id=query_id, query=queries[query_id], doc_id=doc_id, text=documents[doc_id]
+    )
+
+
+def _say(line: str, assumptions: tuple[str, ...]) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
+    for assumption in assumptions:
+        out.print(f"• {assumption}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _deliver(line: str, found: Interval, json: str | None) -> None:
+    if json == "-":
+        print_json(found.to_dict())
+        return
+    if json is not None:
+        write_atomic(json, json_text(found.to_dict()))
+    _say(line, found.assumptions)

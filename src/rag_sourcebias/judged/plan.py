@@ -1,0 +1,454 @@
+"""How many human labels: for a ranking metric, and for judged answers or items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.documents import (
+    GUESSED_CORRELATION,
+    SHARED_IN_QUERY,
+    LabeledDocuments,
+    Outlook,
+    labels_needed,
+    outlook,
+)
+from rag_sourcebias.stats.resampling import check_level, normal_quantile, t_quantile
+from rag_sourcebias.stats.utility import RankedLabels
+
+# How many items to label, as an answer.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPlan:
+    """Labelled items needed for a half-width, with a judge and without.
+
+    Parameters
+    ----------
+    n_judge, n_alone : int
+        Items to label in total, those of the pilot included. ``n_alone`` may be more than the
+        pool has (population target).
+    half_width : float
+        Asked for.
+    saved_low, saved_high : float
+        Share of labels saved at the ends of the interval for the correlation.
+    correlation : float
+        Of human and judge values in the pilot; 0 if either is constant.
+    target : str
+    confidence_level : float
+    n_pilot : int
+    assumptions : tuple of str
+    """
+
+    n_judge: int
+    n_alone: int
+    half_width: float
+    saved_low: float
+    saved_high: float
+    correlation: float
+    target: str
+    confidence_level: float
+    n_pilot: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def saved(self) -> float:
+        """Share of labels saved against labels alone; negative if more are needed."""
+        return 1 - self.n_judge / self.n_alone
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_judge:,} labelled items with the judge, {self.n_alone:,} without, for "
+            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}): "
+            f"{saving(self.saved)}, {100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% "
+            f"as far as a pilot of {self.n_pilot:,} tells (judge r = {self.correlation:.2f})"
+        )
+
+
+def saving(share: float) -> str:
+    """Say what share of labels is saved; honest when it is none or less than none."""
+    percent = round(100 * share)
+    if percent == 0:
+        return "no labels saved"
+    if percent < 0:
+        return f"{-percent}% more labels than without a judge"
+    return f"{percent}% of the labels saved"
+
+
+# Half-widths against the number of labels, for items.
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Half-width against the number of labels."""
+
+    spread: float
+    n_pilot: int
+    pool: int
+    target: str
+    probability: float
+
+    def with_judge(self, r: float) -> Callable[[int], float]:
+        """Return the half-width from k labels and a judge of correlation ``r``."""
+        # the pilot spent one more degree of freedom on the slope
+        missed = self.spread * (1 - r * r)
+        if r:
+            missed *= (self.n_pilot - 1) / (self.n_pilot - 2)
+        shared = self.spread * r * r / self.pool if self.target == "population" else 0.0
+
+        def half(k: int) -> float:
+            return t_quantile(self.probability, k - 2) * math.sqrt(missed * self._rest(k) + shared)
+
+        return half
+
+    def alone(self, k: int) -> float:
+        """Return the half-width from k labels alone."""
+        return t_quantile(self.probability, k - 1) * math.sqrt(self.spread * self._rest(k))
+
+    def _rest(self, k: int) -> float:
+        return max(1 / k - 1 / self.pool, 0.0) if self.target == "pool" else 1 / k
+
+
+def smallest(half: Callable[[int], float], wanted: float, low: int, high: int) -> int | None:
+    """Return the smallest n in [low, high] whose half-width does; None if none does."""
+    reach = wanted * (1 + 1e-9)
+    upper = low
+    while half(upper) > reach:
+        if upper >= high:
+            return None
+        low, upper = upper + 1, min(2 * upper, high)
+    while low < upper:
+        middle = (low + upper) // 2
+        low, upper = (low, middle) if half(middle) <= reach else (middle + 1, upper)
+    return upper
+
+
+def positive(half_width: float) -> float:
+    """Return the half-width, refusing what is not a positive number."""
+    if not (math.isfinite(half_width) and half_width > 0):
+        raise DataError(f"half_width {half_width!r} must be a positive number")
+    return float(half_width)
+
+
+# How many items to label, with a judge and without, from a pilot of labelled items.
+
+
+MOST = 1 << 40  # more items than anyone will label
+_FEWEST_ITEMS = 10
+
+
+def plan_item_labels(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    n_unlabeled: int,
+    *,
+    half_width: float,
+    target: Literal["population", "pool"] = "population",
+    confidence_level: float = 0.95,
+) -> ItemPlan:
+    """How many items to label for a half-width of their mean, with a judge and without.
+
+    From the pilot: e the residual of y regressed on yhat with slope b, M = pilot + unlabelled.
+    With the judge Var(e)/n + b²·Var(yhat)/M (population) or Var(e)(1/n − 1/M) (pool), t(n − 2);
+    without Var(y)/n or Var(y)(1/n − 1/M), t(n − 1). The judge often saves no more than 0–10 %
+    of the labels: a correlation r saves about r² of them, and less where labels alone would soon
+    exhaust the pool.
+
+    Parameters
+    ----------
+    y, yhat : float arrays of shape (n,)
+        Human and judge values of the pilot, 10 items or more, drawn at random.
+    n_unlabeled : int
+        Items with a judge value only; labels to come are drawn from them.
+    half_width : float
+        Wanted, in the unit of y.
+    target : str
+    confidence_level : float
+
+    Returns
+    -------
+    ItemPlan
+
+    Raises
+    ------
+    DataError
+        If arrays differ in length or are not finite, or the half-width is not positive.
+    InsufficientDataError
+        If the pilot is too small or its human values are all alike, or the pool is too small for
+        the half-width (with the number of items needed).
+    """
+    check_level(confidence_level)
+    if target not in ("population", "pool"):
+        raise DataError(f"target {target!r} is not one of population, pool")
+    human, judge = _pilot_values(y, yhat)
+    if n_unlabeled < 0:
+        raise DataError(f"n_unlabeled {n_unlabeled} is negative")
+    wanted = positive(half_width)
+    n, spread = len(human), float(human.var(ddof=1))
+    r = _pilot_correlation(human, judge)
+    pool = n + int(n_unlabeled)
+    curves = Curves(spread, n, pool, target, 0.5 + confidence_level / 2)
+    without = smallest(curves.alone, wanted, 3, MOST) or MOST
+    found = smallest(curves.with_judge(r), wanted, 3, pool)
+    if found is None:
+        raise InsufficientDataError(
+            f"labelling all {pool} items gives ±{curves.with_judge(r)(pool):.3g}; "
+            f"±{wanted:.3g} needs about {without} items",
+            n=pool,
+            n_needed=without,
+        )
+    low, high = _correlation_range(r, n)
+    saved = [
+        1 - (smallest(curves.with_judge(end), wanted, 3, pool) or without) / without
+        for end in (low, high)
+    ]
+    return ItemPlan(
+        n_judge=found,
+        n_alone=without,
+        half_width=wanted,
+        saved_low=saved[0],
+        saved_high=saved[1],
+        correlation=r,
+        target=target,
+        confidence_level=confidence_level,
+        n_pilot=n,
+        assumptions=(
+            f"the pilot of {n} items and the labels to come are random draws from the same items",
+        ),
+    )
+
+
+def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    human, judge = np.asarray(y, dtype=np.float64), np.asarray(yhat, dtype=np.float64)
+    if human.ndim != 1 or human.shape != judge.shape:
+        raise DataError(
+            f"pilot of {human.shape} human and {judge.shape} judge values; expect pairs"
+        )
+    bad = np.flatnonzero(~(np.isfinite(human) & np.isfinite(judge)))
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} pilot pair(s) are not finite, first at position {int(bad[0])}: "
+            f"({human[bad[0]]}, {judge[bad[0]]}); leave them out"
+        )
+    if len(human) < _FEWEST_ITEMS:
+        raise InsufficientDataError(
+            f"a pilot of {len(human)} pairs tells too little; {_FEWEST_ITEMS} are needed",
+            n=len(human),
+            n_needed=_FEWEST_ITEMS,
+        )
+    if float(np.ptp(human)) == 0.0:
+        raise InsufficientDataError(
+            f"all {len(human)} human values of the pilot are {human[0]:g}: their spread cannot be "
+            "estimated; label more items",
+            n=len(human),
+        )
+    return human, judge
+
+
+def _pilot_correlation(human: FloatArray, judge: FloatArray) -> float:
+    a, b = human - human.mean(), judge - judge.mean()
+    if float(np.ptp(judge)) <= 1e-12 * max(1.0, float(np.abs(judge).max())):
+        return 0.0
+    return float(np.clip(a @ b / math.sqrt(float(a @ a) * float(b @ b)), -1.0, 1.0))
+
+
+def _correlation_range(r: float, n: int) -> tuple[float, float]:
+    """95 % interval for |r| (Fisher's z); the saving depends on r² alone."""
+    if abs(r) >= 1:
+        return 1.0, 1.0
+    center, reach = math.atanh(abs(r)), normal_quantile(0.975) / math.sqrt(n - 3)
+    return math.tanh(max(center - reach, 0.0)), math.tanh(center + reach)
+
+
+# How many documents or queries to label, as an answer.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPlan:
+    """How far labels of documents go, beside whole queries and labels without a judge.
+
+    Parameters
+    ----------
+    n_labels : int
+        Documents to label, spread over all queries, those of the pilot included.
+    half_width : float
+        Expected with them, in the unit of the utility.
+    half_width_queries, half_width_alone : float or None
+        Expected if as many labels went to whole queries, with the judge on the other queries and
+        without a judge; None if they do not make two queries.
+    labels_queries : int or None
+        Labels of whole queries, with the judge, for the same half-width; None if the pool has not
+        as many.
+    labels_alone : int
+        Labels of whole queries, without a judge, for the same half-width; may be more than the
+        pool has.
+    n_queries : int
+        Queries of the pool.
+    target : str
+    confidence_level : float
+    n_pilot : int
+        Human labels the plan rests on; with 0 every number is a guess.
+    assumptions : tuple of str
+    """
+
+    n_labels: int
+    half_width: float
+    half_width_queries: float | None
+    half_width_alone: float | None
+    labels_queries: int | None
+    labels_alone: int
+    n_queries: int
+    target: str
+    confidence_level: float
+    n_pilot: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def saved(self) -> float:
+        """Share of labels saved against labels alone; negative if more are needed."""
+        return 1 - self.n_labels / self.labels_alone
+
+    def __str__(self) -> str:
+        whole = "-" if self.labels_queries is None else f"{self.labels_queries:,}"
+        basis = (
+            f"from a pilot of {self.n_pilot:,} labels"
+            if self.n_pilot
+            else "a guess from the judge's own spread, no human label yet"
+        )
+        return (
+            f"{self.n_labels:,} documents over {self.n_queries:,} queries for "
+            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}); "
+            f"whole queries need {whole} labels with the judge, {self.labels_alone:,} without: "
+            f"{saving(self.saved)} ({basis})"
+        )
+
+
+# How many human labels: for a ranking metric, and for judged answers or items.
+
+
+def plan_labels(
+    labels: RankedLabels,
+    *,
+    half_width: float | None = None,
+    n_labels: int | None = None,
+    target: Literal["population", "pool"] = "population",
+    confidence_level: float = 0.95,
+    pilot: LabeledDocuments | None = None,
+) -> LabelPlan:
+    """How many documents to label for a half-width, or the half-width of so many labels.
+
+    Parameters
+    ----------
+    labels : RankedLabels
+        The judged pool.
+    half_width : float or None
+        Wanted, in the unit of the utility. Either this or ``n_labels``.
+    n_labels : int or None
+        Affordable, those of the pilot included.
+    target : str
+        ``"population"`` or ``"pool"``.
+    confidence_level : float
+    pilot : LabeledDocuments or None
+        Documents with human labels, 10 or more. Without, the numbers are a guess: human gains
+        that spread like the judge's and correlate with them at .5.
+
+    Returns
+    -------
+    LabelPlan
+
+    Raises
+    ------
+    DataError
+        If not exactly one of ``half_width`` and ``n_labels`` is given, or it is not positive, or
+        there are not as many documents.
+    InsufficientDataError
+        If all labels of the pool would not do (with the number of queries needed), if the pilot
+        or ``n_labels`` is too small.
+    """
+    check_level(confidence_level)
+    if target not in ("population", "pool"):
+        raise DataError(f"target {target!r} is not one of population, pool")
+    if (half_width is None) == (n_labels is None):
+        raise DataError("give either half_width or n_labels")
+    if target == "population" and labels.n_queries < 2:
+        raise InsufficientDataError(
+            "one query says nothing about other queries; use target='pool' or more queries",
+            n=labels.n_queries,
+            n_needed=2,
+        )
+    view = outlook(labels, pilot=pilot, target=target, confidence_level=confidence_level)
+    n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
+    if half_width is not None:
+        n_labels = _labels_for(view, positive(half_width), n_pilot)
+    elif n_labels is not None:
+        _check_labels(view, n_labels, n_pilot)
+    return _plan(view, int(n_labels or 0), n_pilot)
+
+
+def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
+    half = view.by_documents(n_labels)
+    whole = int(n_labels / view.per_query + 1e-9)
+    in_queries = smallest(view.by_queries, half, 2, view.n_queries)
+    alone = smallest(view.alone, half, 2, MOST) or MOST
+    return LabelPlan(
+        n_labels=n_labels,
+        half_width=half,
+        half_width_queries=view.by_queries(whole) if whole >= 2 else None,
+        half_width_alone=view.alone(whole) if whole >= 2 else None,
+        labels_queries=None if in_queries is None else round(in_queries * view.per_query),
+        labels_alone=round(alone * view.per_query),
+        n_queries=view.n_queries,
+        target=view.target,
+        confidence_level=view.confidence_level,
+        n_pilot=n_pilot,
+        assumptions=_assumptions(n_pilot),
+    )
+
+
+def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
+    available = int((view.size > 0).sum())
+    fewest = labels_needed(n_pilot, available)
+    found = smallest(view.by_documents, half_width, fewest, available)
+    if found is None:
+        least = view.by_documents(available)
+        needed = math.ceil(view.n_queries * (least / half_width) ** 2)
+        raise InsufficientDataError(
+            f"with every document labelled {view.n_queries} queries give ±{least:.3g}; "
+            f"±{half_width:.3g} needs about {needed} queries",
+            n=view.n_queries,
+            n_needed=needed,
+        )
+    return found
+
+
+def _check_labels(view: Outlook, n_labels: int, n_pilot: int) -> None:
+    available = int((view.size > 0).sum())
+    if n_labels > available:
+        raise DataError(
+            f"{n_labels} labels, but only {available} documents have a rank with weight"
+        )
+    needed = labels_needed(n_pilot, available)
+    if n_labels < needed:
+        raise InsufficientDataError(
+            f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "
+            f"interval; {needed} are needed",
+            n=n_labels,
+            n_needed=needed,
+        )
+
+
+def _assumptions(n_pilot: int) -> tuple[str, ...]:
+    if n_pilot:
+        return ("the documents of the pilot are typical of the pool",)
+    return (
+        "no human label yet: human gains are taken to spread like the judge's and to correlate "
+        f"with them at {GUESSED_CORRELATION:g}",
+        f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
+    )

@@ -1,0 +1,634 @@
+"""Language models behind a server with OpenAI's HTTP interface."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any, Literal
+
+from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.io.addresses import Address, address_of
+from rag_sourcebias.llm.connections import OpenAIHttp
+
+# What the status of an HTTP answer means for one request.
+
+
+_WRONG_FOR_ALL = {
+    401: "check the key (OPENAI_API_KEY)",
+    402: "check the account's balance",
+    403: "check that the key may use this model",
+    404: "check base_url (it usually ends in /v1) and the model's name",
+    405: "check base_url (it usually ends in /v1)",
+}
+
+
+def status_error(
+    status: int, said: str, *, code: str | None = None, retry_after: float | None = None
+) -> CompletionError:
+    """Return the error to report for a status from 300 on.
+
+    Parameters
+    ----------
+    status : int
+    said : str
+        Who answered what, for the message.
+    code : str, optional
+        OpenAI's code of the error.
+    retry_after : float, optional
+        Seconds the server asked to wait.
+    """
+    if status in _WRONG_FOR_ALL:
+        return CompletionError(f"{said}; {_WRONG_FOR_ALL[status]}", reason="rejected", fatal=True)
+    if status == 429 and code == "insufficient_quota":
+        return CompletionError(
+            f"{said}; the account has no quota left", reason="rejected", fatal=True
+        )
+    if status in (408, 409, 425, 429) or status >= 500:
+        reasons: dict[int, FailureReason] = {408: "timeout", 429: "rate_limited"}
+        return CompletionError(said, reason=reasons.get(status, "server"), retry_after=retry_after)
+    if "logprobs" in said or "echo" in said:
+        return CompletionError(
+            f"{said}; this server gives no log-probabilities: use mode votes or verbalised",
+            reason="rejected",
+            fatal=True,
+        )
+    return CompletionError(said, reason="rejected")
+
+
+def retry_after_seconds(header: str | None) -> float | None:
+    """Return the seconds a Retry-After header asks to wait (RFC 9110 §10.2.3), None if none.
+
+    Examples
+    --------
+    >>> retry_after_seconds("2.5"), retry_after_seconds("soon")
+    (2.5, None)
+    """
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(header)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+# From the token alternatives that a server reports to log-probabilities of labels.
+
+
+Alternatives = Sequence[tuple[str, float]]
+"""Tokens the model could have written at one position, with their log-probabilities."""
+
+
+def label_scores_from_tokens(
+    labels: Sequence[str], written: Sequence[str], alternatives: Sequence[Alternatives]
+) -> tuple[tuple[float, ...], int] | None:
+    """Read the log-probability of each label from the first tokens of an answer.
+
+    The written tokens are followed for as long as they spell the beginning of several labels
+    (``[`` of ``[0]`` and ``[1]``). At each position an alternative belongs to a label when it
+    completes it or can only be the beginning of it; leading space and case do not matter, and
+    several alternatives of one label (``1`` and `` 1``) are added up. A label that no alternative
+    belongs to gets the smallest log-probability reported where it would have stood: it cannot be
+    larger than that, because servers report the largest.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    written : sequence of str
+        Tokens of the answer.
+    alternatives : sequence of Alternatives
+        For each of them.
+
+    Returns
+    -------
+    tuple of (tuple of float, int) or None
+        Log-probabilities and how many of them are such bounds; None if no alternative belongs to
+        any label. NaN if the server reported NaN for an alternative of the label.
+    """
+    names = [_core(label) for label in labels]
+    found: dict[int, list[float]] = {i: [] for i in range(len(names))}
+    floor = math.inf
+    path, before = "", 0.0
+    for token, options in zip(written, alternatives, strict=False):
+        for option, logprob in options:
+            owners = _owners(names, path + option)
+            if len(owners) == 1:
+                found[owners[0]].append(before + logprob)
+            if not math.isnan(logprob):
+                floor = min(floor, before + logprob)
+        path += token
+        chosen = [value for option, value in options if option == token]
+        if len(_owners(names, path)) < 2 or not chosen:
+            break
+        before += chosen[0]
+    if not any(found.values()):
+        return None
+    scores = tuple(_log_sum(values) if values else floor for values in found.values())
+    return scores, sum(not values for values in found.values())
+
+
+def _core(text: str) -> str:
+    return text.strip().casefold()
+
+
+def _owners(names: Sequence[str], text: str) -> list[int]:
+    """Return the labels that ``text`` completes, else those that it is the beginning of."""
+    text = text.lstrip().casefold()
+    complete = [i for i, name in enumerate(names) if _completes(name, text)]
+    if complete:
+        return [max(complete, key=lambda i: len(names[i]))]
+    stripped = text.strip()
+    return [i for i, name in enumerate(names) if stripped and name.startswith(stripped)] or (
+        # nothing but space so far: every label is still possible
+        [] if stripped else list(range(len(names)))
+    )
+
+
+def _completes(name: str, text: str) -> bool:
+    """Whether ``text`` is the label, perhaps with something behind it that is not part of it."""
+    if not text.startswith(name):
+        return False
+    rest = text[len(name) :]
+    return not rest or not (rest[0].isalnum() and name[-1].isalnum())
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    if any(math.isnan(value) for value in values):
+        return math.nan
+    top = max(values)
+    if math.isinf(top):
+        return top
+    return top + math.log(math.fsum(math.exp(value - top) for value in values))
+
+
+# Reading the bodies that OpenAI-compatible servers answer with, distrustfully.
+
+
+Json = Any
+
+
+def parsed(text: str) -> Json:
+    """Return the object that a body holds.
+
+    Raises
+    ------
+    CompletionError
+        If it is not JSON (a proxy's page, a body cut short), or an error that came as a success.
+    """
+    try:
+        body = json.loads(text)
+    except ValueError:
+        raise _malformed(f"not JSON: {text!r:.80}") from None
+    if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        raise _malformed(f"no choices in {text!r:.120}")
+    if not body["choices"] or not isinstance(body["choices"][0], dict):
+        raise _malformed("an empty list of choices")
+    return body
+
+
+def chat_text(body: Json) -> Completion:
+    """Read the text of a chat completion; a missing content is an empty text."""
+    choice = body["choices"][0]
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise _malformed("a choice without a message")
+    finish = str(choice.get("finish_reason") or "stop")
+    text, refusal = message.get("content"), message.get("refusal")
+    if refusal:
+        text, finish = refusal, "refusal"
+    if text is not None and not isinstance(text, str):
+        raise _malformed(f"content {text!r:.60}")
+    values = tuple(value for _, value, _ in _chat_tokens(choice))
+    return Completion(
+        text=text or "", finish_reason=finish, logprobs=values or None, **_usage(body)
+    )
+
+
+def plain_text(body: Json) -> Completion:
+    """Read the text of a plain completion."""
+    choice = body["choices"][0]
+    if not isinstance(choice.get("text"), str):
+        raise _malformed("a choice without text")
+    finish = str(choice.get("finish_reason") or "stop")
+    return Completion(text=choice["text"], finish_reason=finish, **_usage(body))
+
+
+def chat_labels(body: Json, labels: Sequence[str]) -> LabelScores:
+    """Read label scores from the top alternatives of a chat completion."""
+    choice = body["choices"][0]
+    if choice.get("finish_reason") == "content_filter":
+        raise CompletionError("the server filtered the answer", reason="rejected")
+    if not isinstance(choice.get("logprobs"), dict):
+        raise _no_logprobs()
+    tokens = _chat_tokens(choice)
+    return _from_tokens(body, labels, [t for t, _, _ in tokens], [a for _, _, a in tokens])
+
+
+def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
+    """Read label scores from the top alternatives of a plain completion."""
+    found = body["choices"][0].get("logprobs")
+    if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
+        raise _no_logprobs()
+    alternatives: list[Alternatives] = []
+    for options in found["top_logprobs"]:
+        if not isinstance(options, dict):
+            raise _malformed(f"top_logprobs {options!r:.60}")
+        alternatives.append([(str(token), _number(value)) for token, value in options.items()])
+    return _from_tokens(body, labels, [str(t) for t in found["tokens"]], alternatives)
+
+
+def echoed(body: Json, prompt: str, label: str) -> LabelScores:
+    """Read the log-probability of the echoed label; the answer holds one more token, the likeliest.
+
+    A token that spans the end of the prompt and the beginning of the label counts as part of the
+    label.
+
+    Raises
+    ------
+    CompletionError
+        If the echo is missing, or the token written behind the label is not the likeliest of its
+        position. Some servers report each echoed token's log-probability *after* that token
+        instead of before it; numbers of that kind look right and mean nothing.
+    """
+    choice = body["choices"][0]
+    tokens, values, offsets, tops = _echo_columns(choice)
+    start, stop = len(prompt), len(prompt) + len(label)
+    ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
+    inside = [i for i, begin in enumerate(offsets) if begin < stop and ends[i] > start]
+    if not "".join(tokens[i] for i in inside).endswith(label.strip()):
+        raise _malformed("no echo of the label; a server that ignores echo needs scoring='top'")
+    written = [i for i, begin in enumerate(offsets) if begin >= stop]
+    if written:
+        options = tops[written[0]]
+        likeliest = isinstance(options, dict) and bool(options)
+        likeliest = likeliest and values[written[0]] >= max(map(_number, options.values())) - 1e-3
+    else:  # a model that ends right behind the label writes nothing
+        likeliest = choice.get("finish_reason") == "stop"
+    if not likeliest:
+        raise CompletionError(
+            "the server's echoed log-probabilities belong to other positions (the token it wrote "
+            "is not the one it calls likeliest): use scoring='top'",
+            reason="rejected",
+            fatal=True,
+        )
+    return LabelScores(logprobs=(math.fsum(values[i] for i in inside),), **_usage(body))
+
+
+def _echo_columns(choice: Json) -> tuple[list[str], list[float], list[int], list[Json]]:
+    found = choice.get("logprobs")
+    if not isinstance(found, dict):
+        raise _no_logprobs()
+    names = ("tokens", "token_logprobs", "text_offset", "top_logprobs")
+    columns: list[list[Json]] = [found.get(name) or [] for name in names]
+    if not columns[0] or len({len(column) for column in columns}) != 1:
+        raise _malformed("echoed " + ", ".join(names) + " that do not match")
+    try:
+        offsets = [int(offset) - int(columns[2][0]) for offset in columns[2]]
+    except (TypeError, ValueError):
+        raise _malformed(f"text_offset {columns[2]!r:.60}") from None
+    return [str(t) for t in columns[0]], [_number(v) for v in columns[1]], offsets, columns[3]
+
+
+def joined(parts: Sequence[LabelScores]) -> LabelScores:
+    """Put the scores of single labels together."""
+    return LabelScores(
+        logprobs=tuple(part.logprobs[0] for part in parts),
+        prompt_tokens=sum(part.prompt_tokens for part in parts),
+        completion_tokens=sum(part.completion_tokens for part in parts),
+    )
+
+
+def _from_tokens(
+    body: Json, labels: Sequence[str], written: list[str], alternatives: list[Alternatives]
+) -> LabelScores:
+    found = label_scores_from_tokens(labels, written, alternatives)
+    if found is None:
+        # Every label is at most as likely as the least likely alternative: nothing is known of
+        # how they compare. -inf for all says so, and the judge reads it as no answer.
+        return LabelScores(
+            logprobs=(-math.inf,) * len(labels), n_bounded=len(labels), **_usage(body)
+        )
+    return LabelScores(logprobs=found[0], n_bounded=found[1], **_usage(body))
+
+
+def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
+    found = choice.get("logprobs")
+    content = found.get("content") if isinstance(found, dict) else None
+    rows: list[tuple[str, float, Alternatives]] = []
+    for row in content or []:
+        try:
+            options = [(str(o["token"]), _number(o["logprob"])) for o in row["top_logprobs"] or []]
+            token, value = str(row["token"]), _number(row["logprob"])
+            rows.append((token, value, options or [(token, value)]))
+        except (KeyError, TypeError):
+            raise _malformed(f"logprobs {row!r:.80}") from None
+    return rows
+
+
+def _number(value: Json) -> float:
+    """Return a log-probability; NaN for what is not one (null, text, a positive number)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return min(float(value), 0.0) if value < 1e-3 else math.nan
+
+
+def _usage(body: Json) -> dict[str, Any]:
+    usage = body.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    return {
+        name: counts[name] if isinstance(counts.get(name), int) else 0
+        for name in ("prompt_tokens", "completion_tokens")
+    }
+
+
+def _malformed(what: str) -> CompletionError:
+    return CompletionError(f"the server's answer is malformed: {what}", reason="malformed")
+
+
+def _no_logprobs() -> CompletionError:
+    return CompletionError(
+        "the server answered without log-probabilities: use mode votes or verbalised",
+        reason="rejected",
+        fatal=True,
+    )
+
+
+# What an error of the openai client means for one request.
+
+
+def completion_error(
+    error: Exception,
+    openai: Any,  # noqa: ANN401
+    server: Address,
+    *,
+    key: str,
+) -> CompletionError:
+    """Return the error to report for an error of the openai client.
+
+    Parameters
+    ----------
+    error : openai.OpenAIError
+    openai : module
+    server : Address
+    key : str
+        Never to be repeated in a message, nor are the server's secrets; some servers echo them.
+    """
+    if isinstance(error, openai.APITimeoutError):
+        return CompletionError(f"{server.url} did not answer in time", reason="timeout")
+    if isinstance(error, openai.APIConnectionError):
+        cause = _short(server.redacted(str(error.__cause__ or error), key))
+        return CompletionError(
+            f"{server.url} cannot be reached or broke off ({cause})", reason="unreachable"
+        )
+    said = _short(server.redacted(str(error), key))
+    if not isinstance(error, openai.APIStatusError):
+        return CompletionError(f"{server.url}: {said or type(error).__name__}", reason="malformed")
+    status = int(error.status_code)
+    return status_error(
+        status,
+        f"{server.url} answered {status} ({said})",
+        code=getattr(error, "code", None),
+        retry_after=retry_after_seconds(error.response.headers.get("retry-after")),
+    )
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+# Language models behind a server with OpenAI's HTTP interface.
+
+
+Api = Literal["chat", "completions"]
+
+_logger = logging.getLogger("rag_sourcebias.llm")
+_OFFICIAL = "https://api.openai.com/v1"
+
+
+class OpenAICompleter:
+    """A model served by OpenAI or by any server with the same interface.
+
+    Text comes from ``/v1/chat/completions`` (the prompt as one user message) or from
+    ``/v1/completions`` (the prompt as it is). Label log-probabilities come
+
+    - with ``api="completions"`` and ``scoring="echo"`` from the log-probabilities of the echoed
+      prompt and label, exact for every label, one request per label; this is the scoring of [R].
+      Servers whose echoed numbers are shifted by a token (llama-cpp-python 0.3) are recognised
+      and refused;
+    - with ``scoring="top"`` from the most likely first tokens of the answer, as many as
+      ``top_logprobs``; a label that is not among them gets the smallest log-probability that
+      was reported, and is counted.
+
+    Parameters
+    ----------
+    model : str
+    base_url : str, optional
+        Such as ``http://localhost:8000/v1``; OpenAI's own by default. A user and password in it
+        (``https://user:password@…``) are sent in place of the key, and are shown and stored
+        nowhere.
+    api_key : str, optional
+        The environment variable ``OPENAI_API_KEY`` by default; a server of one's own needs none.
+    api : {"chat", "completions"}
+    scoring : {"top", "echo"}, optional
+        ``"top"`` for chat, ``"echo"`` for completions by default.
+    top_logprobs : int
+        Alternatives to ask for; 20 by default, 5 for OpenAI's own completions (its limits).
+    timeout : float
+        Seconds without a byte from the server after which a request has failed.
+    max_concurrency : int
+        Requests that may be in flight at once.
+    extra : mapping, optional
+        More fields of the request body, as they are (``top_p``, ``chat_template_kwargs``, …).
+    name : str, optional
+        Name in reports; the model's by default.
+
+    Raises
+    ------
+    DataError
+        If an option is out of range, base_url is no address or has a query, or there is neither a
+        key nor a server of one's own.
+    MissingExtraError
+        If openai is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        api: Api = "chat",
+        scoring: Literal["top", "echo"] | None = None,
+        top_logprobs: int | None = None,
+        timeout: float = 60.0,
+        max_concurrency: int = 8,
+        extra: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        if api not in ("chat", "completions"):
+            raise DataError(f"api {api!r} is not one of chat, completions")
+        scoring = scoring or ("top" if api == "chat" else "echo")
+        if scoring not in ("top", "echo") or (api, scoring) == ("chat", "echo"):
+            raise DataError(
+                f"scoring {scoring!r} with api {api!r}: there are top (both) and echo (completions)"
+            )
+        if top_logprobs is None:
+            top_logprobs = 5 if api == "completions" and base_url is None else 20
+        if top_logprobs < 1 or max_concurrency < 1 or not timeout > 0:
+            raise DataError(
+                f"top_logprobs {top_logprobs}, max_concurrency {max_concurrency} and timeout "
+                f"{timeout} must be positive"
+            )
+        self.model = model
+        self.name = name or model
+        self._address = _address(base_url or _OFFICIAL)
+        self.base_url = self._address.url
+        self.max_concurrency = max_concurrency
+        self._official = base_url is None
+        self._key = api_key or os.environ.get("OPENAI_API_KEY") or ""
+        if self._official and not self._key:
+            raise DataError(
+                f"model {model!r} at OpenAI needs a key: set OPENAI_API_KEY or pass api_key, or "
+                "pass base_url for a server of your own"
+            )
+        self._api: Api = api
+        self._scoring = scoring
+        self._top = top_logprobs
+        self._timeout = timeout
+        self._extra = dict(extra or {})
+        self._openai = _import_openai(f"model {model!r} behind an OpenAI-compatible server")
+
+    def __repr__(self) -> str:
+        return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r}, api={self._api!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of server, model and of every setting that changes the answers."""
+        extra = json.dumps(self._extra, sort_keys=True, default=str)
+        return (
+            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:{extra}"
+        )
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        return {
+            "model": self.model,
+            "server": self.base_url,
+            "interface": self._api,
+            "label scores": (
+                "echoed prompt and label"
+                if self._scoring == "echo"
+                else f"{self._top} most likely tokens of the answer"
+            ),
+            **{key: str(value) for key, value in self._extra.items()},
+        }
+
+    def complete(
+        self, prompt: str, *, max_tokens: int, temperature: float, seed: int
+    ) -> Completion:
+        """Write an answer to one prompt.
+
+        Raises
+        ------
+        CompletionError
+            If the server fails, refuses the request or answers with something else.
+        """
+        fields = {"temperature": temperature, "seed": seed}
+        if self._api == "chat":
+            return chat_text(self._chat(prompt, max_tokens, fields))
+        return plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
+
+    def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
+        """Return the log-probability of each label as the continuation of one prompt.
+
+        Raises
+        ------
+        CompletionError
+            If the server fails, reports no log-probabilities, or none of a label.
+        """
+        if self._scoring == "echo":
+            return joined([self._echo(prompt, label) for label in labels])
+        length = max(len(label.strip()) for label in labels)
+        fields: dict[str, Any] = {"temperature": 0.0}
+        if self._api == "chat":
+            fields |= {"logprobs": True, "top_logprobs": self._top}
+            return chat_labels(self._chat(prompt, length, fields), labels)
+        fields |= {"logprobs": self._top, "max_tokens": length}
+        return plain_labels(self._plain(prompt, fields), labels)
+
+    def _echo(self, prompt: str, label: str) -> LabelScores:
+        # One token is written behind the label: it shows whether the numbers are in their places.
+        fields = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
+        return echoed(self._plain(prompt + label, fields), prompt, label)
+
+    def _chat(self, prompt: str, max_tokens: int, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        # OpenAI's newer models know only the new name of the limit, other servers only the old.
+        limit = "max_completion_tokens" if self._official else "max_tokens"
+        message = {"role": "user", "content": prompt}
+        body = {**fields, limit: max_tokens}
+        return self._send("/chat/completions", {"messages": [message], **body})
+
+    def _plain(self, prompt: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        return self._send("/completions", {"prompt": prompt, **fields})
+
+    def _send(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        try:
+            text = self._http.post(path, {"model": self.model, **body, **self._extra})
+        except self._openai.OpenAIError as error:
+            raise completion_error(error, self._openai, self._address, key=self._key) from error
+        except UnicodeEncodeError as error:  # half a surrogate pair, as scraped text may hold
+            raise CompletionError(
+                f"the text cannot be sent ({error})", reason="rejected"
+            ) from error
+        return parsed(text)
+
+    @cached_property
+    def _http(self) -> OpenAIHttp:
+        if self._address.exposed and (self._key or self._address.authorization):
+            _logger.warning(
+                "the key for %s is sent unencrypted and can be read on its way: use https, reach "
+                "the server through localhost (ssh -L), or unset OPENAI_API_KEY if it needs none",
+                self.base_url,
+            )
+        return OpenAIHttp(
+            self._openai,
+            key=self._key or "none",
+            address=self._address,
+            timeout=self._timeout,
+            connections=self.max_concurrency,
+        )
+
+
+def _address(base_url: str) -> Address:
+    address = address_of(base_url, "base_url")
+    if address.query:
+        raise DataError(
+            f"base_url {address.url} has a query (?…), which this interface cannot send; give the "
+            "key as OPENAI_API_KEY or api_key"
+        )
+    return address._replace(url=address.url.rstrip("/"))
+
+
+def _import_openai(feature: str) -> Any:  # noqa: ANN401 - an untyped module
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
+    return openai

@@ -1,0 +1,17 @@
+from .canary import CanaryQueries as CanaryQueries
+from .canary import ask_retriever as ask_retriever
+from .data import Alarm as Alarm
+from .follow import LogFollower as LogFollower
+from .follow import replay as replay
+from .log.erasing import erase_events as erase_events
+from .log.event_log import EventLog as EventLog
+from .log.reading import read_events as read_events
+from .metrics import write_rules as write_rules
+from .monitor import SkewMonitor as SkewMonitor
+from .probe import CanaryProbe as CanaryProbe
+from .settings import CorpusShare as CorpusShare
+from .settings import PoolShare as PoolShare
+from .settings import ReferenceWindow as ReferenceWindow
+from .settings import TagErrors as TagErrors
+from .sinks import LoggingSink as LoggingSink
+from .sinks import WebhookSink as WebhookSink

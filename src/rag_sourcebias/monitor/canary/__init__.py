@@ -1,1 +1,0 @@
-"""Canary probes: queries with known twins asked of a live retriever, round after round."""

@@ -1,0 +1,955 @@
+"""``monitor``: retrieval skew in production, from the log that an application keeps."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from time import time
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from rag_sourcebias.cli import options as common
+from rag_sourcebias.cli.console import (
+    as_options,
+    choice,
+    err,
+    json_text,
+    out,
+    require_writable_file,
+    spread,
+    stages,
+)
+from rag_sourcebias.cli.models import SpecBuilder
+from rag_sourcebias.cli.tags import TagSummary
+from rag_sourcebias.core.data import Dataset, Run
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import hash_query, read_key
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_run
+from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
+from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
+from rag_sourcebias.monitor.dashboard.source import DashboardSource
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.monitor.follow import replay as feed
+from rag_sourcebias.monitor.log.erasing import erase_events
+from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
+from rag_sourcebias.monitor.metrics import write_rules
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.monitor.probe import CanaryProbe
+from rag_sourcebias.monitor.settings import (
+    Aggregation,
+    Baseline,
+    CorpusShare,
+    PoolShare,
+    ReferenceWindow,
+    TagErrors,
+    corpus_share,
+)
+from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
+from rag_sourcebias.retrieval.adapters import as_search, document_id, metrics_factory
+from rag_sourcebias.tagging.documents import open_document_store
+from rag_sourcebias.tagging.stores import open_tag_store
+
+# Options of the monitor commands, named once.
+
+
+_WATCH, _WHICH, _SERVE = "What is watched", "Which retrievals", "Serving"
+
+Log = Annotated[Path, typer.Argument(help="File of an EventLog.", show_default=False)]
+Recorded = Annotated[
+    Path,
+    typer.Argument(
+        help="File of an EventLog, folder of its Parquet archive, or a TREC run (with --tags).",
+        show_default=False,
+    ),
+]
+By = Annotated[str, typer.Option(help="source or style.", rich_help_panel=_WATCH)]
+BaselineOption = Annotated[
+    str,
+    typer.Option(
+        help="What shares are held against: reference:N (the first N observations, frozen) · "
+        "pool:K (all candidates of the query, of which K are shown) · "
+        "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
+        "store:chroma:FOLDER (shares in a store) · none.",
+        rich_help_panel=_WATCH,
+    ),
+]
+ConfidenceLevel = Annotated[
+    float,
+    typer.Option(
+        help="No false alarm ever, however often you look, with this probability for each set of "
+        "labels.",
+        rich_help_panel=_WATCH,
+    ),
+]
+Changes = Annotated[
+    int | None,
+    typer.Option(
+        help="Watch for changes, too: observations between false alarms of change, on average.",
+        rich_help_panel=_WATCH,
+    ),
+]
+SplitBy = Annotated[
+    str,
+    typer.Option(
+        help="Labels whose values are watched separately, with commas between.",
+        rich_help_panel=_WATCH,
+    ),
+]
+Together = Annotated[
+    str | None,
+    typer.Option(
+        help="Retrievals that are no independent observations: query (equal queries within an "
+        "hour count once), or the name of a label such as session.",
+        rich_help_panel=_WATCH,
+    ),
+]
+TagErrorsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Sensitivity and specificity of the detector of a source, beside human: "
+        "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
+        rich_help_panel=_WATCH,
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="Only with this label: key=value.", rich_help_panel=_WHICH),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        help="From this time on: 2026-11-21T10:00, or 90m, 24h, 7d ago.", rich_help_panel=_WHICH
+    ),
+]
+Until = Annotated[str | None, typer.Option(help="Before this time.", rich_help_panel=_WHICH)]
+Tags = Annotated[
+    Path | None,
+    typer.Option(help="Tags of the documents of a run: tags.tsv.", rich_help_panel=_WHICH),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+Host = Annotated[
+    str,
+    typer.Option(
+        help="Address to listen at; any but a loopback address needs a token.",
+        rich_help_panel=_SERVE,
+    ),
+]
+Port = Annotated[int, typer.Option(help="0 takes a free one.", rich_help_panel=_SERVE)]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the token that readers must give; or set RAG_SOURCEBIAS_TOKEN.",
+        rich_help_panel=_SERVE,
+    ),
+]
+AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        help="Further name under which readers may ask, behind a proxy.",
+        rich_help_panel=_SERVE,
+    ),
+]
+PerAddress = Annotated[
+    int,
+    typer.Option(
+        "--connections-per-address",
+        help="Most connections of one address; of more, the one that has waited longest is "
+        "closed. Behind a proxy all readers have its address.",
+        rich_help_panel=_SERVE,
+    ),
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that keeps tests and alarms over restarts.  \\[default: LOG.monitor.json]",
+        show_default=False,
+        rich_help_panel=_SERVE,
+    ),
+]
+StartAnew = Annotated[
+    bool,
+    typer.Option(
+        "--start-anew", help="Forget the state kept and read the log anew.", rich_help_panel=_SERVE
+    ),
+]
+Webhook = Annotated[
+    str | None,
+    typer.Option(
+        help="POST alarms to this URL; RAG_SOURCEBIAS_WEBHOOK_SECRET signs them.",
+        rich_help_panel=_SERVE,
+    ),
+]
+Canary = Annotated[
+    Path | None,
+    typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
+]
+
+
+# A monitor as the options of a command describe it.
+
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """What is watched: the options of a monitor, the same in every command that makes one."""
+
+    by: By = "source"
+    baseline: BaselineOption = "reference:1000"
+    confidence_level: ConfidenceLevel = 0.95
+    changes: Changes = None
+    split_by: SplitBy = "collection"
+    together: Together = None
+    tag_errors: TagErrorsOption = None
+
+
+def build_monitor(
+    watch: Watch, *, on_alarm: Callable[[Alarm], object] | None = None
+) -> SkewMonitor:
+    """Return a new monitor."""
+    by = choice("by", watch.by, ("source", "style"))
+    return SkewMonitor(
+        by=by,
+        baseline=_baseline(watch.baseline, by=by),
+        confidence_level=watch.confidence_level,
+        labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
+        aggregate=None if watch.together is None else _aggregation(watch.together),
+        change_run_length=watch.changes,
+        on_alarm=on_alarm,
+        tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
+    )
+
+
+def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
+    """Return the baseline that an option names."""
+    kind, _, rest = text.partition(":")
+    if kind == "none" and not rest:
+        return None
+    if kind in ("reference", "pool"):
+        try:
+            n = int(rest or ("1000" if kind == "reference" else "10"))
+        except ValueError:
+            raise DataError(f"--baseline {text!r}: {rest!r} is not a whole number") from None
+        return ReferenceWindow(n) if kind == "reference" else PoolShare(n)
+    if kind == "shares":
+        return CorpusShare(_shares(text, rest))
+    if kind == "tags" and rest:
+        return _of_tags(Path(rest), by)
+    if kind == "store" and rest:
+        return _of_store(rest, by)
+    raise DataError(f"--baseline {text!r} is none of {_KINDS}")
+
+
+def _shares(text: str, rest: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in rest.split(","):
+        name, equals, value = part.strip().rpartition("=")
+        try:
+            found["" if name == "untagged" else name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise DataError(
+                f"--baseline {text!r}: cannot read {part!r}; write shares:human=0.6,llm:gpt-4o=0.4"
+            )
+    return found
+
+
+def _of_tags(path: Path, by: Any) -> CorpusShare:  # noqa: ANN401 - a literal
+    if path.suffix in (".sqlite", ".jsonl", ".db"):
+        if not path.is_file():
+            raise DataError(f"there is no tag store {path}")
+        return corpus_share(open_tag_store(path), by=by)
+    return corpus_share(read_tags(path), by=by)
+
+
+def _of_store(spec: str, by: str) -> CorpusShare:
+    store, summary = open_document_store(spec), TagSummary()
+    for _, tags in store.tags():
+        summary.add(tags)
+    if not summary.n_documents:
+        raise DataError(f"{store.name} holds no documents: there is no share of the corpus")
+    counts = summary.counts(0 if by == "source" else 1)
+    counts[""] = summary.n_documents - sum(counts.values())
+    return CorpusShare({name: n / summary.n_documents for name, n in counts.items() if n})
+
+
+def _aggregation(together: str) -> Aggregation:
+    # Sessions come once; queries come back, and are remembered.
+    return (
+        Aggregation(key="query") if together == "query" else Aggregation(key=together, remember=0)
+    )
+
+
+def _tag_errors(text: str) -> TagErrors:
+    """Read ``llm:gpt-4o=0.9,0.95``."""
+    other, equals, rates = text.rpartition("=")
+    try:
+        sensitivity, specificity = (float(part) for part in rates.split(","))
+    except ValueError:
+        equals = ""
+    if not (equals and other):
+        raise DataError(
+            f"--tag-errors {text!r}: write the detected source with sensitivity and specificity, "
+            "as llm:gpt-4o=0.9,0.95"
+        )
+    return TagErrors.of_rates(
+        sensitivity=sensitivity, specificity=specificity, baseline="human", other=other
+    )
+
+
+def read_labels(pairs: Sequence[str] | None) -> dict[str, str] | None:
+    """Return labels written as ``key=value``."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not (equals and key):
+            raise DataError(f"--label {pair!r}: write key=value, such as collection=docs")
+        found[key] = value
+    return found or None
+
+
+def read_time(option: str, text: str | None) -> float | None:
+    """Return seconds since 1970 of a date, or of a time that has passed since."""
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return time() - float(ago[1]) * _UNITS[ago[2]]
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: local time
+    except (ValueError, OverflowError):
+        raise DataError(
+            f"--{option} {text!r}: write a date such as 2026-11-21T10:00, or 90m, 24h, 7d"
+        ) from None
+
+
+# States and alarms of a monitor on a terminal.
+
+
+_MOST_ALARMS = 20
+_MEASURES = {"exposure": "exposure", "first": "first ranks"}
+
+
+def where(labels: dict[str, str]) -> str:
+    """Return labels on one line."""
+    return ", ".join(f"{key}={value}" for key, value in labels.items()) or "everything"
+
+
+def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
+    """Print a table for each set of labels."""
+    if not snapshots:
+        out.print("no retrieval", highlight=False)
+    for snapshot in snapshots:
+        out.print(
+            f"[bold]{escape(where(dict(snapshot.labels)))}[/]: "
+            f"{snapshot.n_retrievals:,} retrievals, {snapshot.n_documents:,} documents, "
+            f"{snapshot.n_empty:,} empty; "
+            f"held against {escape(snapshot.baseline)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        out.print(_table(snapshot))
+
+
+def _table(snapshot: MonitorSnapshot) -> Table:
+    corrected = bool(snapshot.corrected)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(snapshot.by)
+    table.add_column("of")
+    for name in (
+        "share",
+        "interval",
+        "baseline",
+        *(["corrected"] if corrected else []),
+        "evidence",
+    ):
+        table.add_column(name, justify="right")
+    for share in snapshot.groups:
+        known = "–" if share.baseline is None else f"{share.baseline:.3f}"
+        cells = [f"{share.share:.3f}", f"[{share.lower:.3f}, {share.upper:.3f}]", known]
+        if corrected:
+            value = snapshot.corrected.get(share.group)
+            cells.append(f"{value:.3f}" if value is not None and _is_exposure(share) else "–")
+        cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.evidence:.1f}")
+        name = escape(share.group or "untagged")
+        table.add_row(
+            name, _MEASURES[share.measure], *(escape(c) if "ALARM" not in c else c for c in cells)
+        )
+    return table
+
+
+def _is_exposure(share: GroupShare) -> bool:
+    return share.measure == "exposure"
+
+
+def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
+    """Print alarms in the order they came; ``in_time`` where their times mean something."""
+    if not alarms:
+        out.print("no alarm", highlight=False)
+        return
+    left_out = len(alarms) - _MOST_ALARMS
+    for alarm in alarms[:_MOST_ALARMS]:
+        at = datetime.fromtimestamp(alarm.at).astimezone().isoformat(timespec="seconds")
+        when = f"{at}, " if in_time else ""
+        place = f" ({escape(where(dict(alarm.labels)))})" if alarm.labels else ""
+        out.print(
+            f"[bold red]alarm[/] {when}after {alarm.n:,}{place}: {escape(alarm.message)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if left_out > 0:
+        out.print(f"… and {left_out:,} more; --json prints them all", highlight=False)
+
+
+# ``monitor replay``: what a monitor would have said of retrievals that were recorded.
+
+
+_REPLAY_OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"}
+_RUN_LABELS = {"collection": "run"}
+
+
+@spread
+def replay(
+    recorded: Recorded,
+    *,
+    tags: Tags = None,
+    watch: Watch,
+    label: Where = None,
+    since: Since = None,
+    until: Until = None,
+    json: Json = False,
+) -> None:
+    """Feed recorded retrievals through a monitor, to see which alarms there would have been.
+
+    [bold]Examples[/]
+
+        rag-sourcebias monitor replay retrievals.db --baseline reference:500 --changes 10000
+
+        rag-sourcebias monitor replay archive/ --baseline shares:human=0.6,llm:gpt-4o=0.4
+
+        rag-sourcebias monitor replay bm25.run --tags tags.tsv --baseline tags:tags.tsv
+    """
+    alarms: list[Alarm] = []
+    monitor = build_monitor(watch, on_alarm=alarms.append)
+    where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
+    events = _events(recorded, tagged=tags is not None)
+    with (
+        stages() as progress,
+        as_options(_REPLAY_OPTIONS),
+    ):
+        progress.begin(f"replaying {recorded.name}")
+        n = feed(
+            events,
+            monitor,
+            tags=None if tags is None else read_tags(tags),
+            labels=_RUN_LABELS if isinstance(events, Run) else where,
+            since=first,
+            until=last,
+        )
+    snapshots = monitor.snapshot()
+    lost = monitor.dropped.by_reason
+    if json:
+        found = {
+            "retrievals": n,
+            "dropped": dict(lost),
+            "alarms": [alarm.to_dict() for alarm in alarms],
+            "snapshots": [snapshot.to_dict() for snapshot in snapshots],
+        }
+        out.file.write(json_text(found))
+        return
+    show_snapshots(snapshots)
+    show_alarms(alarms, in_time=not isinstance(events, Run))
+    if lost:
+        out.print(f"left out: {dict(lost)}", highlight=False, markup=False)
+
+
+def _events(recorded: Path, *, tagged: bool) -> Path | Run:
+    if not recorded.exists():
+        raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
+    if tagged:
+        return read_run(recorded)
+    return recorded
+
+
+# ``monitor serve``: the dashboard beside a running application.
+
+
+_TOKEN, _SECRET = "RAG_SOURCEBIAS_TOKEN", "RAG_SOURCEBIAS_WEBHOOK_SECRET"
+
+_OPTIONS = {"start anew": "say --start-anew", "another state file": "another file as --state"}
+
+
+@spread
+def serve(
+    log: Log,
+    *,
+    watch: Watch,
+    host: Host = "127.0.0.1",
+    port: Port = 8321,
+    token_file: TokenFile = None,
+    allowed_host: AllowedHosts = None,
+    connections_per_address: PerAddress = 128,
+    state: State = None,
+    start_anew: StartAnew = False,
+    webhook: Webhook = None,
+    canary: Canary = None,
+) -> None:
+    """Follow a log and show it: shares over time, alarms, single retrievals, metrics.
+
+    The log may be written by other processes meanwhile, or be there only later. Nothing is written
+    but the file of the state.
+
+    [bold]Examples[/]
+
+        rag-sourcebias monitor serve retrievals.db --baseline store:chroma:db
+
+        rag-sourcebias monitor serve retrievals.db --changes 10000 --webhook https://example.com/x
+
+        rag-sourcebias monitor serve retrievals.db --host 0.0.0.0 --token-file token.txt
+    """
+    if log.exists():
+        log_summary(log)  # says what is wrong with it
+    monitor = build_monitor(watch)
+    kept = state or log.with_name(f"{log.name}.monitor.json")
+    require_writable_file("state", kept)
+    token = _token(token_file)
+    with ExitStack() as stack:
+        sinks = SinkGroup(LoggingSink())
+        stack.callback(sinks.close)
+        if webhook is not None:
+            sinks.add(WebhookSink(webhook, secret=os.environ.get(_SECRET)))
+        with as_options(_OPTIONS):
+            follower = LogFollower(log, monitor, state=kept, sinks=sinks, anew=start_anew)
+        source = DashboardSource(log, follower=follower, canary=canary)
+        _offer_metrics(source, follower, sinks)
+        server = DashboardServer(
+            source,
+            host=host,
+            port=port,
+            token=token,
+            hosts=tuple(allowed_host or ()),
+            limits=Limits(per_address=connections_per_address),
+        )
+        stack.callback(server.close)
+        follower.start()
+        stack.callback(follower.close)
+        err.print(f"{server.url}  (Ctrl-C ends it)", highlight=False, markup=False)
+        if token is not None:
+            err.print(
+                "readers give the token once: …/?token=<token>", highlight=False, markup=False
+            )
+        with suppress(KeyboardInterrupt):  # the ordinary way to end it
+            server.run()
+    err.print(f"stopped; tests and alarms are kept in {kept}", highlight=False, markup=False)
+
+
+def _offer_metrics(source: DashboardSource, follower: LogFollower, sinks: SinkGroup) -> None:
+    factory = metrics_factory("prometheus")
+    if factory is None:
+        return
+    canary, log = source.canary_file, source.log
+
+    def points() -> list[CanaryPoint]:
+        return read_points(canary, 100) if canary is not None and canary.is_file() else []
+
+    def written() -> LogSummary | None:
+        return log_summary(log) if log.is_file() else None
+
+    def lost() -> dict[str, Mapping[str, int]]:
+        return {"follower": follower.dropped.by_reason}
+
+    offered = factory(source.snapshots, canary=points, lost=lost, log=written)
+    sinks.add(offered)
+    source.metrics = offered.text
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(_TOKEN)
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"--token-file {file} cannot be read: {error}") from error
+    if not found:
+        raise DataError(f"--token-file {file} is empty")
+    return found
+
+
+# What ``monitor probe`` asks: a part of the application, or a retriever that is built here.
+
+
+_DEPTH = 100
+
+
+def what_is_asked(
+    ask: str | None,
+    retriever: str | None,
+    dataset: Dataset,
+    *,
+    id_key: str | None,
+    cache: Path | None,
+) -> tuple[Ask, Callable[[Any], str] | None]:
+    """Return what is asked, and how the id is read off what comes back."""
+    if (ask is None) == (retriever is None):
+        raise DataError("say what is asked: --ask module:name, or --retriever bm25")
+    if ask is not None:
+        return _of_application(ask), partial(document_id, key=id_key)
+    with stages() as progress:
+        progress.begin("indexing")
+        builder = SpecBuilder(cache or cache_dir(), progress.advance)
+        built = builder.retriever(str(retriever)).build(dataset.corpus)
+    return ask_retriever(built, depth=_DEPTH), None
+
+
+def _of_application(name: str) -> Ask:
+    module, _, attribute = name.partition(":")
+    if not (module and attribute):
+        raise DataError(f"--ask {name!r}: write module:name, such as my_app.search:retriever")
+    sys.path.insert(0, str(Path.cwd()))  # as python -m does
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        raise DataError(f"--ask {name!r}: there is no module {error.name!r} here") from error
+    except AttributeError as error:
+        raise DataError(f"--ask {name!r}: {error}") from error
+    try:
+        return as_search(found)
+    except DataError as error:
+        raise DataError(f"--ask {name!r}: {error}") from None
+
+
+# Options of ``monitor probe``, named once.
+
+
+_ASKED, _ROUNDS = "What is asked", "Rounds"
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        help="BEIR folder of a paired corpus: queries whose relevant documents exist twice.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
+]
+Split = Annotated[str, typer.Option(help="Of the folder.", rich_help_panel=_ASKED)]
+OtherSource = Annotated[
+    str | None,
+    typer.Option(help="Source held against human, where there are several."),
+]
+AskOption = Annotated[
+    str | None,
+    typer.Option(
+        help="module:name of your application: a LangChain or LlamaIndex retriever, or a "
+        "function from a query to document ids, best first.",
+        rich_help_panel=_ASKED,
+    ),
+]
+Retriever = Annotated[
+    str | None,
+    typer.Option(
+        help="bm25, dense:<model> or chroma:<model> instead: indexes the folder's documents.",
+        rich_help_panel=_ASKED,
+    ),
+]
+IdKey = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the id stands in the metadata of what is returned.", rich_help_panel=_ASKED
+    ),
+]
+Measure = Annotated[str, typer.Option(help="Such as NDCG@5.")]
+Points = Annotated[
+    Path | None,
+    typer.Option(
+        help="Append to this file, and go on from it; monitor serve --canary shows it.",
+        rich_help_panel=_ROUNDS,
+    ),
+]
+PerRound = Annotated[int, typer.Option(help="Queries in a round.", rich_help_panel=_ROUNDS)]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        help="Time between rounds: 30s, 5m, 1h. Without it one round is run.",
+        rich_help_panel=_ROUNDS,
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(help="Stop after so many rounds; or run until Ctrl-C.", rich_help_panel=_ROUNDS),
+]
+Reference = Annotated[
+    float, typer.Option(help="Relative Δ, in percent, that no alarm is raised for.")
+]
+Collection = Annotated[str, typer.Option(help="Value of the label collection.")]
+JsonRounds = Annotated[bool, typer.Option("--json", help="Print one line of JSON a round.")]
+
+
+# ``monitor probe``: canary queries with known twins, asked of a live retriever.
+
+
+_EVERY = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def probe(
+    folder: Folder = None,
+    *,
+    sample: Sample = False,
+    split: Split = "test",
+    other_source: OtherSource = None,
+    ask: AskOption = None,
+    retriever: Retriever = None,
+    id_key: IdKey = None,
+    measure: Measure = "NDCG@5",
+    points: Points = None,
+    per_round: PerRound = 20,
+    every: Every = None,
+    rounds: Rounds = None,
+    reference: Reference = 0.0,
+    confidence_level: common.ConfidenceLevel = 0.95,
+    collection: Collection = "canary",
+    seed: common.Seed = 0,
+    cache: common.Cache = None,
+    json: JsonRounds = False,
+) -> None:
+    """Ask canary queries on a schedule: Relative Δ of the live retriever over time.
+
+    The confidence sequence holds at all rounds at once. The documents of both sources must be in
+    the index that is asked.
+
+    [bold]Examples[/]
+
+        rag-sourcebias monitor probe my-data --ask my_app.search:retriever --points canary.jsonl
+
+        rag-sourcebias monitor probe --sample --retriever bm25 --rounds 3 --every 1s
+    """
+    require_writable_file("points", points)
+    pause = _pause(every)
+    n_rounds = rounds if rounds is not None else (1 if every is None else None)
+    if n_rounds is not None and n_rounds < 1:
+        raise DataError(f"--rounds must be at least 1, got {n_rounds}")
+    dataset = _dataset(folder, sample=sample, split=split)
+    queries = CanaryQueries.from_dataset(dataset, llm=other_source)
+    asked, doc_id = what_is_asked(ask, retriever, dataset, id_key=id_key, cache=cache)
+    found = CanaryProbe(
+        asked,
+        queries,
+        doc_id=doc_id,
+        measure=measure,
+        per_round=per_round,
+        log=points,
+        labels={"collection": collection},
+        reference=reference,
+        confidence_level=confidence_level,
+        rng=seed,
+    )
+    stop, done = threading.Event(), 0
+    while not stop.is_set():
+        _show(found.run_round(), json=json)
+        done += 1
+        if n_rounds is not None and done >= n_rounds:
+            break
+        stop.wait(pause)
+    if found.dropped.total:
+        err.print(f"failed: {dict(found.dropped.by_reason)}", highlight=False, markup=False)
+
+
+def _show(point: CanaryPoint, *, json: bool) -> None:
+    if json:
+        out.file.write(json_text(point.to_dict()))
+        out.file.flush()
+        return
+    if point.relative_delta is None:
+        out.print(f"no answer to {point.round_n + point.failed} queries", highlight=False)
+        return
+    now = "–" if point.round_relative_delta is None else f"{point.round_relative_delta:+.1f}"
+    alarm = "  [bold red]ALARM[/]" if point.alarm else ""
+    out.print(
+        f"Relative Δ {point.measure} {now} in this round, {point.relative_delta:+.1f} "
+        f"\\[{point.lower:+.1f}, {point.upper:+.1f}] over {point.n} answers{alarm}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _pause(every: str | None) -> float:
+    if every is None:
+        return 0.0
+    found = _EVERY.fullmatch(every.strip())
+    if found is None or float(found[1]) <= 0:
+        raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _dataset(folder: Path | None, *, sample: bool, split: str) -> Dataset:
+    if sample == (folder is not None):
+        raise DataError("give one data set: a BEIR folder, or --sample")
+    return load_sample() if folder is None else read_beir(folder, split=split)
+
+
+# ``monitor``: retrieval skew in production, from the log that an application keeps.
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Watch in production which sources and styles get the ranks.
+
+    Your application keeps a log (one line, see the README); these commands read it, from another
+    process and at any time.
+    """,
+)
+app.command("serve")(serve)
+app.command("replay")(replay)
+app.command("probe")(probe)
+
+
+@app.command()
+def summary(log: Log, *, json: Json = False) -> None:
+    """Say what a log holds: how many retrievals, since when, from where, and what was lost."""
+    found = log_summary(log)
+    if json:
+        out.file.write(json_text(_plain(found)))
+        return
+    lines = [
+        f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
+        f"from {_time(found.since)} to {_time(found.until)}",
+        f"labels: {_sets(found)}",
+        f"sources: {_names(source for source, _ in found.tags)}",
+        f"styles: {_names(style for _, style in found.tags)}",
+        *_beside(found),
+        f"lost: {dict(found.dropped) or 'nothing'}",
+    ]
+    for line in lines:
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+_MOST_SETS = 50
+
+
+def _sets(found: LogSummary) -> str:
+    shown = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
+    more = len(found.labels) - _MOST_SETS
+    return f"{shown} and {more:,} more" if more > 0 else shown or "none"
+
+
+def _beside(found: LogSummary) -> list[str]:
+    """Return lines on what is not as it should be, and on labels that are kept apart."""
+    lines = []
+    if found.event_labels:
+        names = ", ".join(f"{name} of {n:,}" for name, n in found.event_labels.items())
+        lines.append(f"kept with each retrieval, not counted by: {names}")
+    if found.overflowed:
+        names = ", ".join(
+            f"{name or 'labels with ever new names'} in {n:,} retrievals"
+            for name, n in found.overflowed.items()
+        )
+        lines.append(f"too many values, counted as 'other': {names}")
+    if found.odd_sources:
+        names = ", ".join(f"{name} ({n:,} documents)" for name, n in found.odd_sources.items())
+        lines.append(f"sources that are neither human nor llm:<model>: {names}")
+    if found.bad_tags:
+        lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
+    return lines
+
+
+def _names(found: object) -> str:
+    names = {name or "untagged" for name in found}  # type: ignore[attr-defined]
+    return ", ".join(sorted(names)) or "none"
+
+
+def _time(at: float | None) -> str:
+    if at is None:
+        return "–"
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+
+
+def _plain(found: LogSummary) -> dict[str, object]:
+    return {
+        "n_written": found.n_written,
+        "n_kept": found.n_kept,
+        "since": found.since,
+        "until": found.until,
+        "dropped": dict(found.dropped),
+        "labels": [dict(labels) for labels in found.labels],
+        "tags": [{"source": source, "style": style} for source, style in found.tags],
+        "event_labels": dict(found.event_labels),
+        "overflowed": dict(found.overflowed),
+        "odd_sources": dict(found.odd_sources),
+        "bad_tags": found.bad_tags,
+    }
+
+
+@app.command()
+def forget(
+    log: Log,
+    *,
+    label: Annotated[
+        str,
+        typer.Option(help="Whose retrievals: key=value, such as session=abc.", show_default=False),
+    ],
+    archive: Annotated[
+        Path | None, typer.Option(help="Folder of the log's Parquet archive.", show_default=False)
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="State file of monitor serve; beside the log by default.", show_default=False
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Key under which the log hashes values of this label (hashed_labels).",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Delete the retrievals with a label from a log, so that their bytes are gone.
+
+    The log is rewritten; it may be written meanwhile, but stop monitor serve first. Counts over
+    time stay, without the value.
+    """
+    ((name, value),) = (read_labels([label]) or {}).items()
+    if key_file is not None:
+        value = hash_query(value, key=read_key(key_file))
+    kept = state or log.with_name(f"{log.name}.monitor.json")
+    n = erase_events(log, {name: value}, archive=archive, state=kept)
+    out.print(f"{n:,} retrievals deleted", highlight=False)
+
+
+@app.command()
+def rules(
+    folder: Annotated[Path, typer.Argument(help="Folder for the files.", show_default=False)],
+    *,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there.")
+    ] = False,
+) -> None:
+    """Write alert rules for Prometheus and a dashboard for Grafana."""
+    for path in write_rules(folder, overwrite=overwrite):
+        out.print(str(path), highlight=False, markup=False, soft_wrap=True)

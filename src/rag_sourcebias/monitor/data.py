@@ -1,0 +1,411 @@
+"""What a monitor lost: noted while locks are held, told to the log when they are not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import DroppedEvents
+
+# What a monitor of retrieval skew knows at one moment, and what it alarms about.
+
+
+Measure = Literal["exposure", "first"]
+RANK_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
+"""Upper ends of the buckets of ranks that are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCount:
+    """What one source (or style) got, in whole documents.
+
+    Parameters
+    ----------
+    group : str
+        As in :class:`GroupShare`.
+    documents : int
+        Documents retrieved.
+    ranks : tuple of int, length 8
+        Of these, how many at ranks up to 1, 2, 3, 5, 10, 20, 50 and 100 (cumulative).
+    """
+
+    group: str
+    documents: int
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShare:
+    """One source's (or style's) share of the ranks, and what it is held against.
+
+    Parameters
+    ----------
+    group : str
+        Source or style; ``""`` for documents without a tag, ``"other"`` beyond the cap.
+    measure : {"exposure", "first"}
+        Rank-weighted share of each retrieval, or share of first ranks.
+    share, lower, upper : float
+        Mean over retrievals since the start, in [0, 1], with a confidence sequence: it holds at
+        all times at once. NaN before there is any.
+    baseline : float or None
+        What the share is tested against; None where there is nothing to test.
+    evidence : float
+        Natural log of the e-value against the baseline; 0 without one.
+    alarm : bool
+        Whether the evidence passed the threshold since the last reset.
+    """
+
+    group: str
+    measure: Measure
+    share: float
+    lower: float
+    upper: float
+    baseline: float | None = None
+    evidence: float = 0.0
+    alarm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSnapshot:
+    """A monitor's state for one set of labels.
+
+    Parameters
+    ----------
+    labels : mapping of str to str
+        Where the retrievals happened, such as ``{"collection": "docs"}``.
+    by : {"source", "style"}
+    n_retrievals, n_documents, n_empty : int
+    n_observations : int
+        What was tested: retrievals, or fewer where they are aggregated first.
+    groups : tuple of GroupShare
+        For each measure, groups in alphabetical order.
+    baseline : str
+        In words: what the shares are held against.
+    dropped : mapping of str to int
+        Events lost, by reason.
+    counts : tuple of GroupCount
+        Groups seen, in alphabetical order.
+    corrected : mapping of str to float
+        Shares of exposure corrected for errors of the tags, by group; empty where sensitivity and
+        specificity of the tagger are not known.
+    overflowed : mapping of str to int
+        Retrievals of the monitor whose value of a label became ``"other"``, by label.
+    bad_tags : int
+        Tags that the monitor's retrievals came with and that could not be read.
+    """
+
+    labels: Mapping[str, str]
+    by: Literal["source", "style"]
+    n_retrievals: int
+    n_documents: int
+    n_empty: int
+    n_observations: int
+    groups: tuple[GroupShare, ...]
+    baseline: str
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    counts: tuple[GroupCount, ...] = ()
+    corrected: Mapping[str, float] = field(default_factory=dict)
+    overflowed: Mapping[str, int] = field(default_factory=dict)
+    bad_tags: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """A share left its baseline, or changed.
+
+    Parameters
+    ----------
+    rule : str
+        ``"baseline"`` (the share differs from the baseline) or ``"change"`` (it moved).
+    labels : mapping of str to str
+    by : {"source", "style"}
+    group, measure : str
+        As in :class:`GroupShare`; of canary queries a measure such as ``"NDCG@5"``.
+    n : int
+        Observations up to the alarm, those of a reference window included.
+    share, lower, upper : float
+    baseline : float
+    evidence : float
+        Natural log of the e-value (or of the change statistic).
+    at : float
+        Unix time, in seconds.
+    message : str
+        One sentence.
+    """
+
+    rule: str
+    labels: Mapping[str, str]
+    by: Literal["source", "style"]
+    group: str
+    measure: str
+    n: int
+    share: float
+    lower: float
+    upper: float
+    baseline: float
+    evidence: float
+    at: float
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+
+# What canary queries told about a live retriever in one round.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryPoint:
+    """One round of canary queries, and all rounds so far.
+
+    Parameters
+    ----------
+    at : float
+        Unix time of the end of the round, in seconds.
+    measure : str
+        Such as ``"NDCG@5"``.
+    human, llm : str
+        The two sources compared; Relative Δ is positive where ``human`` ranks higher.
+    labels : mapping of str to str
+        Where the retriever stands, such as ``{"collection": "docs"}``.
+    round_n : int
+        Queries answered in this round.
+    round_relative_delta : float or None
+        Of this round alone, in percent; None where neither source scored.
+    n : int
+        Queries answered since the start.
+    relative_delta : float or None
+        Since the start, in percent.
+    lower, upper : float
+        Confidence sequence of it: holds at all rounds at once, within [-200, 200].
+    confidence_level : float
+    reference : float
+        What it is held against, in percent.
+    alarm : bool
+        Whether the confidence sequence has left the reference at any round so far.
+    failed : int
+        Queries of this round that raised or timed out; they are left out.
+    seconds : float
+        Time that the round took.
+    """
+
+    at: float
+    measure: str
+    human: str
+    llm: str
+    labels: Mapping[str, str]
+    round_n: int
+    round_relative_delta: float | None
+    n: int
+    relative_delta: float | None
+    lower: float
+    upper: float
+    confidence_level: float
+    reference: float
+    alarm: bool
+    failed: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+
+# Which values of labels are told apart, with a cap for each label.
+
+
+OTHER = "other"
+_MOST_TEXT = 200  # characters of a name or value that are kept
+Key = tuple[tuple[str, str], ...]
+
+
+def short_text(text: str) -> str:
+    """Return at most 200 characters, without half characters, which JSON files cannot hold."""
+    short = text[:_MOST_TEXT]
+    return short if short.isascii() else short.encode("utf-8", "replace").decode()
+
+
+class LabelCaps:
+    """Cap the values of each label, so that one with ever new values costs no other its own.
+
+    A value that comes when its label has ``values`` already is replaced by ``"other"``; the rest
+    of the set stays. A value is therefore told apart everywhere or nowhere. Only when there are
+    ``sets`` different sets, too, further ones are merged: the label with the most values gives way
+    first. Merged sets may be as many again.
+
+    Parameters
+    ----------
+    values, sets : int
+    last : Key
+        The set of retrievals for which even that is too much; it takes no room.
+    """
+
+    def __init__(self, *, values: int, sets: int, last: Key) -> None:
+        self._most_values, self._most_sets, self._last = values, sets, last
+        self.values: dict[str, set[str]] = {}
+        self._sets: set[Key] = set()
+
+    def add(self, key: Key) -> None:
+        """Take a set as one in use."""
+        if key != self._last:
+            self._sets.add(key)
+            for name, value in key:
+                values = self.values.setdefault(name, set())
+                if value != OTHER:
+                    values.add(value)
+
+    def remove(self, key: Key) -> None:
+        """Make room again."""
+        left = self._sets - {key}
+        self._sets, self.values = set(), {}
+        for one in left:
+            self.add(one)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._sets or key == self._last
+
+    def fit(self, key: Key) -> tuple[Key, tuple[str, ...]]:
+        """Return the set under which ``key`` is counted, and the labels replaced by "other"."""
+        if key in self:
+            return key, ()
+        values = {name: self.values.get(name, set()) for name, _ in key}
+        replaced = [
+            name
+            for name, value in key
+            if value != OTHER
+            and value not in values[name]
+            and len(values[name]) >= self._most_values
+        ]
+        giving_way = sorted(
+            (name for name, value in key if value != OTHER and name not in replaced),
+            key=lambda name: (-len(values[name]), name),
+        )
+        while (fitted := _without(key, replaced)) not in self:
+            if len(self._sets) < self._most_sets * (2 if replaced else 1):
+                self.add(fitted)
+                break
+            if not giving_way:
+                return self._last, tuple(name for name, value in key if value != OTHER)
+            replaced.append(giving_way.pop(0))
+        return fitted, tuple(replaced)
+
+
+def _without(key: Key, replaced: Sequence[str]) -> Key:
+    return tuple((name, OTHER if name in replaced else value) for name, value in key)
+
+
+class LabelSets:
+    """Map the labels of events to keys.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Labels that count; others, which may be different for every request, are left out.
+    most : int
+        Values of a label, and sets, that are told apart, at least 1; see :class:`LabelCaps`.
+
+    Attributes
+    ----------
+    overflowed : dict of str to int
+        Retrievals whose value of a label was replaced by ``"other"``, by label.
+
+    Raises
+    ------
+    DataError
+        If a name is not text or occurs twice, or ``most`` is below 1.
+    """
+
+    def __init__(self, names: Sequence[str], *, most: int) -> None:
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"labels must be a sequence of names, got {names!r}")
+        if len(set(names)) != len(names):
+            raise DataError(f"labels {list(names)} name one twice")
+        if most < 1:
+            raise DataError(f"max_label_sets must be at least 1, got {most}")
+        self.names = tuple(names)
+        last = tuple((name, OTHER) for name in self.names)
+        self._caps = LabelCaps(values=most, sets=most, last=last)
+        self.overflowed: dict[str, int] = {}
+
+    def key(self, labels: Mapping[str, str]) -> Key:
+        """Return the key of these labels; one that is absent is left out of it."""
+        found = tuple((k, short_text(labels[k])) for k in self.names if k in labels)
+        fitted, replaced = self._caps.fit(found)
+        self.count(replaced)
+        return fitted
+
+    def count(self, replaced: Iterable[str], n: int = 1) -> None:
+        """Count retrievals whose values of these labels were replaced."""
+        for name in replaced:
+            self.overflowed[name] = self.overflowed.get(name, 0) + n
+
+    def add(self, key: Key) -> None:
+        """Take a key of a stored state as known."""
+        self._caps.add(key)
+
+    def forget(self, key: Key) -> None:
+        """Make room again."""
+        self._caps.remove(key)
+
+
+# What a monitor lost: noted while locks are held, told to the log when they are not.
+
+
+class Losses:
+    """Counts by reason, handed on to a ``DroppedEvents`` later.
+
+    Counting there may log a line, and a log handler may ask the monitor for a snapshot: that
+    must not happen inside the monitor's locks.
+
+    Parameters
+    ----------
+    dropped : DroppedEvents
+    """
+
+    def __init__(self, dropped: DroppedEvents) -> None:
+        self._dropped = dropped
+        self._counts: dict[str, int] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget what was not told yet, and take a new lock."""
+        self._untold: dict[str, tuple[int, BaseException | None]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, reason: str, *, n: int = 1, error: BaseException | None = None) -> None:
+        """Count lost events without logging anything."""
+        with self._lock:
+            before, first = self._untold.get(reason, (0, None))
+            self._untold[reason] = (before + n, first or error)
+            self._counts[reason] = self._counts.get(reason, 0) + n
+
+    def tell(self) -> None:
+        """Log what was noted; to be called outside of all locks."""
+        with self._lock:
+            untold, self._untold = self._untold, {}
+        for reason, (n, error) in untold.items():
+            self._dropped.add(reason, n=n, error=error)
+
+    def restore(self, counts: Mapping[str, int]) -> None:
+        """Go on from earlier counts, of which the log was told before."""
+        for reason, n in counts.items():
+            self.note(reason, n=n)
+        self.tell()
+
+    @property
+    def by_reason(self) -> dict[str, int]:
+        """Events lost for each reason; what was noted is counted before it is told."""
+        found = dict(self._dropped.by_reason)
+        with self._lock:
+            for reason, n in self._counts.items():
+                found[reason] = max(n, found.get(reason, 0))
+        return found

@@ -1,0 +1,702 @@
+"""The connection of an event log: one transaction per batch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, hash_query
+from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
+from rag_sourcebias.io.tables import pyarrow_modules
+from rag_sourcebias.monitor.data import short_text
+from rag_sourcebias.monitor.log.codes import (
+    MOST_TAGS,
+    Batch,
+    Documents,
+    EventColumns,
+    LabelCodes,
+    LogSettings,
+    TagCodes,
+)
+from rag_sourcebias.monitor.log.schema import (
+    WIDTHS,
+    Row,
+    decoded,
+    insert_segments,
+    labels_of,
+    open_for_writing,
+    segment_columns,
+    segments_of,
+    state_of,
+    tags_of,
+)
+
+# Turn events into columns, one broken event at a time.
+
+
+Waiting = tuple[RetrievalEvent, float | None]  # and the time to record it under
+
+_GROUP = attrgetter("source", "style")
+_LONGEST_ID = 200
+_LATEST = 1e11  # seconds since 1970 that a caller may give: the year 5138
+
+
+def encoded(
+    events: list[Waiting],
+    tags: TagCodes,
+    labels: LabelCodes,
+    *,
+    dropped: DroppedEvents,
+    now: float,
+    monotonic: float,
+    last: int,
+    settings: LogSettings,
+) -> Batch:
+    """Encode what can be; an event that cannot is dropped, counted, and taken out of the list.
+
+    A tag that cannot be read is counted, and its document is one of unknown source and style.
+
+    Parameters
+    ----------
+    now, monotonic : float
+        Both clocks at one moment, in seconds.
+    last : int
+        Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
+    """
+    times, codes, rows, query_ids = list[float](), list[int](), list[bytes](), list[str]()
+    doc_ids: list[Any] = []  # all bytes, or all lists
+    offset = now - monotonic
+    max_documents, key = settings.max_documents, settings.key or b""
+    ids_of, known_tags = _IDS_OF[settings.documents], _KnownTags(tags)
+    known_code = known_tags.__getitem__
+    broken: list[int] = []
+    beside = _Beside(labels, settings)
+    for number, (event, at) in enumerate(events):
+        try:
+            kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
+            try:
+                row, n_bad = bytes(map(known_code, map(id, kept))), event.bad_tags
+            except KeyError:
+                row, n_bad = known_tags.learn(kept)
+                n_bad += event.bad_tags
+            given, query_id = tuple(event.labels.items()), event.query_hash
+            known = labels.get(given)
+            code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
+            query_id = "" if query_id is None else _short(query_id)
+            # An event puts its ranking together when asked for it, at the cost of all the rest.
+            ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
+            if at is not None and 0 <= at < _LATEST:
+                when = at
+            else:
+                when = event.monotonic + offset
+                when = when if 0 <= when <= now else now  # also of NaN
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with an event, the log goes on
+            dropped.add("event could not be encoded", error=error)
+            broken.append(number)
+            continue
+        if alone or replaced or n_bad:
+            beside.note(len(times), alone, replaced, n_bad)
+        times.append(when)
+        codes.append(code)
+        rows.append(row)
+        query_ids.append(query_id)
+        doc_ids.append(ids)
+    for number in reversed(broken):  # the batch may have to be written again
+        del events[number]
+    return Batch(
+        times=_rising(times, last),
+        label_codes=np.array(codes, np.uint16),
+        tags=rows,
+        query_ids=query_ids,
+        doc_ids=None if ids_of is None else doc_ids,
+        event_labels=beside.event_labels,
+        noted=beside.noted(),
+    )
+
+
+def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
+    microseconds = (np.array(times, np.float64) * 1e6).astype(np.int64)
+    if len(microseconds):
+        microseconds[0] = max(int(microseconds[0]), last)
+    return np.maximum.accumulate(microseconds)
+
+
+_NONE: tuple[str, ...] = ()
+_Items = tuple[tuple[str, str], ...]
+_Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
+
+
+class _Beside:
+    """What a batch keeps beside codes: labels of single retrievals, and counts."""
+
+    def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
+        self._codes, self._apart = codes, settings.event_labels
+        self._hashed, self._key = settings.hashed_labels, settings.key or b""
+        self.event_labels: dict[str, dict[int, str]] = {}
+        self._split: dict[_Items, _Split] = {}  # of this batch: sessions ask more than once
+        self._noted: Counter[tuple[str, str]] = Counter()
+
+    def split(self, given: _Items) -> _Split:
+        """Return the code of the set, labels to keep with the retrieval, and those replaced."""
+        known = self._split.get(given)
+        if known is not None:
+            return known
+        labels, apart, codes = dict(given), self._apart, self._codes
+        if self._hashed:
+            labels = {
+                name: hash_query(value, key=self._key) if name in self._hashed else value
+                for name, value in labels.items()
+            }
+        alone = {name: value for name, value in labels.items() if name in apart}
+        items = tuple([item for item in labels.items() if item[0] not in apart])
+        code, replaced = codes.get(items), _NONE
+        if code is None:
+            code, replaced = codes.fitted(items)
+            alone |= {name: labels[name] for name in replaced if name in labels}
+        if not alone and not replaced:
+            codes.remember(given, code)
+        elif not replaced:
+            self._split[given] = code, alone, replaced
+        return code, alone, replaced
+
+    def note(
+        self, row: int, alone: Mapping[str, str] | None, replaced: Sequence[str], n_bad: int
+    ) -> None:
+        """Take what :meth:`split` returned of a retrieval that is recorded, and its bad tags."""
+        if alone:
+            for name, value in alone.items():
+                if value:
+                    known = self.event_labels.get(name)
+                    if known is None:
+                        known = self.event_labels[name] = {}
+                    known[row] = value
+        for name in replaced:
+            self._noted["other", name] += 1
+        if n_bad:
+            self._noted["bad tags", ""] += n_bad
+
+    def noted(self) -> Counter[tuple[str, str]]:
+        """Return all counts."""
+        for name, values in self.event_labels.items():
+            self._noted["alone", short_text(name)] += len(values)
+        return self._noted
+
+
+class _KnownTags(dict[int, int]):
+    """Codes of tags by identity: most are the same few objects, found in a third of the time.
+
+    What is held cannot be freed, so that nothing else gets its identity.
+    """
+
+    def __init__(self, codes: TagCodes) -> None:
+        super().__init__()
+        self._code_of = codes.__getitem__
+        self._held: list[Sequence[object]] = []
+
+    def learn(self, tags: Sequence[object]) -> tuple[bytes, int]:
+        """Return the codes of tags of which some may not be readable, and how many these are."""
+        try:
+            row = bytes(map(self._code_of, map(_GROUP, tags)))
+        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+            codes = [_code_of_one(tag, self._code_of) for tag in tags]
+            unknown = self._code_of((None, None))
+            good = bytes(unknown if code is None else code for code in codes)
+            return good, codes.count(None)
+        self.update(zip(map(id, tags), row, strict=True))
+        self._held.append(tags)
+        return row, 0
+
+
+def _code_of_one(tag: object, code_of: Callable[[tuple[Any, ...]], int]) -> int | None:
+    try:
+        return code_of(_GROUP(tag))
+    except Exception:  # noqa: BLE001 - an object of another kind may raise anything
+        return None
+
+
+def _short(name: object) -> str:
+    """Return an id that fits: "" for none, a hash instead of a very long one."""
+    if name is None:
+        return ""
+    text = name if isinstance(name, str) else str(name)
+    if len(text) > _LONGEST_ID:
+        return _hash(text, b"").hex()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=65_536)  # popular documents come back
+def _hash(text: str, key: bytes) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).digest()
+
+
+def _plain(ids: Sequence[str], _: bytes) -> list[str]:
+    return [_short(i) for i in ids]
+
+
+def _hashed(ids: Sequence[str], key: bytes) -> bytes:
+    return b"".join([_hash(i if isinstance(i, str) else _short(i), key) for i in ids])
+
+
+_IDS_OF: dict[Documents, Callable[[Sequence[str], bytes], bytes | list[str]] | None] = {
+    "none": None,
+    "hashed": _hashed,
+    "plain": _plain,
+}
+
+
+# Counts per time, labels, source and style, kept up to date as retrievals are written.
+
+
+# One statement for all rows: see schema.py on what every call of SQLite costs.
+_ROLLUPS = """
+INSERT INTO rollups
+SELECT ?1, json_extract(value, '$[0]') / ?1 * ?1,
+    json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+    sum(json_extract(value, '$[3]')), sum(json_extract(value, '$[4]')),
+    sum(json_extract(value, '$[5]'))
+FROM json_each(?2) WHERE true GROUP BY 2, 3, 4
+ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,
+    first = first + excluded.first, exposure = exposure + excluded.exposure
+"""
+_TRAFFIC = """
+INSERT INTO traffic
+SELECT ?1, json_extract(value, '$[0]') / ?1 * ?1, json_extract(value, '$[1]'),
+    sum(json_extract(value, '$[2]')), sum(json_extract(value, '$[3]')),
+    sum(json_extract(value, '$[4]'))
+FROM json_each(?2) WHERE true GROUP BY 2, 3
+ON CONFLICT DO UPDATE SET retrievals = retrievals + excluded.retrievals,
+    empty = empty + excluded.empty, kept = kept + excluded.kept
+"""
+
+
+def add_to_rollups(database: sqlite3.Connection, batch: Batch, *, weight: float) -> None:
+    """Add a batch to the rollups of every width, inside the caller's transaction.
+
+    Exposure is the sum of 1/log2(rank + 1), as that of ``ExposureObserver``; every count is
+    multiplied by ``weight``.
+    """
+    starts = batch.times // (WIDTHS[0] * 1_000_000) * WIDTHS[0]
+    keys, group = np.unique(starts * 65_536 + batch.label_codes, return_inverse=True)
+    lengths = np.fromiter(map(len, batch.tags), np.int64, count=len(batch))
+    ends = np.cumsum(lengths)
+    ranks = np.arange(1, int(ends[-1]) + 1) - np.repeat(ends - lengths, lengths)
+    cells = np.repeat(group, lengths) * MOST_TAGS + np.frombuffer(b"".join(batch.tags), np.uint8)
+    documents = np.bincount(cells)
+    first = np.bincount(cells[ranks == 1], minlength=len(documents))
+    exposure = np.bincount(cells, weights=1 / np.log2(ranks + 1))
+    used = np.flatnonzero(documents)
+    start, label = keys // 65_536, keys % 65_536
+    rollups = [
+        *(start[used // MOST_TAGS], label[used // MOST_TAGS], used % MOST_TAGS),
+        *(documents[used] * weight, first[used] * weight, exposure[used] * weight),
+    ]
+    kept, empty = np.bincount(group), np.bincount(group, weights=lengths == 0)
+    traffic = [start, label, kept * weight, empty * weight, kept]
+    for statement, columns in ((_ROLLUPS, rollups), (_TRAFFIC, traffic)):
+        rows = json.dumps(list(zip(*(column.tolist() for column in columns), strict=True)))
+        for width in WIDTHS:
+            database.execute(statement, (width, rows))
+
+
+# Parquet files of retrievals that left the log, one folder per day, for DuckDB and others.
+
+
+_NAME = re.compile(r"events-\w+-\d+-(\d+)\.parquet")
+_DAY_SECONDS = 86_400
+
+
+def check_archive(folder: str | Path) -> Path:
+    """Return the folder, after making sure that Parquet can be written at all.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    pyarrow_modules("an archive of an event log")
+    return Path(folder)
+
+
+def archive_segments(
+    database: sqlite3.Connection, folder: Path, rows: list[Row], *, file_mode: int = PRIVATE
+) -> None:
+    """Write rows of ``segments`` as Parquet, inside the transaction that removes them.
+
+    What an earlier attempt has written before it was interrupted is not written again.
+    """
+    log = f"{state_of(database).log:010x}"
+    written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
+    done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
+    labels, tags = labels_of(database), tags_of(database)
+    parts = [decoded(row, labels, tags) for row in rows]
+    columns = EventColumns.joined(parts)
+    columns = columns.take(columns.numbers > done)
+    days = columns.times // _DAY_SECONDS
+    for day in np.unique(days):
+        write_parquet(columns.take(days == day), folder, log=log, file_mode=file_mode)
+
+
+def write_parquet(
+    columns: EventColumns, folder: Path, *, log: str, file_mode: int = PRIVATE
+) -> Path:
+    """Write the retrievals of one UTC day to ``date=YYYY-MM-DD/events-….parquet``.
+
+    The name tells log, first and last number, and is given when the file is complete.
+    Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, the lists
+    ``sources``, ``styles`` and ``doc_ids``, best document first, and ``event_labels`` (JSON):
+    labels such as the session, which go before ``labels``. In DuckDB::
+
+        SELECT source, count(*) FROM (SELECT unnest(sources) AS source
+        FROM read_parquet('folder/*/*.parquet', hive_partitioning = true)) GROUP BY source
+
+    Raises
+    ------
+    DataError
+        If there is no retrieval.
+    OSError
+        If the file cannot be written.
+    """
+    if not len(columns):
+        raise DataError("there is no retrieval to write")
+    pa, pq = pyarrow_modules("an archive of an event log")
+    sources, styles = (
+        pa.array(names, pa.string()).take(pa.array(columns.tag_codes))
+        for names in zip(*columns.tags, strict=True)
+    )
+    table = {
+        "number": pa.array(columns.numbers),
+        "time": pa.array(np.rint(columns.times * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
+        "weight": pa.array(columns.weights),
+        "labels": pa.DictionaryArray.from_arrays(
+            columns.label_codes, pa.array([json.dumps(dict(known)) for known in columns.labels])
+        ),
+        "query_id": pa.array(columns.query_ids, pa.string()),
+        "sources": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), sources),
+        "styles": pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), styles),
+    }
+    if columns.event_labels:
+        rows = range(len(columns))
+        own = [{k: str(v[i]) for k, v in columns.event_labels.items() if v[i]} for i in rows]
+        table["event_labels"] = pa.array([json.dumps(one) if one else None for one in own])
+    if columns.doc_ids is not None:
+        ids = pa.array(columns.doc_ids, pa.string())
+        table["doc_ids"] = pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), ids)
+    day = datetime.fromtimestamp(float(columns.times[0]), UTC).date().isoformat()
+    name = f"events-{log}-{columns.numbers[0]}-{columns.numbers[-1]}.parquet"
+    target = folder / f"date={day}" / name
+    create_folder(target.parent, file_mode)
+    part = target.with_suffix(".part")
+    create_file(part, file_mode)
+    pq.write_table(pa.table(table), part, compression="zstd")
+    with part.open("rb") as written:  # the log removes the retrievals next
+        os.fsync(written.fileno())
+    part.replace(target)
+    return target
+
+
+# Remove the oldest retrievals by age and by size.
+
+
+_EVERY = 30.0  # seconds between looks at the age
+_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
+_PAGES = 2_000  # given back to the file system at once
+_WORTH_A_FILE = 200_000  # retrievals
+_IN_A_FILE = 300_000  # retrievals
+_MANY = 20_000  # segments of few retrievals each
+_DAY = 86_400_000_000
+_HOUR = 3_600
+_TO_KEEP = 0.9  # of max_bytes, so that not every batch has to remove some
+
+
+def used_bytes(database: sqlite3.Connection) -> int:
+    """Bytes of a log without its free pages and without the write-ahead file."""
+    pages, free, size = (
+        int(database.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+class Retention:
+    """Keep a log within the age and size that its settings say.
+
+    Segments go as a whole, oldest first, into the archive where there is one, and with them the
+    rollups of minutes. Those of hours and days stay: they hold no ids and little else.
+    """
+
+    def __init__(self, settings: LogSettings) -> None:
+        self._settings = settings
+        self._looked = -math.inf
+
+    def apply(self, database: sqlite3.Connection, *, now: float) -> None:
+        """Remove what has to go.
+
+        Raises
+        ------
+        sqlite3.Error
+            If the file cannot be written now.
+        OSError
+            If the archive cannot.
+        """
+        settings = self._settings
+        if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
+            self._shrink(database, int(settings.max_bytes * _TO_KEEP))
+        if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
+            return
+        self._looked = time.monotonic()
+        self._expire(database, int((now - settings.max_age) * 1e6))
+
+    def _shrink(self, database: sqlite3.Connection, most: int) -> None:
+        settings = self._settings
+        while used_bytes(database) > most:
+            over = 1 - most / used_bytes(database)
+            (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
+            most_at_once = _AT_ONCE if settings.archive is None else _MANY
+            if not self._remove(database, until=None, n=min(most_at_once, max(1, int(n * over)))):
+                return
+            _give_back(database)
+
+    def _expire(self, database: sqlite3.Connection, until: int) -> None:
+        n_at_once = _AT_ONCE
+        if self._settings.archive is not None:
+            # Not one small file every half minute: when there is enough for one, or a day is old.
+            n, oldest, events = database.execute(
+                "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
+            ).fetchone()
+            if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
+                return
+            n_at_once = _MANY
+        while self._remove(database, until=until, n=n_at_once):
+            _give_back(database)
+
+    def _remove(self, database: sqlite3.Connection, *, until: int | None, n: int) -> int:
+        """Remove up to ``n`` segments that ended before ``until``; return how many did go."""
+        archive = self._settings.archive
+        limit = 2**62 if until is None else until
+        database.execute("BEGIN IMMEDIATE")
+        rows = database.execute(
+            "SELECT first, until, sum(n) OVER (ORDER BY first) FROM (SELECT first, until, n "
+            "FROM segments WHERE until < ? ORDER BY first LIMIT ?) ORDER BY first",
+            (limit, n),
+        ).fetchall()
+        if archive is not None:  # what a file of reasonable size, and the memory, can hold
+            rows = [row for row in rows if row[2] <= _IN_A_FILE] or rows[:1]
+        if rows:
+            first, ended, _ = rows[-1]
+            chosen = "FROM segments WHERE first <= ?"
+            if archive is not None:
+                columns = segment_columns(database)
+                found = database.execute(
+                    f"SELECT {columns} {chosen} ORDER BY first", (first,)
+                ).fetchall()
+                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
+            database.execute(f"DELETE {chosen}", (first,))
+            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
+            kept_from = (ended if oldest is None else oldest) // 1_000_000
+            for width in (w for w in WIDTHS if w < _HOUR):
+                for table in ("rollups", "traffic"):
+                    database.execute(
+                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
+                        (width, kept_from - width),
+                    )
+        database.execute("COMMIT")
+        return len(rows)
+
+
+def _give_back(database: sqlite3.Connection) -> None:
+    database.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+
+
+# The connection of an event log: one transaction per batch.
+
+
+_logger = logging.getLogger("rag_sourcebias.monitor")
+_CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
+_SET = "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+_DROPPED = (
+    "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
+    "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+)
+
+
+_NOTED = (
+    "INSERT INTO noted SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), "
+    "json_extract(value, '$[2]') FROM json_each(?) WHERE true "
+    "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+)
+
+
+class LogWriter:
+    """Write batches; several of them, also of several processes, may share a file.
+
+    Not thread-safe: the caller holds a lock.
+    """
+
+    def __init__(self, path: Path, settings: LogSettings, dropped: DroppedEvents) -> None:
+        self.path = path
+        self._settings, self._dropped = settings, dropped
+        self._database: sqlite3.Connection | None = None
+        self._retention = Retention(settings)
+        self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
+        self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
+        self._clock_behind = False
+        self._version: int | None = None  # of the file's content when the codes were read
+        self._erased = 0  # as of the state of the log at that moment
+
+    def open(self) -> sqlite3.Connection:
+        """Return the connection, opened where it is not."""
+        if self._database is None:
+            settings = self._settings
+            self._database = open_for_writing(
+                self.path, busy_seconds=settings.busy_seconds, file_mode=settings.file_mode
+            )
+            self._version = None
+        return self._database
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        database, self._database = self._database, None
+        if database is not None:
+            with suppress(sqlite3.Error):
+                database.close()
+
+    def write(self, events: list[Waiting], *, now: float, monotonic: float) -> None:
+        """Write events, their rollups and the counts of dropped ones, or nothing of it.
+
+        Raises
+        ------
+        sqlite3.Error
+            If the file cannot be written now.
+        DataError, UnsupportedVersionError
+            If it became something else.
+        """
+        counts = dict(self._dropped.by_reason)
+        if not events and counts == self._reported:
+            return
+        if self._database is not None and not self.path.exists():
+            self.close()  # someone removed the file
+        database = self.open()
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            self._read_codes(database)
+            if events:
+                counts = self._write_events(database, events, now, monotonic)
+            lost = {r: n - self._reported.get(r, 0) for r, n in counts.items()}
+            lost = {r: n for r, n in lost.items() if n}
+            if lost:
+                database.execute(_DROPPED, (json.dumps(lost),))
+            database.execute("COMMIT")
+        except BaseException:
+            self._undo(database)
+            raise
+        self._reported = counts
+
+    def tidy(self, *, now: float) -> None:
+        """Remove what is older, or more, than the settings allow.
+
+        Raises
+        ------
+        Exception
+            If log or archive cannot be written; nothing was removed that is not archived.
+        """
+        if self._settings.max_bytes is None and self._settings.max_age is None:
+            return
+        database = self.open()
+        try:
+            self._retention.apply(database, now=now)
+        except BaseException:
+            self._undo(database)
+            raise
+
+    def _undo(self, database: sqlite3.Connection) -> None:
+        self._version = None  # codes that were handed out are not in the file
+        with suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
+        self.close()  # so that a file that was moved, or replaced, is opened again
+
+    def _write_events(
+        self, database: sqlite3.Connection, events: list[Waiting], now: float, monotonic: float
+    ) -> dict[str, int]:
+        state = state_of(database)
+        settings, tags, labels = self._settings, self._tags, self._labels
+        self._compare_clock(now, state.latest / 1e6)
+        n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
+        batch = encoded(
+            events,
+            tags,
+            labels,
+            dropped=self._dropped,
+            now=now,
+            monotonic=monotonic,
+            last=state.latest,
+            settings=settings,
+        )
+        counts = dict(self._dropped.by_reason)
+        if not len(batch):
+            self._version = None  # a broken event may have been given codes nobody stores
+            return counts
+        for code, name in enumerate(tags.names[n_tags:], n_tags):
+            database.execute("INSERT INTO tags VALUES (?, ?, ?)", (code, *name))
+        for code, known in enumerate(labels.names[n_labels:], n_labels):
+            database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
+        first = state.following
+        insert_segments(database, segments_of(batch, first=first, weight=settings.weight))
+        if batch.noted:
+            counted = [[*key, n] for key, n in batch.noted.items()]
+            database.execute(_NOTED, (json.dumps(counted),))
+        add_to_rollups(database, batch, weight=settings.weight)
+        database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
+        return counts
+
+    def _compare_clock(self, now: float, last: float) -> None:
+        behind, before = now < last - _CLOCK_SECONDS, self._clock_behind
+        self._clock_behind = behind
+        if behind and not before:
+            _logger.warning(
+                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
+                "until it has caught up",
+                *(last - now, self.path),
+            )
+
+    def _read_codes(self, database: sqlite3.Connection) -> None:
+        """Read tags and labels where another connection may have added some."""
+        (version,) = database.execute("PRAGMA data_version").fetchone()
+        if version == self._version:
+            return
+        erased = state_of(database).erased
+        following = "SELECT labels FROM labels WHERE code >= ? ORDER BY code"
+        if self._version is None or erased != self._erased:
+            names = database.execute(following, (0,))
+            self._labels = self._label_codes(name for (name,) in names)
+        else:
+            names = database.execute(following, (len(self._labels.names),))
+            self._labels.extend(name for (name,) in names)
+        self._version, self._erased = version, erased
+        self._tags = TagCodes(
+            database.execute("SELECT source, style FROM tags ORDER BY code"),
+            most=self._settings.max_tags,
+        )
+
+    def _label_codes(self, names: Iterable[str] = ()) -> LabelCodes:
+        settings = self._settings
+        return LabelCodes(
+            names, most_values=settings.max_label_values, most_sets=settings.max_label_sets
+        )

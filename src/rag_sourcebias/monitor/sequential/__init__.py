@@ -1,1 +1,0 @@
-"""Tests that hold however often one looks: e-processes, confidence sequences, change detection."""

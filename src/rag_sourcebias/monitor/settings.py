@@ -1,0 +1,593 @@
+"""What a monitor of skew was asked to watch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.data import TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.data import OTHER, Measure, short_text
+from rag_sourcebias.stats.aggregation import Aggregator
+from rag_sourcebias.stats.exposure import attention_weights
+from rag_sourcebias.stats.ratio import MIN_YOUDEN, DetectorQuality
+from rag_sourcebias.stats.resampling import check_level, normal_quantile
+
+# Which column a source, or style, has among those that are told apart.
+
+
+_MOST_REMEMBERED = 10_000  # names beyond the cap, so that ever new ones cannot fill the memory
+
+
+class GroupCodes(dict[str | None, int]):
+    """Column of each group; the last one is "other".
+
+    Parameters
+    ----------
+    groups : sequence of str or None
+        Those told apart; the column before the last is then that of untagged documents, unless
+        "" is one of them. None takes groups in the order in which they come.
+    most : int
+        Groups told apart, at least 1.
+
+    Attributes
+    ----------
+    names : list of str
+        Known groups, in the order of their columns, without "other" at the end.
+    width : int
+        Columns.
+    """
+
+    def __init__(self, groups: Sequence[str] | None, *, most: int) -> None:
+        super().__init__()
+        if groups is not None:
+            self.names = [g for g in dict.fromkeys([*groups, ""]) if g != OTHER]
+            self.width = len(self.names) + 1
+        else:
+            if most < 1:
+                raise DataError(f"max_groups must be at least 1, got {most}")
+            self.names = []
+            self.width = most + 1
+        self._remember()
+
+    def _remember(self) -> None:
+        self.clear()
+        self.update({name: code for code, name in enumerate(self.names)})
+        if "" in self:
+            self[None] = self[""]
+        self[OTHER] = self.width - 1
+
+    def restore(self, names: Sequence[str]) -> None:
+        """Take the groups of a stored state."""
+        if len(names) >= self.width or not all(isinstance(name, str) for name in names):
+            raise DataError(f"stored groups {list(names)!r:.80} do not fit {self.width} columns")
+        self.names = list(names)
+        self._remember()
+
+    def __missing__(self, name: str | None) -> int:
+        if len(self) > _MOST_REMEMBERED:
+            self._remember()
+        text = "" if name is None else short_text(str(name))
+        code = self.get(text)
+        if code is None:
+            code = len(self.names)
+            if code < self.width - 1:
+                self.names.append(text)
+            else:
+                code = self.width - 1
+            self[text] = code
+        self[name] = code
+        return code
+
+
+# What shares are held against: the corpus, the pool of candidates, or a frozen past.
+
+
+_SHARE_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusShare:
+    """Known shares, such as those of the documents of each source in the corpus.
+
+    Parameters
+    ----------
+    shares : mapping of str to float
+        In [0, 1], with sum at most 1; ``""`` names documents without a tag. Only these groups are
+        tested; others are counted.
+
+    Raises
+    ------
+    DataError
+        If there is none, one is outside [0, 1], or they sum to more than 1.
+    """
+
+    shares: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        found = dict(self.shares)
+        if not found:
+            raise DataError("a corpus share needs at least one group")
+        for group, share in found.items():
+            if not isinstance(group, str) or not (math.isfinite(share) and 0 <= share <= 1):
+                raise DataError(f"share {share!r} of group {group!r} must be a number in [0, 1]")
+        if sum(found.values()) > 1 + _SHARE_ROUNDING:
+            raise DataError(f"shares sum to {sum(found.values()):.9g}, which is more than 1")
+        object.__setattr__(self, "shares", {g: float(share) for g, share in found.items()})
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        parts = ", ".join(f"{group or 'untagged'} {s:.4g}" for group, s in self.shares.items())
+        return f"known shares: {parts}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {"kind": "corpus", "shares": dict(self.shares)}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShare:
+    """Share among all candidates of the same query.
+
+    The application retrieves more than it shows and reports all of it: the first ``shown``
+    documents are watched, and all documents of the event are their pool. Given the pool, each
+    rank has this share of a group on average as long as the order knows nothing of it.
+
+    Parameters
+    ----------
+    shown : int
+        At least 1. Events of no more documents than that are their own pool.
+
+    Raises
+    ------
+    DataError
+        If ``shown`` is below 1.
+    """
+
+    shown: int = 10
+
+    def __post_init__(self) -> None:
+        if self.shown < 1:
+            raise DataError(f"shown must be at least 1, got {self.shown}")
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        return f"share among all candidates of the same query (first {self.shown} shown)"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {"kind": "pool", "shown": self.shown}
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceWindow:
+    """Share in the first observations, which are then frozen.
+
+    The error of the window is part of the level; see
+    :mod:`rag_sourcebias.stats.change`.
+
+    Parameters
+    ----------
+    n : int
+        Observations of each set of labels, 2 to 100,000.
+
+    Raises
+    ------
+    DataError
+        If ``n`` is out of its range.
+    """
+
+    n: int = 1_000
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.n <= 100_000:
+            raise DataError(f"a reference window has 2 to 100000 observations, got {self.n}")
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        return f"share in the first {self.n} observations"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {"kind": "reference", "n": self.n}
+
+
+Baseline = CorpusShare | PoolShare | ReferenceWindow
+
+
+def baseline_of(data: Mapping[str, Any] | None) -> Baseline | None:
+    """Return the baseline that ``to_plain`` described.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    if data is None:
+        return None
+    kinds = {"corpus": CorpusShare, "pool": PoolShare, "reference": ReferenceWindow}
+    arguments = dict(data)
+    kind = arguments.pop("kind", None)
+    try:
+        found: Baseline = kinds[kind](**arguments)
+    except (KeyError, TypeError):
+        raise DataError(f"stored baseline {dict(data)!r:.80} is none of {list(kinds)}") from None
+    return found
+
+
+# Which retrievals a monitor takes as one observation.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregation:
+    """Retrievals that belong together become one observation: their average.
+
+    Parameters
+    ----------
+    key : str
+        ``"query"`` (its hash; retrievals without one stand for themselves), or the name of a
+        label, such as ``"session"``; retrievals without that label stand for themselves.
+    max_seconds : float
+        An observation is complete this long after its first retrieval.
+    max_events : int
+        It is complete with this many retrievals, too.
+    max_open : int
+        Observations collected at once, for each set of labels; with more, the oldest ends early.
+    remember : int
+        Keys of complete observations that are kept, most recent first, for each set of labels:
+        their retrievals are counted as repeats and left out. 0 begins a new observation instead,
+        as sessions want it.
+    """
+
+    key: str = "query"
+    max_seconds: float = 3600.0
+    max_events: int = 1_000
+    max_open: int = 1_000
+    remember: int = 5_000
+
+    def aggregator(self, groups: int) -> Aggregator:
+        """Return a new aggregator of so many values."""
+        return Aggregator(
+            groups=groups,
+            max_seconds=self.max_seconds,
+            max_events=self.max_events,
+            max_open=self.max_open,
+            remember=self.remember,
+        )
+
+
+# Shares of the corpus, from what a store of tags holds.
+
+
+class _Tagged(Protocol):
+    def table(self) -> TagTable: ...
+
+
+def corpus_share(
+    store: _Tagged | TagTable, *, by: Literal["source", "style"] = "source"
+) -> CorpusShare:
+    """Return the shares of the documents of a tag store (or table), untagged ones included.
+
+    Parameters
+    ----------
+    store : TagTable, or a tag store with the method table
+        Every document of it counts once.
+    by : {"source", "style"}
+
+    Returns
+    -------
+    CorpusShare
+        In [0, 1], with sum 1; ``""`` stands for documents without a tag.
+
+    Raises
+    ------
+    DataError
+        If it holds no documents.
+    """
+    table = store if isinstance(store, TagTable) else store.table()
+    if by not in ("source", "style"):
+        raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+    if not len(table):
+        raise DataError("the tag store holds no documents: there is no share of the corpus")
+    names, codes = (
+        (table.sources, table.source_codes) if by == "source" else (table.styles, table.style_codes)
+    )
+    counts = {name: int((codes == code).sum()) for code, name in enumerate(names)}
+    counts[""] = int((codes < 0).sum())
+    return CorpusShare({name: n / len(table) for name, n in sorted(counts.items()) if n})
+
+
+# Shares corrected for the errors of a tagger (METHODS §1.7).
+
+
+_ROUNDING = 1e-6
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class TagErrors:
+    """What a tagger makes of documents of each group.
+
+    Observed shares are o = Cᵀ t, so that t = C⁻ᵀ o are the true ones. Assumed: the tagger errs
+    independently of the rank, and as often as in the sample that C was measured on. Documents
+    without a tag, and those of groups that are not named, are left as they are; a tagger that
+    leaves documents untagged is taken to do so as often for every group.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        At least 2 names of sources, or styles.
+    confusion : tuple of tuple of float, shape (groups, groups)
+        C: row i says how documents of ``groups[i]`` that get a tag are tagged; it sums to 1.
+
+    Raises
+    ------
+    DataError
+        If the shape does not fit, a row is no distribution, or the tagger is useless:
+        ``separation`` below 0.3.
+
+    Examples
+    --------
+    >>> errors = TagErrors.of_rates(sensitivity=0.9, specificity=0.8, baseline="human", other="llm")
+    >>> {group: round(s, 3) for group, s in errors.correct({"human": 0.45, "llm": 0.55}).items()}
+    {'human': 0.5, 'llm': 0.5}
+    """
+
+    groups: tuple[str, ...]
+    confusion: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "confusion", tuple(tuple(row) for row in self.confusion))
+        k = len(self.groups)
+        if k < 2 or len(set(self.groups)) < k or not all(isinstance(g, str) for g in self.groups):
+            raise DataError(f"tag errors need two or more different groups, got {self.groups!r}")
+        if "" in self.groups or "other" in self.groups:
+            raise DataError("tag errors are those of named groups, not of '' or 'other'")
+        if len(self.confusion) != k or any(len(row) != k for row in self.confusion):
+            raise DataError(f"the confusion of {k} groups needs {k} rows of {k} numbers")
+        for group, row in zip(self.groups, self.confusion, strict=True):
+            if not all(0 <= p <= 1 for p in row) or abs(sum(row) - 1) > _ROUNDING:
+                raise DataError(
+                    f"documents of {group!r} are tagged {list(row)}, which is no distribution: "
+                    "numbers in [0, 1] with sum 1 are expected"
+                )
+        if not self.separation >= MIN_YOUDEN:
+            raise DataError(
+                f"the tagger separates the groups by {self.separation:.2f} only (sensitivity + "
+                f"specificity - 1 for two groups); correcting its errors needs {MIN_YOUDEN} or more"
+            )
+
+    @classmethod
+    def of_rates(
+        cls, *, sensitivity: float, specificity: float, baseline: str, other: str
+    ) -> TagErrors:
+        """Return those of a detector of ``other``.
+
+        Parameters
+        ----------
+        sensitivity : float
+            Part of ``other`` that is tagged so.
+        specificity : float
+            Part of ``baseline`` that is tagged so.
+        baseline, other : str
+        """
+        rows = ((specificity, 1 - specificity), (1 - sensitivity, sensitivity))
+        return cls((baseline, other), rows)
+
+    @classmethod
+    def of_detector(cls, quality: DetectorQuality, *, baseline: str, other: str) -> TagErrors:
+        """Return those of a detector that was tried on a labelled sample.
+
+        Raises
+        ------
+        DataError
+            As of the class; also if the 95 % interval of sensitivity + specificity − 1 reaches
+            below 0.3.
+        """
+        reach = normal_quantile(0.5 + _LEVEL / 2) * float(np.sqrt(sum(quality.variances)))
+        if quality.youden - reach < MIN_YOUDEN:
+            raise DataError(
+                f"the detector's sensitivity + specificity - 1 is {quality.youden:.2f} ± "
+                f"{reach:.2f}, which reaches below {MIN_YOUDEN}: too weak to correct for; verify "
+                "more documents by hand or use a better detector"
+            )
+        return cls.of_rates(
+            sensitivity=quality.sensitivity,
+            specificity=quality.specificity,
+            baseline=baseline,
+            other=other,
+        )
+
+    @property
+    def separation(self) -> float:
+        """Smallest part of a difference of shares that is left after tagging, in [0, 1].
+
+        Sensitivity + specificity − 1 for two groups. An error of observed shares grows to at most
+        that error over this, in total variation distance.
+        """
+        matrix = np.array(self.confusion)
+        if np.linalg.matrix_rank(matrix) < len(matrix):
+            return 0.0
+        inverse = np.linalg.inv(matrix)
+        pairs = combinations(inverse, 2)
+        return float(1 / max(np.abs(one - two).sum() / 2 for one, two in pairs))
+
+    def correct(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """Return shares with those of the groups corrected.
+
+        Their sum stays as it is. Where observed shares are such as no true ones could give on
+        average, as with few retrievals, groups below 0 get 0 and the others are scaled to the sum.
+
+        Parameters
+        ----------
+        shares : mapping of str to float
+            Observed, by group; those of groups that are not there are 0.
+        """
+        observed = np.array([shares.get(group, 0.0) for group in self.groups])
+        found: FloatArray = np.maximum(np.linalg.solve(np.array(self.confusion).T, observed), 0.0)
+        total = float(found.sum())
+        if total > 0:
+            found = found * (float(observed.sum()) / total)
+        return dict(shares) | dict(zip(self.groups, found.tolist(), strict=True))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {"groups": list(self.groups), "confusion": [list(row) for row in self.confusion]}
+
+
+def tag_errors_of(data: Mapping[str, Any] | None) -> TagErrors | None:
+    """Return what ``to_plain`` described.
+
+    Raises
+    ------
+    DataError
+        If it is nothing of that kind.
+    """
+    if data is None:
+        return None
+    try:
+        return TagErrors(**data)
+    except TypeError:
+        raise DataError(f"stored tag errors {dict(data)!r:.80} cannot be read") from None
+
+
+# What a monitor of skew was asked to watch.
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkewSettings:
+    """Settings of a monitor, checked; parameters as of ``SkewMonitor``."""
+
+    by: Literal["source", "style"] = "source"
+    groups: tuple[str, ...] | None = None
+    baseline: Baseline | None = None
+    browsing: str = "dcg"
+    measures: tuple[Measure, ...] = ("exposure", "first")
+    confidence_level: float = 0.95
+    labels: tuple[str, ...] = ("collection",)
+    max_label_sets: int = 100
+    max_groups: int = 20
+    max_documents: int = 1_000
+    aggregate: Aggregation | None = None
+    change_run_length: float | None = None
+    change_window: int = 1_000
+    tag_errors: TagErrors | None = None
+
+    def __post_init__(self) -> None:
+        if self.by not in ("source", "style"):
+            raise DataError(f"by={self.by!r} is neither 'source' nor 'style'")
+        known = get_args(Measure)
+        if not self.measures or not set(self.measures) <= set(known):
+            raise DataError(f"measures {list(self.measures)} must be some of {list(known)}")
+        if len(set(self.measures)) != len(self.measures):
+            raise DataError(f"measures {list(self.measures)} name one twice")
+        check_level(self.confidence_level)
+        if self.max_documents < 1:
+            raise DataError(f"max_documents must be at least 1, got {self.max_documents}")
+        self._check_groups()
+        self._check_optional()
+        self.new_groups()
+        _ = self.attention
+
+    def _check_groups(self) -> None:
+        if self.groups is not None and (isinstance(self.groups, str) or not self.groups):
+            raise DataError(f"groups must be a sequence of names, got {self.groups!r}")
+        if isinstance(self.baseline, CorpusShare):
+            strange = sorted(set(self.groups or ()) - set(self.baseline.shares))
+            if strange:
+                raise DataError(f"groups {strange} have no share in the baseline")
+
+    def _check_optional(self) -> None:
+        if self.change_run_length is not None and self.baseline is None:
+            raise DataError("change_run_length needs a baseline: a change is one away from it")
+        if self.change_run_length is not None and not 1 < self.change_run_length < np.inf:
+            raise DataError(f"change_run_length must be above 1, got {self.change_run_length}")
+        if not 2 <= self.change_window <= 100_000:
+            raise DataError(
+                f"change_window must be 2 to 100000 observations, got {self.change_window}"
+            )
+        if self.aggregate is not None:
+            self.aggregate.aggregator(1)  # says what is wrong with it
+        if self.tag_errors is not None:
+            self._check_tag_errors(self.tag_errors)
+
+    def _check_tag_errors(self, errors: TagErrors) -> None:
+        if "exposure" not in self.measures:
+            raise DataError("tag_errors corrects shares of exposure: measures must have 'exposure'")
+        known = self.told_apart
+        lost = [] if known is None else sorted(set(errors.groups) - set(known))
+        if lost:
+            raise DataError(f"groups {lost} of tag_errors are not told apart: name them in groups")
+
+    @cached_property
+    def attention(self) -> npt.NDArray[np.float64]:
+        """Weight of each rank."""
+        return attention_weights(self.browsing, self.max_documents)
+
+    @property
+    def shown(self) -> int | None:
+        """Documents of an event that were shown; None for all."""
+        return self.baseline.shown if isinstance(self.baseline, PoolShare) else None
+
+    @property
+    def told_apart(self) -> tuple[str, ...] | None:
+        """Groups with columns of their own; None for those that come first."""
+        if self.groups is None and isinstance(self.baseline, CorpusShare):
+            return tuple(self.baseline.shares)
+        return self.groups
+
+    def new_groups(self) -> GroupCodes:
+        """Return the columns of a set of labels."""
+        return GroupCodes(self.told_apart, most=self.max_groups)
+
+    def tested(self, groups: GroupCodes) -> npt.NDArray[np.int64]:
+        """Return the columns that are tested, measure after measure."""
+        wanted = self.told_apart
+        columns = range(groups.width) if wanted is None else [groups[name] for name in wanted]
+        many = len(self.measures)
+        return np.array([groups.width * m + c for m in range(many) for c in columns], np.int64)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.baseline is not None:
+            data["baseline"] = self.baseline.to_plain()
+        if self.tag_errors is not None:
+            data["tag_errors"] = self.tag_errors.to_plain()
+        if self.aggregate is not None:
+            fields = self.aggregate.__dataclass_fields__
+            data["aggregate"] = {name: getattr(self.aggregate, name) for name in fields}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in data.items()}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> SkewSettings:
+        """Return the settings that :meth:`to_plain` described.
+
+        Raises
+        ------
+        DataError
+            If they are none.
+        """
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            values[name] = tuple(value) if isinstance(value, list) else value
+        values["baseline"] = baseline_of(data.get("baseline"))
+        values["tag_errors"] = tag_errors_of(data.get("tag_errors"))
+        try:
+            if data.get("aggregate") is not None:
+                values["aggregate"] = Aggregation(**data["aggregate"])
+            return cls(**values)
+        except TypeError as error:
+            raise DataError(f"stored settings of a monitor: {error!s:.80}") from None

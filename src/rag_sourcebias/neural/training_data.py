@@ -1,0 +1,660 @@
+"""The model card of a debiased model."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import Float32Array, IntArray
+from rag_sourcebias.core.data import Corpus, Dataset, Query
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.twins import TrainingPairs
+from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
+from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
+from rag_sourcebias.neural.losses import Reduction, Similarity, Target, TwinHinge
+from rag_sourcebias.retrieval.dense import DenseSpec
+
+# Settings of a debiased training.
+
+
+BaseLoss = Literal["mnrl", "cached-mnrl", "margin-mse", "cosine"]
+Precision = Literal["auto", "float32", "bf16", "fp16"]
+RankColumnNames = Literal["human", "both", "all"]
+
+_REGRESSION = ("margin-mse", "cosine")
+_AT_LEAST = {
+    "batch_size": 1,
+    "epochs": 1,
+    "max_steps": 1,
+    "max_length": 1,
+    "hard_negatives": 0,
+    "mine_depth": 1,
+    "min_grade": 1,
+    "seed": 0,
+    "eval_every": 1,
+    "checkpoint_every": 1,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How an encoder is trained to treat twins alike ([K] Eq. 1–2).
+
+    Parameters
+    ----------
+    debias_weight, reduction, scale, margin, target, similarity, rank_columns
+        As for :class:`~rag_sourcebias.neural.losses.DebiasedRankingLoss`. ``scale`` is that
+        of the hinge; contrastive losses have their usual one (20 for cosine, 1 for dot).
+    loss : {"mnrl", "cached-mnrl", "margin-mse", "cosine"}
+        L_rank. The first two are contrastive (``MultipleNegativesRankingLoss``, and the same with
+        cached gradients, which takes large batches in little memory). The others are regressions
+        on what the untrained encoder says of human documents: its margins between the relevant
+        document and each hard negative (``MarginMSELoss``), or its similarity of each
+        (``CosineSimilarityLoss``). They pull the ranking back to where it was while the hinge moves
+        the twins, and have nothing to learn at weight 0.
+    batch_size : int
+        Pairs in a step; at least 2 for a contrastive loss without hard negatives.
+    epochs, max_steps : int, optional
+        One of them; one epoch where neither is given.
+    learning_rate : float
+        Peak; falls linearly to 0 after the warm-up.
+    warmup_ratio : float
+        Share of the steps in which the learning rate rises, in [0, 1).
+    weight_decay : float
+    max_length : int, optional
+        Tokens after which training texts are cut. The trained model keeps its own maximum length.
+    hard_negatives : int
+        Per pair and source, out of the ``mine_depth`` documents that the untrained encoder ranks
+        highest in the corpus of each source; regressions take those of the human corpus only. 0
+        leaves the other documents of a batch.
+    mine_depth : int
+    min_grade : int
+        Lowest relevance grade that makes a pair a positive.
+    seed : int
+        Of the order of the data, the choice of negatives and dropout.
+    precision : {"auto", "float32", "bf16", "fp16"}
+        ``"auto"`` is bf16 on a GPU that has it, fp16 on another, float32 on the CPU.
+    eval_every : int, optional
+        Steps between two points of the history; without it only start and end are recorded. Each
+        one encodes the judged corpus anew.
+    checkpoint_every : int
+        Steps after which training can be taken up again; the last two checkpoints are kept.
+
+    Raises
+    ------
+    DataError
+        If a value is not one of these, or two contradict each other.
+    """
+
+    debias_weight: float = 0.01
+    reduction: Reduction = "sum"
+    scale: float = 20.0
+    margin: float = 0.0
+    target: Target = "human"
+    similarity: Similarity = "cosine"
+    loss: BaseLoss = "mnrl"
+    rank_columns: RankColumnNames = "human"
+    batch_size: int = 16
+    epochs: int | None = None
+    max_steps: int | None = None
+    learning_rate: float = 2e-5
+    warmup_ratio: float = 0.1
+    weight_decay: float = 0.0
+    max_length: int | None = None
+    hard_negatives: int = 1
+    mine_depth: int = 50
+    min_grade: int = 1
+    seed: int = 0
+    precision: Precision = "auto"
+    eval_every: int | None = None
+    checkpoint_every: int = 100
+
+    def __post_init__(self) -> None:
+        TwinHinge(
+            weight=self.debias_weight,
+            reduction=self.reduction,
+            scale=self.scale,
+            margin=self.margin,
+            target=self.target,
+            similarity=self.similarity,
+        )
+        for name, accepted in (
+            ("loss", get_args(BaseLoss)),
+            ("rank_columns", get_args(RankColumnNames)),
+            ("precision", get_args(Precision)),
+        ):
+            if getattr(self, name) not in accepted:
+                raise DataError(
+                    f"{name} {getattr(self, name)!r} is not one of {', '.join(accepted)}"
+                )
+        for name, least in _AT_LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise DataError(f"{name} is {value}; accepted is a number of at least {least}")
+        for name, value, fits, accepted_range in (
+            ("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0"),
+            ("warmup_ratio", self.warmup_ratio, 0 <= self.warmup_ratio < 1, "in [0, 1)"),
+            ("weight_decay", self.weight_decay, self.weight_decay >= 0, "of at least 0"),
+        ):
+            if not (math.isfinite(value) and fits):
+                raise DataError(f"{name} is {value!r}; accepted is a number {accepted_range}")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.epochs is not None and self.max_steps is not None:
+            raise DataError(
+                f"epochs is {self.epochs} and max_steps {self.max_steps}; give one of them"
+            )
+        if self.regression and self.rank_columns == "all":
+            raise DataError(
+                f"loss {self.loss!r} with rank_columns 'all' would hold the LLM document where the "
+                "untrained encoder ranks it, against the hinge; accepted are 'human' and 'both'"
+            )
+        if self.loss == "margin-mse" and not self.hard_negatives:
+            raise DataError("loss 'margin-mse' learns margins to hard negatives; give 1 or more")
+        if self.loss == "cosine" and self.similarity != "cosine":
+            raise DataError(
+                f"loss 'cosine' with similarity {self.similarity!r}; accepted is 'cosine'"
+            )
+        alone = self.batch_size == 1 and not self.hard_negatives and self.rank_columns != "all"
+        if alone and not self.regression:
+            raise DataError(
+                f"loss {self.loss!r} has nothing to rank in a batch of 1 without hard negatives; "
+                "give batch_size or hard_negatives of at least 2 or 1"
+            )
+
+    @property
+    def regression(self) -> bool:
+        """Whether the base loss learns scores of the untrained encoder."""
+        return self.loss in _REGRESSION
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what a report states, as text; settings left out are not listed."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.epochs is None and self.max_steps is None:
+            values["epochs"] = 1
+        return {
+            name: f"{value:g}" if isinstance(value, float) else str(value)
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+# The order of a training: which pairs make up each step, known before it starts.
+
+
+def plan_batches(pairs: TrainingPairs, settings: TrainingSettings) -> IntArray:
+    """Rows of each step, shape (steps, batch size); the same for the same seed.
+
+    Each epoch goes through the rows in an order of its own. No batch holds a query twice, nor a
+    document that is relevant to another query of the batch: losses that take the other documents
+    of a batch as negatives would push it away. Rows that fit into no full batch are left out of
+    that epoch.
+
+    Raises
+    ------
+    InsufficientDataError
+        If the rows do not fill one batch.
+    """
+    relevant: dict[str, set[int]] = {}
+    for query_id, twin in zip(pairs.query_ids, pairs.rows.tolist(), strict=True):
+        relevant.setdefault(query_id, set()).add(twin)
+    epochs = settings.epochs or (1 if settings.max_steps is None else None)
+    steps: list[list[int]] = []
+    epoch = 0
+    while epoch != epochs and (settings.max_steps is None or len(steps) < settings.max_steps):
+        order = np.random.default_rng([settings.seed, epoch]).permutation(len(pairs)).tolist()
+        limit = None if settings.max_steps is None else settings.max_steps - len(steps)
+        packed = _pack(order, pairs, relevant, settings.batch_size, limit)
+        if not packed:
+            raise InsufficientDataError(
+                f"{len(pairs)} (query, pair) rows of {len(relevant)} queries and "
+                f"{len(pairs.twins)} pairs do not fill one batch of {settings.batch_size} in which "
+                "every query is another one and every document is relevant to one of them only; "
+                "lower batch_size or give more data",
+                n=len(pairs),
+                n_needed=settings.batch_size,
+            )
+        steps += packed
+        epoch += 1
+    return np.array(steps, dtype=np.int64)
+
+
+def _pack(
+    order: list[int],
+    pairs: TrainingPairs,
+    relevant: dict[str, set[int]],
+    size: int,
+    limit: int | None,
+) -> list[list[int]]:
+    """Fill batches in order; what clashes waits for the next batch."""
+    batches: list[list[int]] = []
+    waiting = order[::-1]
+    while len(waiting) >= size and len(batches) != limit:
+        batch: list[int] = []
+        later: list[int] = []
+        queries: set[str] = set()
+        twins: set[int] = set()
+        taken: set[int] = set()  # twins that are relevant to a query of the batch
+        while waiting and len(batch) < size:
+            row = waiting.pop()
+            query, twin = pairs.query_ids[row], int(pairs.rows[row])
+            if query in queries or twin in taken or not twins.isdisjoint(relevant[query]):
+                later.append(row)
+                continue
+            batch.append(row)
+            queries.add(query)
+            twins.add(twin)
+            taken |= relevant[query]
+        if len(batch) < size:
+            break
+        batches.append(batch)
+        waiting += later[::-1]
+    return batches
+
+
+# Hard negatives: documents an encoder confuses with the relevant ones.
+
+
+def mine_negatives(
+    dataset: Dataset,
+    pairs: TrainingPairs,
+    rows: IntArray,
+    encoder: Encoder,
+    *,
+    sources: Sequence[str],
+    per_source: int,
+    depth: int,
+    rng: np.random.Generator | int,
+) -> IntArray:
+    """Draw negatives of each row from what the encoder ranks highest for its query.
+
+    A document with a grade above 0, every version of it, a blank document and a copy of the
+    row's own texts are never drawn. Where the ranking has too few others, random documents of the
+    source fill up.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The one the pairs come from.
+    rows : int64 array of shape (m,)
+        Rows of ``pairs``.
+    encoder : Encoder
+    sources : sequence of str
+        Corpora to draw from.
+    per_source : int
+    depth : int
+        Documents of each source's ranking that are drawn from.
+    rng : numpy Generator or int
+
+    Returns
+    -------
+    int64 array of shape (m, len(sources) · per_source)
+        Rows of the corpus.
+
+    Raises
+    ------
+    DataError
+        If a source has fewer documents that may be drawn.
+    """
+    rng = np.random.default_rng(rng)
+    wanted = dict.fromkeys(pairs.query_ids[row] for row in rows)
+    queries = [query for query in dataset.queries if query.query_id in wanted]
+    never = _relevant_rows(dataset, wanted)
+    columns = []
+    for source in sources:
+        drawer = _Drawer(
+            texts=dataset.corpus.texts,
+            ranked=_ranked(dataset.corpus, source, queries, encoder, depth),
+            pool=_of_source(dataset.corpus, source),
+            never=never,
+            rng=rng,
+        )
+        drawn = []
+        for row in rows.tolist():
+            twin = int(pairs.rows[row])
+            own = (pairs.twins.baseline_texts[twin], pairs.twins.source_texts[twin])
+            drawn.append(drawer.draw(pairs.query_ids[row], own, per_source))
+        columns.append(np.array(drawn, dtype=np.int64).reshape(len(rows), per_source))
+    return np.concatenate(columns, axis=1)
+
+
+def _relevant_rows(dataset: Dataset, queries: dict[str, None]) -> dict[str, set[int]]:
+    """Rows of the corpus that are relevant to each query, with all their versions."""
+    tags, qrels = dataset.corpus.tags, dataset.qrels
+    versions: dict[int, list[int]] = {}
+    for row, code in enumerate(tags.pair_codes.tolist()):
+        versions.setdefault(code, []).append(row)
+    found: dict[str, set[int]] = {query_id: set() for query_id in queries}
+    positions = tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
+    for code, row, grade in zip(
+        qrels.query_codes.tolist(), positions.tolist(), qrels.grades.tolist(), strict=True
+    ):
+        query_id = qrels.query_ids[code]
+        if row < 0 or grade < 1 or query_id not in found:
+            continue
+        found[query_id].add(row)
+        pair = int(tags.pair_codes[row])
+        found[query_id].update(versions[pair] if pair >= 0 else ())
+    return found
+
+
+def _of_source(corpus: Corpus, source: str) -> list[int]:
+    code = corpus.tags.sources.index(source)
+    return np.flatnonzero(corpus.tags.source_codes == code).tolist()
+
+
+def _ranked(
+    corpus: Corpus, source: str, queries: Sequence[Query], encoder: Encoder, depth: int
+) -> dict[str, list[int]]:
+    """Rows of the best documents of one source for each query."""
+    part = corpus.of_source(source)
+    run = DenseSpec(encoder).build(part).retrieve(queries, min(depth, len(part)))
+    rows = corpus.tags.rows_for(run.doc_ids)[run.doc_codes].tolist()
+    return {
+        query_id: rows[run.offsets[i] : run.offsets[i + 1]]
+        for i, query_id in enumerate(run.query_ids)
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drawer:
+    """Draws from the ranking of one source, and from all of it where that is not enough."""
+
+    texts: Sequence[str]
+    ranked: Mapping[str, Sequence[int]]
+    pool: Sequence[int]
+    never: Mapping[str, Collection[int]]
+    rng: np.random.Generator
+
+    def draw(self, query_id: str, own: Collection[str], count: int) -> IntArray:
+        best = self._accepted(query_id, own, self.ranked[query_id])
+        if len(best) >= count:
+            return self.rng.choice(best, count, replace=False)
+        known = set(best)
+        rest = [row for row in self._accepted(query_id, own, self.pool) if row not in known]
+        if len(best) + len(rest) < count:
+            raise DataError(
+                f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
+                f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
+                "other documents of a batch), or give a larger corpus"
+            )
+        filled = self.rng.choice(rest, count - len(best), replace=False)
+        return np.concatenate([np.array(best, dtype=np.int64), filled])
+
+    def _accepted(
+        self, query_id: str, own: Collection[str], candidates: Sequence[int]
+    ) -> list[int]:
+        never = self.never[query_id]
+        return [
+            row
+            for row in candidates
+            if row not in never and self.texts[row] not in own and not _blank(self.texts[row])
+        ]
+
+
+def _blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+# The columns of texts and labels that a training goes through.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingColumns:
+    """Texts of the rows that are trained on, and the rows of each step.
+
+    Parameters
+    ----------
+    texts : dict of str to list of str
+        ``query``, ``human``, ``llm``, ``negative_1``, … in this order.
+    labels : float32 array of shape (m, labels) or None
+        Of regressions.
+    batches : int64 array of shape (steps, batch size)
+        Rows of the columns.
+    """
+
+    texts: dict[str, list[str]] = field(repr=False)
+    labels: Float32Array | None = field(repr=False)
+    batches: IntArray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.texts["query"])
+
+
+def training_columns(
+    dataset: Dataset,
+    pairs: TrainingPairs,
+    settings: TrainingSettings,
+    encoder: Encoder,
+    *,
+    folder: Path,
+) -> TrainingColumns:
+    """Lay out the rows that the planned steps use.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Untrained: finds the hard negatives and scores for regressions.
+    folder : Path
+        Keeps what it found, so that a training that is taken up again need not look again.
+
+    Raises
+    ------
+    InsufficientDataError, DataError
+        As :func:`plan_batches` and :func:`mine_negatives`.
+    """
+    plan = plan_batches(pairs, settings)
+    rows, flat = np.unique(plan, return_inverse=True)
+    twins = pairs.twins
+    position = pairs.rows[rows].tolist()
+    texts = {
+        "query": [pairs.queries[row] for row in rows],
+        "human": [twins.baseline_texts[row] for row in position],
+        "llm": [twins.source_texts[row] for row in position],
+    }
+    if settings.hard_negatives:
+        sources = (twins.baseline,) if settings.regression else (twins.baseline, twins.source)
+        negatives = _kept(
+            folder / "negatives.npy",
+            lambda: mine_negatives(
+                dataset,
+                pairs,
+                rows,
+                encoder,
+                sources=sources,
+                per_source=settings.hard_negatives,
+                depth=settings.mine_depth,
+                rng=settings.seed,
+            ),
+        )
+        for number, column in enumerate(negatives.T.tolist(), start=1):
+            texts[f"negative_{number}"] = [dataset.corpus.texts[row] for row in column]
+    labels = None
+    if settings.regression:
+        labels = _kept(folder / "labels.npy", lambda: _labels(texts, encoder, settings))
+    return TrainingColumns(texts=texts, labels=labels, batches=flat.reshape(plan.shape))
+
+
+def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
+    """Return a string that changes with the texts and judgments a training would see."""
+    digest = hashlib.blake2b(digest_size=12)
+    parts = (dataset.corpus.texts, pairs.query_ids, pairs.queries, pairs.twins.pair_ids)
+    for part in parts:
+        digest.update(f"{len(part)}\0".encode())
+        for text in part:
+            digest.update(f"{text}\0".encode(errors="surrogatepass"))
+    for array in (dataset.corpus.tags.source_codes, pairs.rows, dataset.qrels.grades):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return f"{dataset.name} ({digest.hexdigest()})"
+
+
+def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Read an array, or make it and write it."""
+    if file.is_file():
+        return read_array(file, remedy="delete it and start again to make it again")
+    made = make()
+    buffer = io.BytesIO()
+    np.save(buffer, made, allow_pickle=False)
+    write_atomic(file, buffer.getvalue())
+    return made
+
+
+def _labels(
+    texts: dict[str, list[str]], encoder: Encoder, settings: TrainingSettings
+) -> Float32Array:
+    """Similarities of the encoder, or margins between the first and each other; shape (m, …)."""
+    queries = encoder.encode_queries(texts["query"])
+    columns = [name for name in texts if name not in ("query", "llm")]
+    scores = np.stack(
+        [np.sum(queries * encoder.encode_documents(texts[name]), axis=1) for name in columns],
+        axis=1,
+    )
+    if settings.loss == "margin-mse":
+        scores = scores[:, :1] - scores[:, 1:]
+    return np.asarray(scores, dtype=np.float32)
+
+
+# How a model was trained, kept in its folder.
+
+
+HISTORY_FILE = "training_history.json"
+_KIND = "training history"
+_SCHEMA_VERSION = 1
+
+
+def write_history(history: TrainingHistory, folder: Path) -> None:
+    """Add the history to a model folder.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+    write_fitted(history, folder / HISTORY_FILE, kind=_KIND, version=_SCHEMA_VERSION)
+
+
+def read_history(folder: str | Path) -> TrainingHistory:
+    """Read how a model that :func:`~rag_sourcebias.neural.train.train_debiased` wrote was trained.
+
+    Raises
+    ------
+    DataError
+        If the folder is no such model.
+    UnsupportedVersionError
+        If it was written by a release with another schema.
+    """
+    file = Path(folder).expanduser() / HISTORY_FILE
+    return read_fitted(TrainingHistory, file, kind=_KIND, version=_SCHEMA_VERSION)
+
+
+# The model card of a debiased model.
+
+
+_HEAD = """---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags:
+- sentence-transformers
+- sentence-similarity
+- feature-extraction
+- source-bias
+---
+
+# {name}
+
+{model}, trained to score a document written by a person and its rewrite by a language model alike
+(loss: ranking loss + {weight:g} × hinge on twins, [Dai et al., KDD
+2024](https://arxiv.org/abs/2310.20501)).
+
+## Use
+
+It is loaded as any model of sentence-transformers, by the path of this folder:
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("path/to/{name}")
+queries = model.encode_query(["a question"])
+documents = model.encode_document(["a document"])
+scores = model.similarity(queries, documents)
+```
+
+Vectors of the model it was trained from do not mix with its vectors: embed an index anew.
+
+"""
+
+
+def model_card(history: TrainingHistory, *, model: str, data: str, judged: str, cutoff: int) -> str:
+    """Return the text of a README.
+
+    Parameters
+    ----------
+    model : str
+        Trained from.
+    data, judged : str
+        Names of the data sets; ``judged`` is empty where nothing was judged.
+    cutoff : int
+        Of the judged NDCG.
+    """
+    parts = [
+        _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
+        "## Skew before and after\n\n",
+        _skew(history, judged=judged, cutoff=cutoff),
+        "\n## Training\n\n",
+        f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
+        f"{history.n_steps} steps.\n\n",
+        _table(("setting", "value"), history.settings),
+    ]
+    return "".join(parts)
+
+
+def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
+    if not judged or not history.points:
+        return (
+            "Not measured in training. Measure it on data of your own before this model is used: "
+            "over-correction comes early, and what was learnt on one data set may not hold on "
+            "another.\n"
+        )
+    rows = [
+        f"| {when} | {_number(point.relative_delta)} | {_percent(point.baseline)} | "
+        f"{_percent(point.other)} |\n"
+        for when, point in _ends(history)
+    ]
+    return (
+        f"On {judged}, mixed corpus, NDCG@{cutoff} × 100 (single values of one training, without "
+        "intervals; Relative Δ is positive when human documents rank higher):\n\n"
+        "| | Relative Δ | human | LLM |\n| --- | --- | --- | --- |\n" + "".join(rows)
+    )
+
+
+def _ends(history: TrainingHistory) -> list[tuple[str, TrainingPoint]]:
+    first, last = history.points[0], history.points[-1]
+    return [("before", first), (f"after {last.step} steps", last)]
+
+
+def _table(head: tuple[str, str], rows: Mapping[str, str]) -> str:
+    lines = [f"| {head[0]} | {head[1]} |\n| --- | --- |\n"]
+    lines += [f"| {_cell(name)} | {_cell(value)} |\n" for name, value in rows.items()]
+    return "".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.1f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"

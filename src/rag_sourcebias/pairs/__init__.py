@@ -1,0 +1,8 @@
+"""Paired corpora: rewrites by language models, checks of them, blind annotation."""
+
+import lazy_loader
+
+from rag_sourcebias.core.moved import moved_names
+
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = moved_names(__name__, _load)

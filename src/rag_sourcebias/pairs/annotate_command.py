@@ -1,0 +1,480 @@
+"""``annotate``: blind sheets for people who compare texts, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from rag_sourcebias.cli.console import (
+    as_options,
+    choice,
+    err,
+    json_text,
+    out,
+    print_json,
+    require_writable_file,
+)
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.io.beir import read_beir, read_corpus
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.pairs.annotate import (
+    Annotations,
+    AnnotationUnit,
+    MajorityTable,
+    RaterAgreement,
+    annotation_sheet,
+    annotation_units,
+    write_annotation_sheets,
+)
+from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
+from rag_sourcebias.report.format import MISSING, interval, number, share, source_name
+
+# Options of the annotate commands, named once.
+
+
+_DATA, _DRAW, _SHEETS = "Pairs", "What is asked of whom", "Sheets"
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
+        "rewritten) and, where you have them, queries.jsonl and qrels/<split>.tsv.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Use the bundled sample: 160 human passages and their LLM rewrites.",
+        rich_help_panel=_DATA,
+    ),
+]
+Split = Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)]
+OtherSource = Annotated[
+    str | None,
+    typer.Option(
+        help="LLM source, such as llm:gpt-4o; needed where there are several.",
+        rich_help_panel=_DATA,
+        show_default=False,
+    ),
+]
+BaselineSource = Annotated[
+    str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
+]
+MinGrade = Annotated[
+    int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Folder of the sheets, to be handed out; the key is written beside it.",
+        show_default=False,
+    ),
+]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--n",
+        min=1,
+        help="Pairs with their query, drawn at random.",
+        rich_help_panel=_DRAW,
+        show_default="50, as Dai et al. 2024",
+    ),
+]
+Annotators = Annotated[
+    str,
+    typer.Option(
+        help="How many, or names separated by commas, which name the files.",
+        rich_help_panel=_DRAW,
+    ),
+]
+Overlap = Annotated[
+    float,
+    typer.Option(
+        help="Share of the pairs that every annotator judges; only these tell agreement.",
+        rich_help_panel=_DRAW,
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        help="relevance, quality, content, author, separated by commas.",
+        rich_help_panel=_DRAW,
+        show_default="relevance,quality; without queries quality",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="csv (spreadsheets), html (one page that works offline) or both.",
+        rich_help_panel=_SHEETS,
+    ),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that un-blinds the sheets.",
+        rich_help_panel=_SHEETS,
+        show_default="<output>.key.json",
+    ),
+]
+Title = Annotated[str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)]
+Instructions = Annotated[
+    str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace sheets that are there, and the answers on them.",
+        rich_help_panel=_SHEETS,
+    ),
+]
+
+Sheets = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
+        show_default=False,
+    ),
+]
+KeyToRead = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        help="The key.",
+        show_default="<folder>.key.json beside the one folder given",
+    ),
+]
+MinAnswers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Pairs with fewer answers are left out.",
+        show_default="3, or all annotators",
+    ),
+]
+ConfidenceLevel = Annotated[float, typer.Option()]
+ReadSeed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
+]
+
+
+# What annotators said: the figures of [K] Table 3, agreement, and what to mind.
+
+
+_NAMES = {
+    "percent": "agreeing pairs of annotators",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "fleiss_kappa": "Fleiss' kappa",
+    "gwet_ac1": "Gwet's AC1",
+    "cohen_kappa": "Cohen's kappa",
+}
+_HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationFigures:
+    """Everything that ``annotate read`` tells."""
+
+    annotations: Annotations
+    majorities: tuple[MajorityTable, ...]
+    agreement: Mapping[str, tuple[RaterAgreement, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "sheet_id": self.annotations.sheet_id,
+            "annotators": list(self.annotations.annotators),
+            "n_units": len(self.annotations.units),
+            "questions": [
+                {
+                    "question": table.question,
+                    "n_answered": table.n_answered,
+                    "n_unanswered": table.n_unanswered,
+                    "n_first": table.n_first,
+                    "n_second": table.n_second,
+                    "majority": [
+                        to_plain(m) for m in self.majorities if m.question == table.question
+                    ],
+                    "agreement": [to_plain(a) for a in self.agreement[table.question]],
+                }
+                for table in self.annotations.tables
+            ],
+        }
+
+
+def figures(
+    annotations: Annotations, *, min_answers: int | None, confidence_level: float, seed: int
+) -> AnnotationFigures:
+    """Compute majorities and agreement of every question."""
+    return AnnotationFigures(
+        annotations=annotations,
+        majorities=majority_tables(
+            annotations, min_answers=min_answers, confidence_level=confidence_level
+        ),
+        agreement={
+            table.question: annotator_agreement(
+                annotations, table.question, confidence_level=confidence_level, rng=seed
+            )
+            for table in annotations.tables
+        },
+    )
+
+
+def print_figures(found: AnnotationFigures) -> None:
+    """Print two tables for each question, and what was left out."""
+    asked = found.annotations
+    _say(f"{len(asked.units)} pairs, annotators: {', '.join(asked.annotators)}")
+    for majority in found.majorities:
+        _print_majority(majority)
+    for table in asked.tables:
+        _print_agreement(table.question, found.agreement[table.question])
+        if table.n_unanswered:
+            _say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
+        lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
+        if lead > _HABIT * n**0.5:
+            _say(
+                f"{table.question}: text A was chosen {table.n_first} times and text B "
+                f"{table.n_second} times: order was random, so this is a habit of annotators"
+            )
+
+
+def _print_majority(majority: MajorityTable) -> None:
+    of = "" if majority.source is None else f", {source_name(majority.source)}"
+    if not majority.shares:
+        _say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
+        return
+    title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
+    table = Table(title=title, title_justify="left")
+    for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
+        table.add_column(column, justify="left" if column == "answer" else "right")
+    for one in majority.shares:
+        table.add_row(
+            source_name(one.category) if ":" in one.category else one.category,
+            share(one.share.estimate),
+            MISSING if one.unanimous is None else f"({share(one.unanimous)})",
+            _percent(one.share),
+            str(one.n),
+        )
+    if majority.n_no_majority:
+        n = majority.n_no_majority
+        table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
+    out.print(table)
+    if majority.n_too_few:
+        _say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
+
+
+def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
+    if all(one.value is None for one in found):
+        _say(f"{question}: no agreement to measure: {found[0].note}")
+        return
+    table = Table(title=f"{question}: agreement", title_justify="left")
+    for column in ("coefficient", "value", "interval", "pairs"):
+        table.add_column(column, justify="left" if column == "coefficient" else "right")
+    for one in found:
+        who = f" {' / '.join(one.annotators)}" if one.name == "cohen_kappa" else ""
+        table.add_row(
+            f"{_NAMES[one.name]}{who}",
+            MISSING if one.value is None else number(one.value, digits=2),
+            interval(one.interval, digits=2),
+            str(one.n_units),
+        )
+    out.print(table)
+    for note in dict.fromkeys(one.note for one in found if one.note):
+        _say(f"{question}: {note}")
+
+
+def _percent(found: Interval) -> str:
+    return f"[{share(found.lower)}, {share(found.upper)}]"
+
+
+def _say(line: str) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+# ``annotate``: blind sheets for people who compare texts, and what comes back.
+
+
+_TRIPLES = 50  # [K] Table 3
+_OPTIONS = {
+    "overwrite=True": "--overwrite",
+    "name one of them as source": "name one of them with --other-source",
+}
+_FILLED = (".csv", ".tsv", ".json")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Ask people, blind, whether rewrites are as relevant and as good as their originals.",
+)
+
+
+@app.command()
+def sheet(
+    folder: Folder = None,
+    *,
+    sample: Sample = False,
+    split: Split = "test",
+    other_source: OtherSource = None,
+    baseline_source: BaselineSource = "human",
+    min_grade: MinGrade = 1,
+    output: Output,
+    n: Number = None,
+    annotators: Annotators = "3",
+    overlap: Overlap = 1.0,
+    task: Task = None,
+    seed: Seed = 0,
+    formats: Format = "csv,html",
+    key: Key = None,
+    title: Title = "Which text?",
+    instructions: Instructions = "",
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw pairs and write one blind sheet per annotator, and the key apart from them.
+
+    Nothing on a sheet tells who wrote a text: ids are random, and each source stands first in half
+    of the pairs. Hand out the folder, keep the key.
+
+    [bold]Examples[/]
+
+        rag-sourcebias annotate sheet --sample -o sheets
+
+        rag-sourcebias annotate sheet paired -n 100 --annotators ann,bob,eve -o sheets
+
+    Then: rag-sourcebias annotate read sheets
+    """
+    with as_options(_OPTIONS):
+        units = annotation_units(
+            _pairs(folder, sample=sample, split=split),
+            source=other_source,
+            baseline=baseline_source,
+            min_grade=min_grade,
+        )
+        plan = annotation_sheet(
+            units,
+            task=_names(task) if task else _tasks(units),
+            n=min(_TRIPLES, len(units)) if n is None else n,
+            annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
+            overlap=overlap,
+            rng=seed,
+        )
+        written = write_annotation_sheets(
+            plan,
+            output,
+            formats=[_format(name) for name in _names(formats)],
+            key=key,
+            title=title,
+            instructions=instructions,
+            overwrite=overwrite,
+        )
+    out.print(
+        f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
+        f"questions: {', '.join(q.name for q in plan.key.questions)}",
+        markup=False, highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    for path in written.sheets:
+        _tell(f"sheet: {path}")
+    _tell(f"key: {written.key} (keep it from annotators)")
+    _tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
+
+
+@app.command()
+def read(
+    sheets: Sheets,
+    *,
+    key: KeyToRead = None,
+    min_answers: MinAnswers = None,
+    confidence_level: ConfidenceLevel = 0.95,
+    seed: ReadSeed = 0,
+    json: JsonFile = None,
+) -> None:
+    """Un-blind filled sheets: what the majority says, and how far annotators agree.
+
+    Prints the figures of Table 3 of Dai et al. (2024): the share of pairs with that majority and,
+    in brackets, the share of those on which all agreed. Rows may come in any order and files may
+    be renamed; what is empty counts as not answered.
+
+    [bold]Examples[/]
+
+        rag-sourcebias annotate read sheets
+
+        rag-sourcebias annotate read ann.csv bob.json --key sheets.key.json --json figures.json
+    """
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
+    found = figures(
+        annotations, min_answers=min_answers, confidence_level=confidence_level, seed=seed
+    )
+    if json == "-":
+        print_json(found.to_dict())
+        return
+    if json is not None:
+        write_atomic(json, json_text(found.to_dict()))
+        _tell(f"json: {json}")
+    print_figures(found)
+
+
+def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:
+    """Read pairs without titles, which rewrites may lack; a corpus where nothing is judged."""
+    if sample == (folder is not None):
+        raise DataError("give one set of pairs: a BEIR folder, or --sample")
+    if folder is None:
+        return load_sample()
+    if folder.is_dir() and not (folder / "qrels").is_dir():
+        return read_corpus(folder, sources=None, titles=False).corpus
+    return read_beir(folder, split=split, titles=False)
+
+
+def _tasks(units: Sequence[AnnotationUnit]) -> tuple[str, ...]:
+    return ("relevance", "quality") if units[0].query else ("quality",)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _format(name: str) -> Literal["csv", "html"]:
+    return "csv" if choice("format", name, ("csv", "html")) == "csv" else "html"
+
+
+def _files(sheets: Sequence[Path]) -> list[Path]:
+    """Files as given, and those in folders."""
+    found: list[Path] = []
+    for path in sheets:
+        if not path.exists():
+            raise DataError(f"{path} does not exist; name filled sheets, or their folder")
+        within = sorted(p for p in path.iterdir() if p.suffix in _FILLED) if path.is_dir() else []
+        if path.is_dir() and not within:
+            raise DataError(f"{path} holds no filled sheet; expected files in {', '.join(_FILLED)}")
+        found += within or [path]
+    return found
+
+
+def _key_of(sheets: Sequence[Path]) -> Path:
+    folders = {path if path.is_dir() else path.absolute().parent for path in sheets}
+    beside = [p for f in folders if (p := f.with_name(f"{f.name}.key.json")).is_file()]
+    if len(folders) != 1 or not beside:
+        raise DataError(
+            "the key was not found beside the sheets; name it with --key <folder>.key.json"
+        )
+    return beside[0]
+
+
+def _tell(line: str) -> None:
+    err.print(line, markup=False, highlight=False, soft_wrap=True)

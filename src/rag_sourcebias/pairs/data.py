@@ -1,0 +1,601 @@
+"""Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import BoolArray, FloatArray
+from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.core.skew import DataSummary
+
+# What was checked about texts and their rewrites, one row per pair.
+
+
+Texts = tuple[tuple[str, ...], ...]
+
+#: Flags after which a pair is no rewrite of a whole text, whatever else it keeps.
+BROKEN = (
+    "empty", "refusal", "leftover", "loop", "language", "unrelated", "truncated", "copy",
+    "near_copy", "length",
+)  # fmt: skip
+#: Every flag, in the order of the columns of :attr:`PairChecks.flags`.
+PAIR_FLAGS = (*BROKEN, "numbers", "names")
+_VALUES = (
+    "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
+    "numbers_kept", "names_kept",
+)  # fmt: skip
+_QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairThresholds:
+    """Beyond which values a pair is flagged; None switches a check off.
+
+    Each default follows from what the value means. None was fitted to a data set, and the share
+    of pairs it flags depends on the model that wrote the rewrites.
+
+    Parameters
+    ----------
+    length_ratio : tuple of float or None
+        Lowest and highest words of the rewrite per word of the original. A factor of 2 either way
+        is a summary or an expansion, no rewrite; symmetric on the log scale.
+    copied : float or None
+        Largest share of the rewrite's runs of five words that stand in the original. One changed
+        word breaks five runs, so above .8 fewer than one word in 25 was changed: a retriever sees
+        two copies.
+    repeated : float or None
+        Largest share of runs of four words that repeat earlier ones, beyond that of the original.
+        At .2 a fifth of the text says again what it said; ordinary prose repeats below .05.
+    end_kept : float or None
+        Least share of the last quarter's words that is kept, against the share kept of the rest.
+        At .25 three of four words that only the end has are gone, relative to the rest.
+    chance : float or None
+        A pair is unrelated where it is no more alike than this share of mismatched pairs (each
+        rewrite with another original of the same file): by cosine where an encoder is given,
+        otherwise by word overlap. A fixed cosine would depend on the encoder. Needs 20 pairs.
+    cosine : float or None
+        Least cosine, in addition; off unless you know your encoder's scale.
+    numbers_kept : float or None
+        Least share of the original's numbers. At 1 any number missing is flagged: one wrong figure
+        makes a document answer wrongly. Numbers added are flagged as well.
+    names_kept : float or None
+        Least share of the original's name words where two or more are missing. Names are found by
+        heuristics and rewrites may turn a name into a pronoun, so that one missing is no fault;
+        below .6 two in five are gone. One missing while another was added (a swap) and two added
+        (an invented name) are flagged at any share.
+    language : bool
+        Flag a rewrite in another language, where both can be told.
+    writing : bool
+        Flag refusals, what the model said around the text, endings inside a sentence, and
+        verbatim copies.
+
+    Raises
+    ------
+    DataError
+        If a threshold is outside its range.
+    """
+
+    length_ratio: tuple[float, float] | None = (0.5, 2.0)
+    copied: float | None = 0.8
+    repeated: float | None = 0.2
+    end_kept: float | None = 0.25
+    chance: float | None = 0.99
+    cosine: float | None = None
+    numbers_kept: float | None = 1.0
+    names_kept: float | None = 0.6
+    language: bool = True
+    writing: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("copied", "repeated", "end_kept", "chance", "numbers_kept", "names_kept"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise DataError(f"threshold {name}={value!r} is outside [0, 1]; None switches off")
+        if self.cosine is not None and not -1 <= self.cosine <= 1:
+            raise DataError(f"threshold cosine={self.cosine!r} is outside [-1, 1]")
+        if self.length_ratio is not None and not 0 <= self.length_ratio[0] < self.length_ratio[1]:
+            raise DataError(
+                f"threshold length_ratio={self.length_ratio!r} must be two numbers from 0, the "
+                "lower first, such as (0.5, 2.0)"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSummary:
+    """What the checks found over all pairs.
+
+    Parameters
+    ----------
+    n_pairs, n_flagged, n_broken : int
+        Broken pairs have a flag of :data:`BROKEN`.
+    flagged : dict of str to int
+        Pairs per flag, all of :data:`PAIR_FLAGS`.
+    quantiles : dict of str to tuple of float
+        5 %, 50 % and 95 % of each value, over the pairs that have it; values nobody has are absent.
+    """
+
+    n_pairs: int
+    n_flagged: int
+    n_broken: int
+    flagged: dict[str, int]
+    quantiles: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairChecks:
+    """Values, flags and reasons of every pair, in the order given.
+
+    Parameters
+    ----------
+    pair_ids : tuple of str
+        Unique.
+    length_ratio : float64 array of shape (n,)
+        Words of the rewrite per word of the original (characters in scripts without spaces); NaN
+        where the original has none.
+    jaccard, overlap : float64 arrays of shape (n,)
+        Distinct words in common ([K] Fig. 3), in [0, 1].
+    cosine : float64 array of shape (n,)
+        NaN without an encoder.
+    copied : float64 array of shape (n,)
+        Share of the rewrite's runs of five words that stand in the original.
+    repeated : float64 array of shape (n,)
+        Share of runs of four words that repeat earlier ones, minus that of the original.
+    end_kept : float64 array of shape (n,)
+        Share of the original's last quarter kept, against that of the rest, in [0, 1].
+    numbers_kept, names_kept : float64 arrays of shape (n,)
+        NaN where the original has none.
+    numbers_missing, numbers_added, names_missing, names_added : tuple of tuple of str
+        As written.
+    languages : tuple of (str, str)
+        Of original and rewrite; "" where it cannot be told.
+    flags : bool array of shape (n, 12)
+        ``empty``, ``refusal``, ``leftover``, ``loop``, ``language``, ``unrelated``, ``truncated``,
+        ``copy``, ``near_copy``, ``length`` (a pair with one of these is broken), ``numbers`` and
+        ``names``, in this order.
+    reasons : tuple of tuple of str
+        One sentence for each flag of a pair.
+    thresholds : PairThresholds
+    by_chance : float or None
+        What ``thresholds.chance`` came to, in cosine or in overlap; None where it was not used.
+    """
+
+    pair_ids: tuple[str, ...]
+    length_ratio: FloatArray
+    jaccard: FloatArray
+    overlap: FloatArray
+    cosine: FloatArray
+    copied: FloatArray
+    repeated: FloatArray
+    end_kept: FloatArray
+    numbers_kept: FloatArray
+    names_kept: FloatArray
+    numbers_missing: Texts
+    numbers_added: Texts
+    names_missing: Texts
+    names_added: Texts
+    languages: tuple[tuple[str, str], ...]
+    flags: BoolArray
+    reasons: Texts
+    thresholds: PairThresholds
+    by_chance: float | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.pair_ids)
+        if len(set(self.pair_ids)) < n:
+            raise DataError("pair ids must be unique")
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if isinstance(column, np.ndarray):
+                column.setflags(write=False)
+            if isinstance(column, np.ndarray | tuple) and len(column) != n:
+                raise DataError(f"{len(column)} values of {field.name} for {n} pairs")
+        if self.flags.shape != (n, len(PAIR_FLAGS)):
+            raise DataError(
+                f"flags have shape {self.flags.shape}, not one column for each of {PAIR_FLAGS}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.pair_ids)
+
+    @property
+    def flagged(self) -> BoolArray:
+        """Which pairs have any flag; shape (n,)."""
+        return np.asarray(np.any(self.flags, axis=1), dtype=np.bool_)
+
+    @property
+    def broken(self) -> BoolArray:
+        """Which pairs have a flag of :data:`BROKEN`; shape (n,)."""
+        return np.asarray(np.any(self.flags[:, : len(BROKEN)], axis=1), dtype=np.bool_)
+
+    def flag(self, name: str) -> BoolArray:
+        """Which pairs have one flag; shape (n,).
+
+        Raises
+        ------
+        DataError
+            If there is no such flag.
+        """
+        if name not in PAIR_FLAGS:
+            raise DataError(f"there is no flag {name!r}; flags are {', '.join(PAIR_FLAGS)}")
+        return self.flags[:, PAIR_FLAGS.index(name)]
+
+    def worst(self, n: int) -> npt.NDArray[np.int64]:
+        """Rows of up to ``n`` flagged pairs, worst first.
+
+        Broken pairs come first, those with most flags ahead; then pairs by the share of numbers
+        and names that is missing plus what was added. Ties keep their order.
+        """
+        if n < 0:
+            raise DataError(f"worst({n}) asks for fewer than no pairs")
+        lost = sum(1 - np.nan_to_num(v, nan=1.0) for v in (self.numbers_kept, self.names_kept))
+        added = np.array(
+            [len(a) + len(b) for a, b in zip(self.numbers_added, self.names_added, strict=True)],
+            dtype=np.float64,
+        )
+        count = self.flags.sum(axis=1)
+        order = np.lexsort((-(lost + added / (1 + added)), -count, ~self.broken))
+        return order[self.flagged[order]][:n].astype(np.int64)
+
+    def summary(self) -> PairSummary:
+        """Count flags, and describe the values."""
+        columns = {name: getattr(self, name) for name in _VALUES}
+        known = {name: column[~np.isnan(column)] for name, column in columns.items()}
+        return PairSummary(
+            n_pairs=len(self),
+            n_flagged=int(self.flagged.sum()),
+            n_broken=int(self.broken.sum()),
+            flagged=dict(zip(PAIR_FLAGS, map(int, self.flags.sum(axis=0)), strict=True)),
+            quantiles={
+                name: tuple(float(q) for q in np.quantile(column, _QUANTILES))
+                for name, column in known.items()
+                if len(column)
+            },
+        )
+
+
+# Are two corpora searched alone as easy as each other: one test as data ([K] Table 2).
+
+
+SoleVerdict = Literal["equivalent", "different", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoleCorpusTest:
+    """One measure of one retriever on the baseline texts alone and on the other source's alone.
+
+    Parameters
+    ----------
+    system : str
+    other : str
+        Source compared with the baseline.
+    measure : str
+        Such as ``"NDCG@5"``.
+    mean_baseline, mean_other : float
+        In [0, 1], over the same queries.
+    difference : Interval or None
+        Baseline minus other, paired by query; None where it was refused.
+    p_different, p_different_adjusted : float or None
+        Sign-flip permutation test of no difference.
+    margin, level : float
+    p_equivalent, p_equivalent_adjusted : float or None
+        Two one-sided tests of a difference of the margin or more.
+    n_queries : int
+        With a text and a relevant document in both corpora.
+    n_needed : int or None
+        Queries with which equal means would pass the test of equivalence with probability .8,
+        corrected as the first of all tests; None where the difference seen is not within it.
+    note : str or None
+        Why it was not a t test.
+    refusal : str or None
+        Why there is no test.
+    """
+
+    system: str
+    other: str
+    measure: str
+    mean_baseline: float
+    mean_other: float
+    difference: Interval | None
+    p_different: float | None
+    margin: float
+    level: float
+    p_equivalent: float | None
+    n_queries: int
+    n_needed: int | None
+    p_different_adjusted: float | None = None
+    p_equivalent_adjusted: float | None = None
+    note: str | None = None
+    refusal: str | None = None
+
+    @property
+    def verdict(self) -> SoleVerdict:
+        """``"equivalent"`` where a difference of the margin is excluded, even if there is one."""
+        if self.p_equivalent_adjusted is not None and self.p_equivalent_adjusted <= self.level:
+            return "equivalent"
+        if self.p_different_adjusted is not None and self.p_different_adjusted <= self.level:
+            return "different"
+        return "open"
+
+    @property
+    def needs_queries(self) -> int | None:
+        """Queries needed where more of them could decide; None otherwise."""
+        if self.verdict == "open" and self.n_needed is not None and self.n_needed > self.n_queries:
+            return self.n_needed
+        return None
+
+
+# Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone.
+
+
+PAIRS_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairCheckConfig:
+    """Settings of the checks, besides their thresholds.
+
+    Parameters
+    ----------
+    cutoffs : tuple of int
+        Of the measures on corpora searched alone.
+    measures : tuple of str
+        Out of ``"NDCG"``, ``"MAP"``, ``"MRR"``, ``"P"``, ``"Recall"``.
+    margin : float
+        Difference of two means in [0, 1] that counts as none. The default, 5 points of
+        NDCG × 100, is below the 7 to 12 points by which neural models differ at NDCG@1 on the
+        mixed SciFact of [K] Table 4: what it lets pass cannot be taken for such a bias. Some 200
+        queries can show it; half of it needs four times as many.
+    level : float
+        Error probability of the tests, after correction over the report.
+    confidence_level : float
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+    depth : int
+        Documents retrieved per query.
+    worst : int
+        Flagged pairs of each source whose texts the report keeps.
+    text_limit : int
+        Characters of each text that the report keeps.
+    resamples : int
+        Of the permutation tests.
+    seed : int
+    """
+
+    cutoffs: tuple[int, ...] = (1, 3, 5, 10)
+    measures: tuple[str, ...] = ("NDCG", "MAP")
+    margin: float = 0.05
+    level: float = 0.05
+    confidence_level: float = 0.95
+    ties: Literal["expected", "trec"] = "expected"
+    gain: Literal["linear", "exponential"] = "linear"
+    depth: int = 100
+    worst: int = 20
+    text_limit: int = 4_000
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.cutoffs or min(self.cutoffs) < 1:
+            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
+        if self.depth < max(self.cutoffs):
+            raise DataError(f"depth {self.depth} is below the largest cutoff {max(self.cutoffs)}")
+        if not 0 < self.margin < 1:
+            raise DataError(f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100")
+        if not 0 < self.level < 0.5:
+            raise DataError(f"level {self.level!r} is outside (0, 0.5); 0.05 is usual")
+        if not 0 < self.confidence_level < 1:
+            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
+        if self.worst < 0 or self.text_limit < 1:
+            raise DataError(
+                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedIds:
+    """How many, and the first of them.
+
+    Parameters
+    ----------
+    n : int
+    first : tuple of str
+    """
+
+    n: int = 0
+    first: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairCriteria:
+    """The three criteria of [K] §2 for one source, counted.
+
+    Parameters
+    ----------
+    n_documents : int
+        Of the corpus, all sources.
+    untagged : NamedIds
+        Documents without a source.
+    n_pairs : int
+        Documents with exactly the one counterpart.
+    baseline_alone, other_alone : NamedIds
+        Documents of the two sources without a counterpart.
+    repeated : NamedIds
+        Pairs with several documents of one source, of which the first is checked.
+    n_labels : int
+        Judgments of baseline documents that have a counterpart; 0 without judgments.
+    labels_missing : NamedIds
+        Of these, (query, document) whose counterpart is not judged for that query.
+    labels_differ : NamedIds
+        Of these, those whose counterpart has another grade.
+    labels_added : NamedIds
+        Judgments of counterparts whose baseline version is not judged for that query.
+    """
+
+    n_documents: int
+    untagged: NamedIds
+    n_pairs: int
+    baseline_alone: NamedIds
+    other_alone: NamedIds
+    repeated: NamedIds
+    n_labels: int
+    labels_missing: NamedIds
+    labels_differ: NamedIds
+    labels_added: NamedIds
+
+    @property
+    def sources_known(self) -> bool:
+        """Whether every document has a source."""
+        return not self.untagged.n
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether every document of both sources has exactly one counterpart."""
+        return not (self.baseline_alone.n or self.other_alone.n or self.repeated.n)
+
+    @property
+    def labels_copied(self) -> bool | None:
+        """Whether every judgment holds for the counterpart; None without judgments."""
+        if not self.n_labels and not self.labels_added.n:
+            return None
+        return not (self.labels_missing.n or self.labels_differ.n or self.labels_added.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedPair:
+    """One flagged pair with both texts.
+
+    Parameters
+    ----------
+    baseline_text, other_text : str
+        Cut to ``PairCheckConfig.text_limit`` characters.
+    baseline_length, other_length : int
+        Characters of the whole texts.
+    broken : bool
+    flags, reasons : tuple of str
+        One reason per flag.
+    values : mapping of str to float
+        Values that the pair has, by name as in :class:`PairChecks`.
+    numbers_missing, numbers_added, names_missing, names_added : tuple of str
+        As written.
+    """
+
+    pair_id: str
+    baseline_text: str
+    other_text: str
+    baseline_length: int
+    other_length: int
+    broken: bool
+    flags: tuple[str, ...]
+    reasons: tuple[str, ...]
+    values: Mapping[str, float]
+    numbers_missing: tuple[str, ...] = ()
+    numbers_added: tuple[str, ...] = ()
+    names_missing: tuple[str, ...] = ()
+    names_added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourcePairs:
+    """Documents of one source and their baseline versions.
+
+    Parameters
+    ----------
+    source : str
+    criteria : PairCriteria
+    summary : PairSummary
+    histograms : mapping of str to Histogram
+        Of ``length_ratio``, ``jaccard``, ``overlap`` ([K] Fig. 3) and, with an encoder, ``cosine``
+        ([K] Fig. 5).
+    flagged_ids : mapping of str to tuple of str
+        All pairs with each flag; flags that nobody has are absent.
+    worst : tuple of CheckedPair
+    by_chance : float or None
+        Likeness of mismatched pairs below which a pair counts as unrelated.
+    """
+
+    source: str
+    criteria: PairCriteria
+    summary: PairSummary
+    histograms: Mapping[str, Histogram] = field(repr=False)
+    flagged_ids: Mapping[str, tuple[str, ...]] = field(repr=False)
+    worst: tuple[CheckedPair, ...] = field(repr=False)
+    by_chance: float | None = None
+
+    @property
+    def broken_share(self) -> float:
+        """Share of pairs that are broken, in [0, 1]; 0 without pairs."""
+        return self.summary.n_broken / self.summary.n_pairs if self.summary.n_pairs else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairReport:
+    """What was found about a paired corpus.
+
+    Parameters
+    ----------
+    kind : {"pairs"}
+    data : DataSummary
+    baseline_source : str
+    sources : tuple of SourcePairs
+    thresholds : PairThresholds
+    threshold_reasons : mapping of str to str
+        Why each threshold is what it is, in words.
+    sole_corpus : tuple of SoleCorpusTest
+    family : str
+        Over which tests p-values are adjusted, in words.
+    n_tests : int
+    encoder : str
+        Name of the encoder behind the cosines; empty without one.
+    settings : mapping of str to mapping
+        Of the encoder and of each retriever, by name.
+    environment : mapping of str to str
+    created : str
+        ISO 8601 time.
+    warnings : tuple of str
+    """
+
+    schema_version: int = PAIRS_SCHEMA_VERSION
+    kind: Literal["pairs"] = "pairs"
+    data: DataSummary
+    baseline_source: str
+    config: PairCheckConfig
+    sources: tuple[SourcePairs, ...]
+    thresholds: PairThresholds
+    threshold_reasons: Mapping[str, str]
+    environment: Mapping[str, str]
+    created: str
+    sole_corpus: tuple[SoleCorpusTest, ...] = ()
+    family: str = ""
+    n_tests: int = 0
+    encoder: str = ""
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def of_source(self, source: str) -> SourcePairs:
+        """Return the pairs of one source."""
+        for found in self.sources:
+            if found.source == source:
+                return found
+        raise DataError(f"no source {source!r}; there are {[s.source for s in self.sources]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PairReport:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it was written by a release with another schema.
+        """
+        return from_versioned(cls, data, version=PAIRS_SCHEMA_VERSION, what="pair report")

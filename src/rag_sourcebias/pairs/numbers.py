@@ -1,0 +1,496 @@
+"""Which names of a text stand in its rewrite, from how words are capitalised."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from itertools import takewhile
+from typing import NamedTuple
+
+# Numbers and months that are spelled out, in English.
+
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+_ORDINALS = (
+    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_SMALL = {
+    **{word: value for value, word in enumerate(_ONES.split())},
+    **{word: value for value, word in enumerate(_ORDINALS.split())},
+    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
+    **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS.split(), start=2)},
+    "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "pair": 2, "couple": 2,
+    "triple": 3, "dozen": 12, "a": 1, "an": 1, "decade": 10, "century": 100,
+}  # fmt: skip
+_LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+_LARGE |= {f"{word}th": value for word, value in _LARGE.items()}
+_WORD = re.compile(r"[a-z]+|[.;:!?]")
+
+_MONTHS = "january february march april may june july august september october november december"
+#: Names of months and their short forms, with the number of the month from 1.
+MONTH_NUMBERS = {form: i for i, m in enumerate(_MONTHS.split(), start=1) for form in (m, m[:3])} | {
+    "sept": 9
+}
+_ALONE = frozenset(month for month in MONTH_NUMBERS if len(month) > 3) - {"march"}
+_MONTH = re.compile("|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)))
+_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?: of)?\s\Z")
+_DAY_AFTER = re.compile(r"\.?,?\s\d")
+_WORDS_BACK = 6
+
+
+def months(text: str) -> Iterator[tuple[str, int]]:
+    """Names of months as written, with their number from 1.
+
+    Short forms, "may" and "march" count only beside a number; before them it has to be a capital.
+    """
+    for match in _MONTH.finditer(text.lower()):
+        start, end, name = match.start(), match.end(), match.group()
+        written = text[start:end]
+        if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
+            continue
+        before = text[max(start - _WORDS_BACK, 0) : start]
+        dated = written[0].isupper() and _DAY_BEFORE.search(before)
+        if name in _ALONE or dated or _DAY_AFTER.match(text, end):
+            yield written, MONTH_NUMBERS[name]
+
+
+def spelled_numbers(text: str) -> set[str]:
+    """Values that words of a text could stand for, such as "21" and "3000000".
+
+    Generous on purpose ("a" counts as 1): it excuses numbers written in digits elsewhere and
+    never asks for any.
+    """
+    values, sum_, total = set(), 0, 0
+    counting = False
+    for word in _WORD.findall(text.lower()):
+        small, large = _SMALL.get(word), _LARGE.get(word)
+        if large is not None:
+            total += max(sum_, 1) * large
+            sum_ = 0
+            values |= {str(total), str(large)}
+        elif small is not None:
+            # twenty + one is 21; one + twenty are two numbers
+            continues = counting and sum_ >= 20 and sum_ % 10 == 0 and 0 < small < 10
+            sum_ = sum_ + small if continues else small
+            values |= {str(small), str(sum_), str(total + sum_)}
+        elif word != "and" or not counting:
+            sum_, total, counting = 0, 0, False
+            continue
+        counting = True
+    return values
+
+
+# Which numbers of a text stand in its rewrite, whatever way they are written.
+
+
+class Number(NamedTuple):
+    """A number as it was written, and what it says.
+
+    Parameters
+    ----------
+    text : str
+        As written, such as "1,000 km".
+    value : str
+        Decimal without grouping, sign and trailing zeros, such as "1000".
+    unit : str
+        Out of a fixed list ("%", "km", "$", "month", …), or empty.
+    """
+
+    text: str
+    value: str
+    unit: str
+
+
+_SCALES = {
+    "thousand": 3, "k": 3, "million": 6, "mn": 6, "mln": 6, "billion": 9, "bn": 9,
+    "trillion": 12, "tn": 12,
+}  # fmt: skip
+# Each unit with the ways it is written. "M", "B" and "T" alone are scales (see _scale).
+_WRITTEN = {
+    "%": "%|percent|per cent|percentage points|pct",
+    "$": "$|usd|us$|dollar|dollars", "€": "€|eur|euro|euros", "£": "£|gbp|pound sterling",
+    "¥": "¥|jpy|yen|rmb|cny|yuan", "₹": "₹|inr|rupees",
+    "km": "km|kilometer|kilometers|kilometre|kilometres", "cm": "cm|centimeters|centimetres",
+    "mm": "mm|millimeters|millimetres", "m": "m|meter|meters|metre|metres",
+    "mi": "mi|mile|miles", "ft": "ft|foot|feet", "in": "inch|inches",
+    "kg": "kg|kilogram|kilograms", "mg": "mg|milligrams", "g": "g|gram|grams",
+    "lb": "lb|lbs|pound|pounds", "t": "tonne|tonnes", "l": "l|liter|liters|litre|litres",
+    "ml": "ml|milliliters|millilitres", "km/h": "km/h|kph|kmh", "mph": "mph|miles per hour",
+    "°C": "°c|degrees celsius", "°F": "°f|degrees fahrenheit",
+    "kb": "kb", "mb": "mb|megabytes", "gb": "gb|gigabytes", "tb": "tb|terabytes",
+    "hz": "hz|hertz", "mhz": "mhz|megahertz", "ghz": "ghz|gigahertz",
+    "w": "w|watt|watts", "kw": "kw|kilowatts", "mw": "mw|megawatts", "kwh": "kwh",
+    "hp": "hp|bhp|horsepower",
+    "v": "v|volts", "mah": "mah", "s": "sec|second|seconds", "min": "min|mins|minute|minutes",
+    "h": "hr|hrs|hour|hours", "day": "day|days", "week": "week|weeks", "mo": "months",
+    "year": "year|years",
+}  # fmt: skip
+_UNITS = {written: unit for unit, forms in _WRITTEN.items() for written in forms.split("|")}
+_LONGEST_FIRST = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+_GROUP = "[,\u00a0\u2009\u202f'’]"
+_MONEY = re.compile(r"(?:US\$|[$€£¥₹]|\b(?:RMB|USD|EUR|GBP|CNY|JPY|INR))(?=\s?\Z)")
+_LOOK_BACK = 5
+# A digit is looked for first: all that can precede it is looked at afterwards, which is faster.
+_NUMBER = re.compile(
+    rf"""(?<!\d)(?P<digits> \d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:\.\d+)? |
+        \d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d) | \d+(?:[.,]\d+)? )
+    (?: (?:st|nd|rd|th|s|D|G)\b | \+?
+        (?P<scale> [\s-]?(?i:thousand|million|billion|trillion|mn|mln|bn|tn)\b |
+            (?:MM|[kKMBT])\b )?
+        (?P<unit> [\s-]?(?i:{_LONGEST_FIRST})(?![^\W_]) )? )""",
+    re.VERBOSE,
+)
+_PART_OF_WORD = re.compile(r"(?:[^\W\d_]|\d\.)\Z")
+# "2. Next" at the head of a line counts the items of a list, "[7]" points to a footnote.
+_NO_NUMBERS = re.compile(r"^[ \t*#-]*\d{1,2}[.)](?=\s)|\[\d{1,3}\]|\bhttps?://\S+", re.MULTILINE)
+_ISO_DATE = re.compile(r"\b((?:1[5-9]|20)\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\b")
+
+
+def numbers_of(text: str) -> list[Number]:
+    """Numbers written in digits, dates and names of months included.
+
+    1,000, 1 000 (narrow space) and 1000 are the same number; so are 1.5 million and 1,500,000,
+    5 % and "5 percent", 26th and 26. Signs are dropped, as "10-15" is a range and "−5" a negative
+    number. Digits inside a name (MI300X, SU7) belong to the
+    name, those of links, footnotes and list items do not count.
+    """
+    found = []
+    text = _NO_NUMBERS.sub("", text)
+    for match in _ISO_DATE.finditer(text):
+        year, month, day = match.groups()
+        found += [Number(year, year, ""), Number(day, str(int(day)), "")]
+        found.append(Number(match.group(), str(int(month)), "month"))
+    text = _ISO_DATE.sub(" ", text) if found else text
+    found += _in_digits(text)
+    found += [Number(written, str(value), "month") for written, value in months(text)]
+    return found
+
+
+def _in_digits(text: str) -> Iterator[Number]:
+    for match in _NUMBER.finditer(text):
+        scale, unit = match["scale"], match["unit"]
+        before = text[max(match.start() - _LOOK_BACK, 0) : match.start()]
+        money = _MONEY.search(before) if before else None
+        if before and money is None and _PART_OF_WORD.search(before):
+            continue
+        if money and unit in ("m", "M"):
+            scale, unit = "million", None  # £5m
+        value = _value(match["digits"]) * 10 ** _scale(scale)
+        name = (money.group() if money else unit or "").strip().removeprefix("-").lower()
+        written = (before[money.start() :] if money else "") + match.group()
+        yield Number(written.strip(), _plain(value), _UNITS[name] if name else "")
+
+
+def _value(digits: str) -> Decimal:
+    parts = re.split(r"[.,\u00a0\u2009\u202f'’]", digits)
+    if len(parts) == 1:
+        return Decimal(digits)
+    separators = re.findall(r"[^\d]", digits)
+    # A last part of three digits after anything but one dot is a group of thousands.
+    decimal = len(parts[-1]) != 3 or separators == ["."] or separators[-1] != separators[0]
+    return Decimal(f"{''.join(parts[:-1])}.{parts[-1]}" if decimal else "".join(parts))
+
+
+def _scale(written: str | None) -> int:
+    if not written:
+        return 0
+    name = written.strip().removeprefix("-")
+    return {"M": 6, "MM": 6, "B": 9, "T": 12, "K": 3}.get(name) or _SCALES[name.lower()]
+
+
+def _plain(value: Decimal) -> str:
+    text = format(value, "f")
+    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+
+
+def compare_numbers(original: str, rewrite: str) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """Count the distinct numbers of the original, and name those missing and those added.
+
+    A number is kept where the rewrite has its value, in digits or spelled out, with the same
+    unit or with none on one side: "630 km" is not kept by "630 miles". Numbers spelled out in
+    the original need not be kept ("one of the", "second to none").
+    """
+    wanted, offered = numbers_of(original), numbers_of(rewrite)
+    missing = _without(wanted, offered, rewrite) if wanted else ()
+    added = _without(offered, wanted, original) if offered else ()
+    return len({(n.value, n.unit) for n in wanted}), missing, added
+
+
+def _without(wanted: list[Number], offered: list[Number], text: str) -> tuple[str, ...]:
+    """Return those wanted that are not offered, each value once, as they were written."""
+    units: dict[str, set[str]] = {}
+    for number in offered:
+        units.setdefault(number.value, set()).add(number.unit)
+    lost: dict[tuple[str, str], str] = {}
+    for number in wanted:
+        there = units.get(number.value)
+        if there is None or not (number.unit == "" or "" in there or number.unit in there):
+            lost.setdefault((number.value, number.unit), number.text)
+    if lost:
+        spelled = spelled_numbers(text)
+        lost = {
+            key: written
+            for key, written in lost.items()
+            if key[1] == "month" or key[0] not in spelled
+        }
+    return tuple(lost.values())
+
+
+# Which language a text is in, from its script and its commonest words.
+
+
+#: Commonest words of each language, without those that are content words of another.
+FUNCTION_WORDS = {
+    "en": "the of and to in is that for it with as was on by are this from at which be or have "
+    "has not they their you your were an its can also but more will would so my me we our just",
+    "de": "der die das und ist nicht mit den von zu ein eine einer eines dem auf für sich auch als "
+    "wird wurde sind bei nach im dass werden ich oder durch über zum zur noch kann aber",
+    "fr": "le la les des et est une un dans pour que qui sur au aux avec plus ne pas par ce cette "
+    "du de sont été se son sa ses nous vous mais ou leur il elle",
+    "es": "el la los las y en de que un una es por con para del se al como más su fue está son lo "
+    "no pero sus le ha este esta entre cuando también",
+    "it": "il la le gli di che e un una per con del della dei delle è sono non nel nella alla al "
+    "da come più si anche ma questo questa ha stato lo dal",
+    "pt": "o os as um uma de que e do da dos das em no na para com por não é mais como ao foi são "
+    "sua seu mas ou também pela pelo está",
+    "nl": "de het een en van is dat op te zijn voor met niet aan er om ook als bij door maar naar "
+    "wordt werd deze hun kan heeft uit",
+    "sv": "och att det en ett som på är för av med till den har inte om var kan från men så de vid "
+    "också eller",
+    "da": "og at det en et som på er for af med til den har ikke om var kan fra men de ved også "
+    "eller blev",
+    "pl": "i w na z do się jest nie to że o jak przez od dla są oraz po ale jego który która być "
+    "za tym",
+    "tr": "ve bir bu da de için ile olarak olan çok daha gibi en ne kadar sonra var ancak olduğu",
+    "id": "yang dan di dari untuk dengan pada ini itu dalam adalah ke tidak akan oleh juga sebagai "
+    "atau telah",
+    "vi": "và của là có trong được cho một các những với không đã này để người từ khi",
+    "fi": "ja on ei että se oli ovat mutta myös kuin hän joka sen kun tai ole",
+    "cs": "a se v na je že s z do o to jako pro by k jsou ale také který nebo",
+    "ro": "și în de la cu un o pe că nu este sunt din pentru mai care al ale au fost prin",
+    "hu": "a az és hogy nem egy is de van volt meg csak mint ez már vagy",
+    "ru": "и в не на что он с как это по но из у за от к то его для была был так также или",
+    "uk": "і в не на що він з як це по але та у за від до його для була був так також або",
+}  # fmt: skip
+_LANGUAGES_OF: dict[str, list[str]] = {}
+for _language, _words in FUNCTION_WORDS.items():
+    for _word in _words.split():
+        _LANGUAGES_OF.setdefault(_word, []).append(_language)
+
+_SCRIPTS = {
+    "Latin": "a-zà-öø-ÿ\u0100-\u024f\u1e00-\u1eff",
+    "Cyrillic": "\u0400-\u052f",
+    "Greek": "\u0370-\u03ff",
+    "Arabic": "\u0600-\u06ff\u0750-\u077f",
+    "Hebrew": "\u0590-\u05ff",
+    "Devanagari": "\u0900-\u097f",
+    "Bengali": "\u0980-\u09ff",
+    "Tamil": "\u0b80-\u0bff",
+    "Thai": "\u0e00-\u0e7f",
+    "ko": "\uac00-\ud7af\u1100-\u11ff",
+    "ja": "\u3040-\u30ff",
+    "zh": "\u4e00-\u9fff\u3400-\u4dbf",
+}
+_SCRIPT_LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
+_ASCII = re.compile(r"[\x00-\x7f“”‘’–—…]*")
+_MIN_WORDS = 8
+_MIN_SHARE = 0.12
+_MIN_LEAD = 1.5
+
+
+def language_of(text: str, words: Sequence[str]) -> str:
+    """Name the language of a text, or "" where it cannot be told.
+
+    Japanese, Chinese and Korean are told by script. In Latin and Cyrillic the language is the one
+    to which most function words belong: at least 12 % of all words (running text has 30–50 %,
+    other languages' share of the same words is below 10 %) and half as many again as of the next.
+    For other scripts the script's own name stands for the language. Texts of fewer than 8 words
+    in Latin or Cyrillic are not told apart.
+
+    Parameters
+    ----------
+    text : str
+    words : sequence of str
+        Its words, lower-cased.
+
+    Returns
+    -------
+    str
+        Two-letter code, a script ("Arabic"), or "" (too short, or a language without a list).
+    """
+    script = _script(text)
+    if script not in ("Latin", "Cyrillic"):
+        return script
+    counts: Counter[str] = Counter()
+    for word in words:
+        for language in _LANGUAGES_OF.get(word, ()):
+            counts[language] += 1
+    if len(words) < _MIN_WORDS or not counts:
+        return ""
+    (best, hits), *rest = counts.most_common(2)
+    if hits < _MIN_SHARE * len(words) or (rest and hits < _MIN_LEAD * rest[0][1]):
+        return ""
+    return best
+
+
+def _script(text: str) -> str:
+    if _ASCII.fullmatch(text):
+        return "Latin"
+    lowered = text.lower()
+    counts = {name: len(letters.findall(lowered)) for name, letters in _SCRIPT_LETTERS.items()}
+    # Japanese mixes kana with Chinese characters; Chinese has no kana.
+    if counts["ja"] * 10 >= counts["zh"] > 0:
+        counts["ja"] += counts["zh"]
+    # A Chinese character stands for two or three letters.
+    counts["zh"] *= 2
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] else ""
+
+
+# Which names of a text stand in its rewrite, from how words are capitalised.
+# No model: a word is a name where a capital is not explained by its place. What cannot be told
+# from capitals cannot be checked: names in scripts without capitals, in German (every noun has
+# one) and names that are also common words.
+
+
+_TOKEN = re.compile(r"([\W_]*)([^\W_]+(?:['’][^\W\d_]+)?)")
+# After these a capital says nothing. A full stop may also end "Mr.", which costs little.
+_BREAK = re.compile(r"[.!?:;\n•*\"“”«»()\[\]]|^\s*$|\s[-–—]\s")
+_NO_NAMES = (
+    frozenset(FUNCTION_WORDS["en"].split())
+    | frozenset(["i", "im", "mr", "mrs", "ms", "dr", "st", "prof", "ok", "vs", "etc", "am", "pm"])
+    | frozenset(MONTH_NUMBERS)
+)
+# England, English; China, Chinese; Mexico, Mexican; Japan, Japanese.
+_PEOPLE = frozenset(["an", "ans", "ian", "ians", "ean", "ese", "ish", "ic"])
+_PLACES = frozenset(["", "a", "o", "e", "y", "ia", "en", "and", "ain", "land", "ark", "us"])
+_MIN_STEM = 4
+_MAX_ENDING = 3
+
+
+def _form(word: str) -> str:
+    """Case, accents and a possessive taken off."""
+    word = re.sub(r"['’]s?$", "", word.lower())
+    if not word.isascii():
+        decomposed = unicodedata.normalize("NFKD", word)
+        word = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return word
+
+
+def _tokens(text: str) -> list[tuple[str, str, bool]]:
+    """Words as written, their forms, and whether a sentence could begin with them."""
+    found = []
+    for i, (before, word) in enumerate(_TOKEN.findall(text)):
+        # Between most words there is one space, which the pattern need not look at.
+        starts = i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before)))
+        form = word.lower() if word.isascii() and word.isalnum() else _form(word)
+        found.append((word, form, starts))
+    return found
+
+
+class CapitalCounts:
+    """How often every word is written with a capital where it need not be, over many texts.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Both sides of all pairs: whether "Apple" at the head of a sentence is a name is told by
+        how "apple" is written inside sentences.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._capital: Counter[str] = Counter()
+        self._small: Counter[str] = Counter()
+        for text in texts:
+            tokens = _tokens(text)
+            self._small.update(form for word, form, _ in tokens if word.islower())
+            self._capital.update(
+                form for word, form, starts in tokens if not starts and not word.islower()
+            )
+
+    def names(self, text: str) -> tuple[list[tuple[str, ...]], list[str]]:
+        """Runs of name words, as written, and the forms of all words of the text."""
+        runs: list[tuple[str, ...]] = []
+        run: list[str] = []
+        tokens = _tokens(text)
+        for word, form, starts in tokens:
+            named = self._is_name(word, form, starts=starts)
+            if run and (starts or not named):
+                runs.append(tuple(run))
+                run = []
+            if named:
+                run.append(word)
+        if run:
+            runs.append(tuple(run))
+        return runs, [form for _, form, _ in tokens]
+
+    def _is_name(self, word: str, form: str, *, starts: bool) -> bool:
+        if word.islower() or not word[0].isalpha() or len(form) < 2 or form in _NO_NAMES:
+            return False
+        if "'" in form or "’" in form:  # I'm, Don't
+            return False
+        capital, small = self._capital[form], self._small[form]
+        inner = any(c.isupper() for c in word[1:]) or not word.isalpha()
+        if starts and not inner:
+            return capital > small
+        return capital + starts > small
+
+
+def compare_names(
+    original: str, rewrite: str, counts: CapitalCounts
+) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """Count the distinct name words of the original, and name those missing and those added.
+
+    A name word is kept in whatever case it is written, with another ending ("Germany",
+    "German"), as an acronym of words that stand there or spelled out from one, and run together
+    ("Tik Tok", "TikTok").
+    """
+    runs, forms = counts.names(original)
+    other_runs, other_forms = counts.names(rewrite)
+    wanted = {_form(word) for run in runs for word in run}
+    return len(wanted), _names_without(runs, other_forms), _names_without(other_runs, forms)
+
+
+def _names_without(runs: list[tuple[str, ...]], forms: list[str]) -> tuple[str, ...]:
+    there = set(forms)
+    lost = {_form(w): w for run in runs for w in run if _form(w) not in there}
+    if not lost:
+        return ()
+    initials = "".join(form[0] for form in forms)
+    squeezed = "".join(forms)
+    excused = {
+        form
+        for form, word in lost.items()
+        if (sum(c.isupper() for c in word) > 1 and form in initials)
+        or (len(form) > _MIN_STEM and form in squeezed)
+        or any(_same_stem(form, other) for other in there)
+    }
+    for run in runs:
+        parts = [_form(word) for word in run]
+        together = {"".join(parts), "".join(part[0] for part in parts)}
+        if len(run) > 1 and together & there:
+            excused.update(map(_form, run))
+    return tuple(re.sub(r"['’]s$", "", word) for form, word in lost.items() if form not in excused)
+
+
+def _same_stem(first: str, second: str) -> bool:
+    """One is the other with an ending, or the two are a country and its people."""
+    both = first, second
+    shorter, longer = sorted(both, key=len)
+    if longer == shorter + "s":
+        return True
+    if first[:_MIN_STEM] != second[:_MIN_STEM] or len(shorter) < _MIN_STEM:
+        return False
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*both, strict=False)))
+    if common == len(shorter):
+        return len(longer) - common <= _MAX_ENDING
+    ends = {first[common:], second[common:]}
+    return bool(ends & _PEOPLE) and ends <= _PEOPLE | _PLACES

@@ -1,0 +1,573 @@
+"""``rewrite``: a paired corpus from documents by people and a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rag_sourcebias.cli import models as judge_opt
+from rag_sourcebias.cli.console import as_options, err, out, require_writable, stages
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import MeteredCompleter, completer_of
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.beir import read_beir, read_corpus
+from rag_sourcebias.io.files import read_jsonl
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.yaml import Place, entries, kind, read_yaml, scalar
+from rag_sourcebias.llm.ask import Prices
+from rag_sourcebias.pairs.audit import check_paired_corpus
+from rag_sourcebias.pairs.checks import check_pairs
+from rag_sourcebias.pairs.data import PairChecks
+from rag_sourcebias.pairs.rewrites import (
+    MANIFEST,
+    REPHRASE,
+    REWRITE,
+    STYLES,
+    HumanInput,
+    RewriteEstimate,
+    RewritePrompt,
+    RewriteReport,
+    RewriteSource,
+    checked_prompts,
+    model_name,
+    source_tag,
+    stem_of,
+)
+from rag_sourcebias.pairs.rewriting import (
+    build_paired_corpus,
+    check_paired_folder,
+    estimate_paired_corpus,
+)
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+
+# Options of ``rewrite``, named once.
+
+
+_DATA, _MODEL, _WRITING, _COST = "What is rewritten", "Model", "How it writes", "Cost"
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        help="BEIR folder with your documents: corpus.jsonl or corpus/human.jsonl and, where you "
+        "have them, queries.jsonl and qrels/<split>.tsv. Sources other than human are left out.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Rewrite the 160 human passages of the bundled sample.",
+        rich_help_panel=_DATA,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Only the first so many documents, with their judgments and queries.",
+        rich_help_panel=_DATA,
+    ),
+]
+UntaggedAsHuman = Annotated[
+    bool,
+    typer.Option(
+        "--untagged-as-human",
+        help="Documents without a source were written by people (you vouch for it).",
+        rich_help_panel=_DATA,
+    ),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Folder to write. The same command goes on with what it holds; other models and "
+        "prompts are added to it.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or hub "
+        "name>.",
+        rich_help_panel=_MODEL,
+        show_default=False,
+    ),
+]
+Api = Annotated[
+    str,
+    typer.Option(
+        help="chat, or completions (the bare prompt, for models without a chat format).",
+        rich_help_panel=_MODEL,
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of the model in source tags, llm:<name>.",
+        rich_help_panel=_MODEL,
+        show_default="the model's",
+    ),
+]
+Prompts = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="rewrite (Dai et al. 2024) · rephrase (their nine of Table 7) · styles (the nine of "
+        "Cao 2025) · names such as style-3,rephrase-1 · FILE.yaml with name: template · "
+        "'name=your template with {text}'; repeatable. One source each.",
+        rich_help_panel=_WRITING,
+        show_default="rewrite",
+    ),
+]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Longest rewrite; one that reaches it lacks its end and is left out.",
+        rich_help_panel=_WRITING,
+    ),
+]
+Temperature = Annotated[
+    float,
+    typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
+]
+Seed = Annotated[int, typer.Option(rich_help_panel=_WRITING)]
+Currency = Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Only count requests, tokens and cost; nothing is asked, no key is needed.",
+        rich_help_panel=_COST,
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(help="Afterwards, check that rewrites say what their originals say."),
+]
+ReportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the whole report of the check: the worst pairs side by side (HTML, "
+        "Markdown, JSON).",
+        show_default=False,
+    ),
+]
+
+
+# Prompts from the command line: known names, a template, or a YAML file of one's own.
+
+
+_KNOWN = {prompt.name: prompt for prompt in (REWRITE, *REPHRASE, *STYLES)}
+_GROUPS = {"rephrase": REPHRASE, "styles": STYLES}
+_NAMED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)=(?P<template>.+)", re.DOTALL)
+_FILE_ENDINGS = (".yaml", ".yml")
+
+
+def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
+    """Read the values of ``--prompts``.
+
+    Each is a list of names (``rewrite``, ``rephrase``, ``styles``, ``rephrase-1`` … ``style-8``),
+    a YAML file (``name: template``, or ``name: {template: …, style: …}``) or a template, which
+    ``name=`` may precede.
+
+    Raises
+    ------
+    DataError
+        If a name is unknown, a template is not valid, or a name occurs twice.
+
+    Examples
+    --------
+    >>> [p.name for p in read_prompts(["style-3,rewrite", "short=Shorten: {text}"])]
+    ['style-3', 'rewrite', 'short']
+    """
+    found: list[RewritePrompt] = []
+    for text in texts:
+        if text.lower().endswith(_FILE_ENDINGS):
+            found += _of_file(Path(text))
+        elif any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
+            found.append(_template(text, number=len(found) + 1))
+        else:
+            found += _named(text)
+    return checked_prompts(found)
+
+
+def _named(text: str) -> list[RewritePrompt]:
+    found: list[RewritePrompt] = []
+    for name in (part.strip() for part in text.split(",") if part.strip()):
+        if name in _GROUPS:
+            found += _GROUPS[name]
+        elif name in _KNOWN:
+            found.append(_KNOWN[name])
+        else:
+            raise DataError(
+                f"--prompts: {name!r} is no prompt; there are rewrite, rephrase (rephrase-1 to "
+                f"rephrase-{len(REPHRASE)}), styles (style-0 to style-{len(STYLES) - 1}), a .yaml "
+                "file, or a template of your own such as 'Shorten this: {text}'"
+            )
+    return found
+
+
+def _template(text: str, *, number: int) -> RewritePrompt:
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        return RewritePrompt(name=f"prompt-{number}", template=text)
+    return RewritePrompt(name=named["name"], template=named["template"])
+
+
+def _of_file(file: Path) -> list[RewritePrompt]:
+    expected = "a mapping, one 'name: template with {text}' per prompt"
+    root = read_yaml(file, expected=expected)
+    found = entries(root, Place(file=file, key="the file"))
+    return [_of_entry(name, place, node) for name, (place, node) in found.items()]
+
+
+def _of_entry(name: str, place: Place, node: Node) -> RewritePrompt:
+    """Read ``name: template``, or a mapping with a style."""
+    fields = {"template": (place, node)}
+    if kind(node) == "mapping":
+        fields = entries(node, place, allowed=("template", "style"), required=("template",))
+    told = {field: scalar(value, where) for field, (where, value) in fields.items()}
+    with place.naming(node):
+        return RewritePrompt(
+            name=name,
+            template=str(told["template"]).rstrip("\n"),
+            style=str(told["style"]) if "style" in told else None,
+        )
+
+
+# What ``rewrite`` says before and after: requests, tokens, cost, and how documents ended.
+
+
+_SHOWN = 3
+_MEANING = {
+    "no text": "the document is empty",
+    "not unicode": "the answer holds half a character",
+    "empty": "the model wrote nothing",
+    "refusal": "the model declined",
+    "truncated": "the answer reached --max-tokens and lacks its end",
+    "filtered": "the server's content filter",
+    "timeout": "no answer in time, after all retries",
+    "unreachable": "no connection, after all retries",
+    "rate_limited": "too many requests, after all retries",
+    "server": "the server failed, after all retries",
+    "malformed": "no readable answer",
+    "rejected": "not accepted by the server (often too long)",
+    "not_asked": "the run stopped before",
+}
+
+
+def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int, refused: str = "") -> None:
+    """Say what a run would ask and cost, and why it would be refused."""
+    _say(
+        f"{found.n_documents:,} documents × {n_prompts} prompt(s): {found.requests:,} requests, "
+        f"{found.cached:,} answered already"
+    )
+    _say(
+        f"about {found.prompt_tokens:,} tokens to read and {found.completion_tokens:,} to write if "
+        f"rewrites are as long as their documents, {found.most_completion_tokens:,} to write at "
+        "most (4 characters a token)"
+    )
+    if found.cost is None or found.most_cost is None:
+        _say("give --price-in and --price-out for the cost")
+    else:
+        _say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
+    if refused:
+        _say(f"but this command would be refused: {refused}")
+    _say("nothing was asked")
+
+
+def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
+    """Print how every document ended, what was stripped and what was paid.
+
+    Parameters
+    ----------
+    own : sequence of RewriteSource
+        Those that this run was about; the folder may hold others.
+    """
+    n, sources = report.manifest.human.n_documents, report.manifest.sources
+    table = Table(title=f"{n:,} documents by people", title_justify="left")
+    table.add_column("source", overflow="fold")
+    for column in ("rewritten", "skipped", "failed"):
+        table.add_column(column, justify="right")
+    table.add_column("stripped from answers", overflow="fold")
+    for entry in sources:
+        table.add_row(
+            entry.source,
+            f"{entry.done:,}",
+            f"{sum(entry.skipped.values()):,}",
+            f"{sum(entry.failed.values()):,}",
+            _counts(entry.cleaned),
+        )
+    out.print(table)
+    for entry in own:
+        _print_ends(report, entry)
+    if any(entry.failed for entry in own):
+        _say("run the same command again: it asks only for the documents that failed")
+    if any("truncated" in entry.skipped for entry in own):
+        _say("a higher --max-tokens, in another folder, would let cut-off rewrites end")
+    _print_usage(report)
+
+
+def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
+    """Say for each reason how many documents there are, and the first of them."""
+    if not entry.skipped and not entry.failed:
+        return
+    ends: dict[tuple[str, str], list[str]] = {}
+    errors: dict[tuple[str, str], str] = {}
+    for _, row in read_jsonl(Path(report.folder) / "raw" / f"{stem_of(entry.source)}.jsonl"):
+        if row["status"] != "done":
+            end = (row["status"], row["reason"])
+            ids = ends.setdefault(end, [])
+            if len(ids) < _SHOWN:
+                ids.append(row["_id"])
+                errors.setdefault(end, row.get("error", ""))
+    for (status, reason), ids in sorted(ends.items()):
+        n = (entry.skipped if status == "skipped" else entry.failed)[reason]
+        told = f": {errors[status, reason]}" if errors[status, reason] else ""
+        more = ", …" if n > len(ids) else ""
+        _say(
+            f"{entry.source}: {n:,} {status}, {reason} ({_MEANING.get(reason, reason)}), first "
+            f"{', '.join(map(repr, ids))}{more}{told}"
+        )
+
+
+def _print_usage(report: RewriteReport) -> None:
+    sources = report.manifest.sources
+    cost = "" if report.cost is None else f", {report.cost:,.4f} {sources[-1].currency}"
+    _say(
+        f"this run: {report.requests:,} requests ({report.from_cache:,} answered before or equal "
+        f"to another, {report.retries:,} retries), {report.prompt_tokens:,} tokens read, "
+        f"{report.completion_tokens:,} written{cost}"
+    )
+    read, written = (
+        sum(getattr(s, name) for s in sources) for name in ("prompt_tokens", "completion_tokens")
+    )
+    known = [s for s in sources if s.cost is not None]
+    same = len(known) == len(sources) and len({s.currency for s in sources}) == 1
+    total = f", {sum(s.cost or 0.0 for s in sources):,.4f} {sources[0].currency}" if same else ""
+    _say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
+
+
+def print_next(report: RewriteReport) -> None:
+    """Say where everything lies and what can be done with it."""
+    folder = Path(report.folder)
+    for entry in report.manifest.sources:
+        stem = stem_of(entry.source)
+        if entry.done:
+            _tell(f"rewrites: {folder / 'corpus' / f'{stem}.jsonl'}")
+        _tell(f"answers as written: {folder / 'raw' / f'{stem}.jsonl'}")
+    _tell(f"how it was made: {folder / MANIFEST}")
+    if not any(entry.done for entry in report.manifest.sources):
+        if not any(entry.failed for entry in report.manifest.sources):
+            _tell("there is no rewrite: try another --model or --prompts")
+        return
+    judged = (folder / "qrels").is_dir()
+    steps = ["check-pairs", *(["audit source"] if judged else []), "explain"]
+    _tell("next:")
+    for step in steps:
+        _tell(f"  rag-sourcebias {step} {folder}")
+    if not judged:
+        _tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
+              "qrels/test.tsv to the folder for one")  # fmt: skip
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "nothing"
+
+
+def _say(line: str) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _tell(line: str) -> None:
+    err.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+# A first look at rewrites that were just made: whether they say what their originals say.
+
+
+_MANY = 20_000  # about 20 seconds; beyond, the check is a command of its own
+
+
+def print_checks(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
+    """Check the pairs of these sources, and print how many look wrong and the worst of them."""
+    for entry in own:
+        if entry.done > _MANY:
+            _say(f"{entry.source}: {entry.done:,} pairs are not checked here; use check-pairs")
+        elif entry.done:
+            _print_source(entry.source, _checked(Path(report.folder), entry))
+
+
+def report_checks(report: RewriteReport, folder: Path) -> None:
+    """Print and write everything that ``check-pairs`` tells without searching."""
+    made = Path(report.folder)
+    if not any(entry.done for entry in report.manifest.sources):
+        return
+    with stages() as progress:
+        judged = any((made / "qrels").glob("test.*"))
+        data = read_beir(made) if judged else read_corpus(made, sources=None, titles=True).corpus
+        found = check_paired_corpus(data, on_stage=progress.begin)
+    deliver(found, folder)
+
+
+def _checked(folder: Path, entry: RewriteSource) -> PairChecks:
+    file = folder / "corpus" / f"{stem_of(entry.source)}.jsonl"
+    others = {row["_id"]: row["text"] for _, row in read_jsonl(file)}
+    human_file = folder / "corpus" / "human.jsonl"
+    humans = {r["_id"]: r["text"] for _, r in read_jsonl(human_file) if r["_id"] in others}
+    return check_pairs(list(humans.values()), [others[i] for i in humans], pair_ids=list(humans))
+
+
+def _print_source(source: str, checks: PairChecks) -> None:
+    found = checks.summary()
+    if not found.n_flagged:
+        _say(f"{source}: {found.n_pairs:,} pairs checked, none looks wrong")
+        return
+    flags = ", ".join(f"{name} {n:,}" for name, n in found.flagged.items() if n)
+    _say(
+        f"{source}: {found.n_pairs:,} pairs checked, {found.n_flagged:,} flagged ({flags}), "
+        f"{found.n_broken:,} of them broken; worst:"
+    )
+    for row in checks.worst(_SHOWN):
+        _say(f"  {checks.pair_ids[row]}: {'; '.join(checks.reasons[row])}")
+
+
+# ``rewrite``: a paired corpus from documents by people and a language model.
+
+
+_INCOMPLETE = 1
+_OPTIONS = {
+    "say untagged='human'": "say --untagged-as-human",
+    "use chat=False": "use --api completions",
+    "give a name with model=": "give a name with --name",
+}
+
+
+def rewrite(
+    folder: Folder = None,
+    *,
+    sample: Sample = False,
+    limit: Limit = None,
+    untagged_as_human: UntaggedAsHuman = False,
+    output: Output,
+    model: Model,
+    base_url: judge_opt.BaseUrl = None,
+    api: Api = "chat",
+    timeout: judge_opt.Timeout = 120.0,
+    concurrency: judge_opt.Concurrency = 8,
+    name: Name = None,
+    prompts: Prompts = None,
+    max_tokens: MaxTokens = 1024,
+    temperature: Temperature = 0.0,
+    seed: Seed = 0,
+    price_in: judge_opt.PriceIn = None,
+    price_out: judge_opt.PriceOut = None,
+    currency: Currency = "USD",
+    max_cost: judge_opt.MaxCost = None,
+    dry_run: DryRun = False,
+    check: Check = True,
+    report: ReportFolder = None,
+) -> None:
+    """Have a model rewrite your documents, and get a paired corpus to audit your own stack with.
+
+    The model sees one document at a time, never a query. Refusals, cut-off answers and what a
+    model says around the text are removed; everything it wrote is kept. After Ctrl-C, or a crash,
+    the same command goes on: answers that came are not paid for again.
+
+    Exit code 1 if documents failed (the same command asks for them again), else 0.
+
+    [bold]Examples[/]
+
+        rag-sourcebias rewrite --sample --limit 5 --model local:smollm2 -o paired
+
+        rag-sourcebias rewrite my-data --model openai:gpt-4o-mini --price-in 0.15 \
+--price-out 0.60 -o paired --dry-run
+
+        rag-sourcebias rewrite my-data --model openai:llama --base-url http://localhost:8000/v1 \
+--prompts styles -o paired
+
+    Then: rag-sourcebias audit source paired
+    """
+    require_writable(report)
+    priced = _prices(price_in, price_out, currency, max_cost)
+    asked: dict[str, Any] = {
+        "prompts": read_prompts(prompts or ["rewrite"]),
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "seed": seed,
+        "limit": limit,
+        "untagged": "human" if untagged_as_human else "error",
+        "prices": priced,
+    }
+    completer = completer_of(
+        model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
+        chat=api == "chat", ask=not dry_run,
+    )  # fmt: skip
+    if priced is not None and max_cost is not None:
+        completer = MeteredCompleter(completer, priced, max_cost)
+    source = _source(folder, sample=sample)
+    named = asked["model"] = name or model_name(completer)
+    with as_options(_OPTIONS):
+        if dry_run:
+            estimate = estimate_paired_corpus(source, completer, output, **asked)
+            priceless = {key: value for key, value in asked.items() if key != "prices"}
+            refused = _refusal(source, completer, output, **priceless)
+            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]), refused=refused)
+            return
+        with stages() as progress:
+            progress.begin(f"rewriting with {completer.name}")
+            made = build_paired_corpus(
+                source, completer, output, **asked, on_progress=progress.advance
+            )
+    tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
+    _tell_made(made, tags, check=check, report=report)
+
+
+def _tell_made(made: RewriteReport, tags: Set[str], *, check: bool, report: Path | None) -> None:
+    """Say how it went; end with code 1 where documents of this run are left to ask for."""
+    own = [entry for entry in made.manifest.sources if entry.source in tags]
+    print_rewrites(made, own)
+    if report is not None:
+        report_checks(made, report)
+    elif check:
+        print_checks(made, own)
+    print_next(made)
+    if any(entry.failed or not entry.done for entry in own):
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: Any) -> str:  # noqa: ANN401
+    """Why a run would not write to the folder; empty where it would."""
+    try:
+        check_paired_folder(source, completer, output, **asked)
+    except (DataError, UnsupportedVersionError) as error:
+        return str(error)
+    return ""
+
+
+def _source(folder: Path | None, *, sample: bool) -> HumanInput:
+    if sample == (folder is not None):
+        raise DataError("give one set of documents: a BEIR folder, or --sample")
+    return load_sample() if folder is None else folder
+
+
+def _prices(
+    price_in: float | None, price_out: float | None, currency: str, most: float | None
+) -> Prices | None:
+    if price_in is None and price_out is None:
+        if most is not None:
+            raise DataError("--max-cost needs --price-in and --price-out")
+        return None
+    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)

@@ -1,0 +1,742 @@
+"""What is to be made: one job for each prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
+
+from rag_sourcebias._version import __version__
+from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.completions import Request
+from rag_sourcebias.core.data import Corpus, Dataset, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.beir import metadata_of, source_of_stem
+from rag_sourcebias.io.files import PathLike, read_json, read_jsonl, sound, write_atomic
+from rag_sourcebias.io.tags import read_tags
+
+# What a folder of rewrites says about how it was made.
+
+
+PAIRED_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanTexts:
+    """The documents that were rewritten.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set or folder.
+    n_documents : int
+    digest : str
+        Hash of ids, titles, texts and metadata, in their order.
+    limit : int or None
+        Only that many documents, the first ones, were asked for.
+    license, attribution : str
+    """
+
+    name: str
+    n_documents: int
+    digest: str
+    limit: int | None = None
+    license: str = ""
+    attribution: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteSource:
+    """One model and one prompt: one file of rewrites.
+
+    Parameters
+    ----------
+    source : str
+        Tag of the rewrites, ``"llm:<model>"`` or ``"llm:<model>+<prompt>"``.
+    model, fingerprint : str
+        Name and identity of the completer.
+    settings : mapping
+        What the completer states about itself.
+    prompt, template, digest : str
+        Name, text and hash of the prompt.
+    style : str or None
+    temperature : float
+    seed, max_tokens : int
+    date : str
+        Day on which it was begun, as YYYY-MM-DD in UTC.
+    finished : bool
+        False while documents may still be without an end.
+    done : int
+        Documents with a rewrite.
+    skipped, failed : mapping of str to int
+        Documents by reason. Skipped: the model answered (or had nothing to rewrite) and the answer
+        is no rewrite. Failed: no answer came; a later run asks again.
+    cleaned : mapping of str to int
+        Rewrites from which something was stripped, by what.
+    prompt_tokens, completion_tokens : int
+        Of all answers that the file was made from, whenever they were paid.
+    cost : float or None
+        Of these tokens, None without prices.
+    currency : str
+    """
+
+    source: str
+    model: str
+    fingerprint: str
+    settings: Mapping[str, str]
+    prompt: str
+    template: str
+    digest: str
+    style: str | None
+    temperature: float
+    seed: int
+    max_tokens: int
+    date: str
+    finished: bool = False
+    done: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+    cleaned: Mapping[str, int] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+    @property
+    def request(self) -> tuple[object, ...]:
+        """What decides the answers; two runs that agree in it write the same file."""
+        asked = (self.fingerprint, self.template, self.style)
+        return (*asked, self.temperature, self.seed, self.max_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedManifest:
+    """``manifest.json`` of a folder of rewrites.
+
+    Parameters
+    ----------
+    human : HumanTexts
+    sources : tuple of RewriteSource
+    library_version : str
+    schema_version : int
+    """
+
+    human: HumanTexts
+    sources: tuple[RewriteSource, ...]
+    library_version: str
+    schema_version: int = PAIRED_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteEstimate:
+    """What rewriting a corpus would ask; nothing was asked.
+
+    Parameters
+    ----------
+    n_documents : int
+    requests : int
+        One per document that has text, and prompt.
+    cached : int
+        Of these, answered already.
+    prompt_tokens : int
+        Of the rest: characters / 4.
+    completion_tokens : int
+        Of the rest, if each rewrite is as long as its document.
+    most_completion_tokens : int
+        Of the rest, if each is as long as ``max_tokens`` allows.
+    cost, most_cost : float or None
+        With either of these; None without prices.
+    currency : str
+    """
+
+    n_documents: int
+    requests: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    most_completion_tokens: int
+    cost: float | None
+    most_cost: float | None
+    currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteReport:
+    """How one run of the builder ended.
+
+    Parameters
+    ----------
+    folder : str
+    manifest : PairedManifest
+    requests : int
+        In this run; ``from_cache`` of them were paid before.
+    from_cache, retries : int
+    prompt_tokens, completion_tokens : int
+        Of the answers that were new in this run.
+    cost : float or None
+        Of these, None without prices.
+    """
+
+    folder: str
+    manifest: PairedManifest
+    requests: int
+    from_cache: int
+    retries: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every document has a rewrite from every source."""
+        sources = self.manifest.sources
+        return all(s.done == self.manifest.human.n_documents for s in sources)
+
+
+# Prompts that ask for a rewrite of a text.
+# What is quoted from the papers, word for word:
+# - ``REWRITE``: the prompt of [K] (Dai et al., KDD 2024), "Please rewrite the following text:". -
+# ``REPHRASE``: the nine instructions of [K] Table 7. That the text follows after a space, as in
+# ``REWRITE``, is ours. - ``STYLES``: the sentences of the styles 1 to 8 of [W] (Cao, WSDM 2025);
+# style 0 is the prompt of [K]. How [W] joined a sentence, the request to rewrite and the text is
+# not known to us: that the sentence stands first, followed by ``REWRITE``, is ours.
+
+
+_PLACEHOLDER = re.compile(r"\{\s*([A-Za-z_][\w .-]*)\s*\}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TEXT = "{text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePrompt:
+    """A request to rewrite a text, which knows of no query.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, dots, dashes and underscores; it becomes part of the source tag.
+    template : str
+        Text with ``{text}`` exactly once. Another placeholder, ``{query}`` above all, is refused;
+        braces around anything but a name mean nothing.
+    style : str, optional
+        Style label of the rewrites.
+
+    Raises
+    ------
+    DataError
+        If the name or the template is not of that form.
+
+    Examples
+    --------
+    >>> RewritePrompt(name="short", template="Shorten: {text}").fill("{a} and {b}")
+    'Shorten: {a} and {b}'
+    """
+
+    name: str
+    template: str
+    style: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise DataError(
+                f"prompt name {self.name!r} may hold letters, digits, dots, dashes and underscores "
+                "only: it becomes part of a source tag"
+            )
+        foreign = [m for m in _PLACEHOLDER.findall(self.template) if m != "text"]
+        if foreign:
+            why = (
+                "a rewrite must not know the query"
+                if "query" in foreign[0].lower()
+                else "there is only the text to fill in"
+            )
+            raise DataError(
+                f"prompt {self.name!r} asks for {{{foreign[0]}}}; {why}: use {_TEXT} alone"
+            )
+        if self.template.count(_TEXT) != 1 or "{{text}}" in self.template:
+            raise DataError(
+                f"prompt {self.name!r} must hold {_TEXT}, in single braces, exactly once; it is "
+                f"{self.template!r:.120}"
+            )
+        if self.style is not None and not self.style.strip():
+            raise DataError(f"prompt {self.name!r} has an empty style; leave it out")
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the template."""
+        return blake2b(self.template.encode(), digest_size=8).hexdigest()
+
+    def fill(self, text: str) -> str:
+        """Put a text at its place; braces within it mean nothing."""
+        before, after = self.template.split(_TEXT)
+        return before + text + after
+
+
+REWRITE = RewritePrompt(name="rewrite", template="Please rewrite the following text: {text}")
+"""The prompt of [K]."""
+
+_REPHRASE = (
+    "Rewrite the text below in your own words:",
+    "Paraphrase the provided text while maintaining its meaning:",
+    "Summarize the following passage in a concise manner:",
+    "Simplify the given passage while keeping the main ideas:",
+    "Rephrase the given text using alternative expressions:",
+    "Condense the following passage to focus on key points:",
+    "Briefly restate the provided text without losing its essence:",
+    "Reword the passage below to make it more succinct:",
+    "Express the following text in a different way while keeping its intent:",
+)
+
+REPHRASE: tuple[RewritePrompt, ...] = tuple(
+    RewritePrompt(name=f"rephrase-{i}", template=f"{instruction} {_TEXT}")
+    for i, instruction in enumerate(_REPHRASE, start=1)
+)
+"""The nine instructions of [K] Table 7, in its order. Some ask for less text, not for a copy."""
+
+_STYLES = (
+    "Your writing style is formal, efficient, and concise, using professional language and "
+    "focusing on facts, figures, and data.",
+    "Your writing style is clear and using simple language, often avoiding idioms or complex "
+    "sentences.",
+    "Your writing style is informal, often includes emojis, abbreviations, and internet slang.",
+    "Your writing style is polite, respectful, and somewhat formal. You use more traditional "
+    "language and avoid using slang or abbreviations.",
+    "Your writing style is formal, detailed, and precise manner with structured texts. You use "
+    "technical language and focus on evidence-based arguments.",
+    "Your writing style is energetic, motivational, and positive manner.",
+    "Your writing style is friendly, casual, and empathetic manner with personal anecdotes",
+    "Your writing style is expressive and emotive (passionate, engaging, empathetic). You use "
+    "metaphors, analogies, and storytelling to convey your points.",
+)
+
+STYLES: tuple[RewritePrompt, ...] = (
+    RewritePrompt(name="style-0", template=REWRITE.template, style="0"),
+    *(
+        RewritePrompt(name=f"style-{i}", template=f"{words}\n\n{REWRITE.template}", style=str(i))
+        for i, words in enumerate(_STYLES, start=1)
+    ),
+)
+"""The nine styles of [W], labelled ``"0"`` to ``"8"``."""
+
+
+def checked_prompts(prompts: Sequence[RewritePrompt | str]) -> tuple[RewritePrompt, ...]:
+    """Return prompts, bare templates named ``prompt-1``, ``prompt-2``, …; names must differ.
+
+    Raises
+    ------
+    DataError
+        If there are none, a name occurs twice or a template is not valid.
+    """
+    if isinstance(prompts, str):
+        raise DataError("prompts must be a list of prompts or templates, not one string")
+    found = tuple(
+        RewritePrompt(name=f"prompt-{i}", template=p) if isinstance(p, str) else p
+        for i, p in enumerate(prompts, start=1)
+    )
+    names = [prompt.name for prompt in found]
+    twice = [name for name in names if names.count(name) > 1]
+    if not found or twice:
+        what = f"the name {twice[0]!r} occurs twice" if twice else "there are none"
+        raise DataError(f"prompts must be at least one, with different names: {what}")
+    return found
+
+
+# The human documents that are to be rewritten, read one at a time.
+
+
+HumanInput = Dataset | Corpus | PathLike
+Untagged = Literal["error", "human"]
+_TAG_ENDINGS = tuple(f".{kind}{gz}" for kind in ("tsv", "csv", "jsonl") for gz in ("", ".gz"))
+
+
+class HumanRow(NamedTuple):
+    """One row of ``corpus/human.jsonl``."""
+
+    doc_id: str
+    title: str
+    text: str
+    metadata: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as BEIR writes it."""
+        row: dict[str, Any] = {"_id": self.doc_id, "title": self.title, "text": self.text}
+        return row | ({"metadata": self.metadata} if self.metadata else {})
+
+
+def human_rows(
+    source: HumanInput, *, limit: int | None = None, untagged: Untagged = "error"
+) -> Iterator[HumanRow]:
+    """Stream the documents by people, in their order; memory does not grow with their number.
+
+    Parameters
+    ----------
+    source : Dataset, Corpus or path
+        A path is a BEIR folder (``corpus/human.jsonl``, or ``corpus.jsonl`` with the source of a
+        document in ``tags.tsv``, ``.csv``, ``.jsonl`` or in its metadata; all plain or ``.gz``).
+        Documents with another source are left out. In a data set, documents with a pair id are
+        named by it, as :func:`rag_sourcebias.io.beir.read_beir` made the ids.
+    limit : int, optional
+        End after that many.
+    untagged : {"error", "human"}
+        What a document without a source is: an error, or written by people because you say so.
+
+    Raises
+    ------
+    MissingTagsError
+        At a document without a source, unless ``untagged="human"``.
+    DataError
+        If an id occurs twice, a row is malformed, or there is no document by people.
+    """
+    if isinstance(source, Dataset):
+        where = source.name
+        rows = _of_corpus(source.corpus, where, untagged)
+    elif isinstance(source, Corpus):
+        where = "the corpus"
+        rows = _of_corpus(source, where, untagged)
+    else:
+        where = os.fspath(source)
+        rows = _of_folder(Path(source), untagged)
+    n = 0
+    # Seen ids lie in a temporary database of SQLite, which keeps them on disk.
+    with closing(sqlite3.connect("")) as seen:
+        seen.execute("CREATE TABLE ids (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        for row in islice(rows, limit):
+            try:
+                f"{row.doc_id}{row.title}{row.text}".encode()
+                seen.execute("INSERT INTO ids VALUES (?)", (row.doc_id,))
+            except UnicodeEncodeError as error:
+                raise DataError(
+                    f"{where}: document {row.doc_id!r} holds half a character ({error.reason}) and "
+                    "cannot be written as UTF-8; repair its text"
+                ) from error
+            except sqlite3.IntegrityError:
+                raise DataError(
+                    f"{where}: document id {row.doc_id!r} occurs twice among the human documents; "
+                    "each needs its own"
+                ) from None
+            n += 1
+            yield row
+    if not n:
+        raise DataError(f"{where}: there is no document of source 'human' to rewrite")
+
+
+def read_human_rows(file: Path) -> Iterator[HumanRow]:
+    """Stream what :meth:`HumanRow.to_dict` wrote."""
+    for number, row in read_jsonl(file):
+        yield _row(row, f"{file}:{number}")
+
+
+def row_digest(rows: Iterator[HumanRow]) -> tuple[int, str]:
+    """Count and hash rows, in their order."""
+    state, n = blake2b(digest_size=16), 0
+    for row in rows:
+        more = json.dumps(row.metadata, sort_keys=True) if row.metadata else ""
+        state.update("\0".join((row.doc_id, row.title, row.text, more, "\n")).encode())
+        n += 1
+    return n, state.hexdigest()
+
+
+def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanRow]:
+    for doc_id, text in corpus:
+        tags = corpus.tags.get(doc_id)
+        if _is_human(tags.source, doc_id, name, untagged):
+            metadata = {"style": tags.style} if tags.style else {}
+            yield HumanRow(tags.pair_id or doc_id, "", text, metadata)
+
+
+def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DataError(f"{folder} {what}; expected a BEIR folder")
+    paired = [p for p in _either(folder / "corpus" / "human.jsonl") if p.is_file()]
+    plain = [p for p in _either(folder / "corpus.jsonl") if p.is_file()]
+    if len(paired) + len(plain) != 1:
+        found = [p.name for p in (*paired, *plain)]
+        raise DataError(
+            f"{folder} holds {', '.join(found) or 'no corpus'}; expected either corpus/human.jsonl "
+            "or corpus.jsonl, plain or .gz"
+        )
+    table = _tags_of(folder) if plain else None
+    file = (paired or plain)[0]
+    for number, row in read_jsonl(file):
+        where = f"{file}:{number}"
+        found_row = _row(row, where)
+        declared = "human" if paired else _declared(found_row, table)
+        if _is_human(declared, found_row.doc_id, where, untagged):
+            yield found_row
+
+
+def _tags_of(folder: Path) -> TagTable | None:
+    files = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
+    if len(files) > 1:
+        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
+    return read_tags(files[0]) if files else None
+
+
+def _declared(row: HumanRow, table: TagTable | None) -> str | None:
+    """Return the source of a document, as read_beir finds it: other words are no tags."""
+    if table is not None and row.doc_id in table.row_of:
+        return table.get(row.doc_id).source
+    told = row.metadata.get("source")
+    is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
+    return str(told) if is_tag else None
+
+
+def _either(path: Path) -> tuple[Path, Path]:
+    return path, path.with_name(path.name + ".gz")
+
+
+def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
+    if source is None and untagged == "error":
+        raise MissingTagsError(
+            f"{where}: document {doc_id!r} has no source; tag it, or say untagged='human' if every "
+            "untagged document was written by people"
+        )
+    return source is None or source == "human"
+
+
+def _row(row: Mapping[str, Any], where: str) -> HumanRow:
+    doc_id, title, text = row.get("_id"), row.get("title"), row.get("text")
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    if not isinstance(doc_id, str) or not doc_id:
+        raise DataError(f"{where}: _id {doc_id!r} must be a non-empty string; keys are {list(row)}")
+    if not isinstance(text, str) or not isinstance(title, str | None):
+        raise DataError(f"{where}: title and text of _id {doc_id!r} must be strings")
+    return HumanRow(doc_id, title or "", text, metadata_of(row))
+
+
+# ``manifest.json``: how a folder of rewrites was made, written before and after the work.
+
+
+MANIFEST = "manifest.json"
+
+
+def read_manifest(folder: PathLike) -> PairedManifest:
+    """Read the manifest of a folder of rewrites.
+
+    Raises
+    ------
+    DataError
+        If there is none, or it is not one.
+    UnsupportedVersionError
+        If another release wrote it in a form this one does not know.
+    """
+    file = Path(folder) / MANIFEST
+    data = read_json(file, "the manifest of a folder of rewrites")
+    if not isinstance(data, dict):
+        raise DataError(f"{file} holds {type(data).__name__}; expected an object")
+    with sound(file, "a complete manifest", names_file=False):
+        return from_versioned(PairedManifest, data, version=PAIRED_VERSION, what="manifest")
+
+
+def write_manifest(folder: Path, manifest: PairedManifest) -> None:
+    """Write the manifest, all of it or nothing."""
+    text = json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomic(folder / MANIFEST, text + "\n")
+
+
+def merged(
+    folder: Path, human: HumanTexts, wanted: tuple[RewriteSource, ...]
+) -> tuple[PairedManifest, tuple[RewriteSource, ...]]:
+    """Join what is wanted with what a folder already holds.
+
+    Returns
+    -------
+    manifest : PairedManifest
+        Sources of other models or prompts as they were, then those wanted.
+    wanted : tuple of RewriteSource
+        As the folder has them where they are finished, else with the day on which they were begun.
+
+    Raises
+    ------
+    DataError
+        If the folder was made from other documents, or has the same source made otherwise.
+    """
+    known: dict[str, RewriteSource] = {}
+    if (folder / MANIFEST).exists():
+        before = read_manifest(folder)
+        if (before.human.digest, before.human.limit) != (human.digest, human.limit):
+            raise DataError(
+                f"{folder} was made from other documents ({before.human.n_documents} of "
+                f"{before.human.name!r}, limit {before.human.limit}; now {human.n_documents} of "
+                f"{human.name!r}, limit {human.limit}); choose another folder"
+            )
+        human = before.human
+        known = {source.source: source for source in before.sources}
+    begun: list[RewriteSource] = []
+    for new in wanted:
+        old = known.get(new.source)
+        if old is not None and old.request != new.request:
+            raise DataError(
+                f"{folder} holds {new.source!r} made with {_differences(old, new)}; choose another "
+                "folder, or name the prompt or the model differently"
+            )
+        if old is None:
+            begun.append(new)
+        else:
+            begun.append(old if old.finished else replace(new, date=old.date))
+    sources = {**known, **{source.source: source for source in begun}}
+    manifest = PairedManifest(
+        human=human, sources=tuple(sources.values()), library_version=__version__
+    )
+    return manifest, tuple(begun)
+
+
+def _differences(old: RewriteSource, new: RewriteSource) -> str:
+    names = ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
+    told = [
+        f"{name} {getattr(old, name)!r} (now {getattr(new, name)!r})"
+        for name in names
+        if getattr(old, name) != getattr(new, name)
+    ]
+    return ", ".join(told)
+
+
+def source_tag(model: str, prompt: str) -> str:
+    """Return the source of rewrites: the prompt of [K] needs no name.
+
+    Examples
+    --------
+    >>> source_tag("gpt-4o", "rewrite"), source_tag("gpt-4o", "style-3")
+    ('llm:gpt-4o', 'llm:gpt-4o+style-3')
+    """
+    if not model.strip() or model != model.strip():
+        raise DataError(f"model name {model!r} cannot be a source; give a name with model=")
+    require_name(model, "model name")
+    return f"llm:{model}" if prompt == "rewrite" else f"llm:{model}+{prompt}"
+
+
+def stem_of(source: str) -> str:
+    """Return the name, without ``.jsonl``, of the file that holds a source.
+
+    Examples
+    --------
+    >>> stem_of("llm:meta/llama+style-3"), stem_of("llm:human")
+    ('meta%2Fllama+style-3', 'llm%3Ahuman')
+    """
+    for name in (source.removeprefix("llm:"), source):
+        stem = quote(name, safe="+ ,=@()[]")
+        stem = f"%2E{stem[1:]}" if stem.startswith(".") else stem
+        if source_of_stem(stem) == source:
+            return stem
+    raise DataError(f"source {source!r} cannot be the name of a corpus file")
+
+
+# What is to be made: one job for each prompt.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a model is to write."""
+
+    max_tokens: int
+    temperature: float
+    seed: int
+
+    def request(self, prompt: str) -> Request:
+        """Return a request; a DataError says what is out of range."""
+        return Request(
+            prompt=prompt,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            sample=self.seed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One file of rewrites that is to be made.
+
+    Parameters
+    ----------
+    folder : Path
+    source : RewriteSource
+        As it was begun.
+    prompt : RewritePrompt
+    options : Options
+    """
+
+    folder: Path
+    source: RewriteSource
+    prompt: RewritePrompt
+    options: Options
+
+    @property
+    def human_file(self) -> Path:
+        """The documents."""
+        return self.folder / "corpus" / "human.jsonl"
+
+    @property
+    def corpus_file(self) -> Path:
+        """The rewrites."""
+        return self.folder / "corpus" / f"{stem_of(self.source.source)}.jsonl"
+
+    @property
+    def raw_file(self) -> Path:
+        """One record per document: how it ended, and what the model wrote."""
+        return self.folder / "raw" / f"{stem_of(self.source.source)}.jsonl"
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is nothing left to do: all ended, none of them by a failure."""
+        written = self.raw_file.is_file() and (self.corpus_file.is_file() or not self.source.done)
+        return self.source.finished and not self.source.failed and written
+
+    def request(self, row: HumanRow) -> Request | None:
+        """Return what is asked about a document: its text and nothing else; None if it has none."""
+        text = row.text.strip()
+        return self.options.request(self.prompt.fill(text)) if text else None
+
+
+def model_name(completer: Completer) -> str:
+    """Return the name that source tags have by default: where a model runs is no part of it."""
+    return completer.name.removeprefix("local:")
+
+
+def planned_jobs(
+    folder: Path,
+    completer: Completer,
+    prompts: Sequence[RewritePrompt | str],
+    options: Options,
+    *,
+    model: str | None,
+    date: str,
+) -> tuple[Job, ...]:
+    """Return a job for each prompt; nothing is read or written.
+
+    Raises
+    ------
+    DataError
+        If a prompt or an option is not valid, or the model's name cannot be a source.
+    """
+    found = checked_prompts(prompts)
+    options.request("")
+    jobs: list[Job] = []
+    for prompt in found:
+        source = RewriteSource(
+            source=source_tag(model or model_name(completer), prompt.name),
+            model=completer.name,
+            fingerprint=completer.fingerprint,
+            settings=dict(completer.settings),
+            prompt=prompt.name,
+            template=prompt.template,
+            digest=prompt.digest,
+            style=prompt.style,
+            temperature=float(options.temperature),
+            seed=options.seed,
+            max_tokens=options.max_tokens,
+            date=date,
+        )
+        jobs.append(Job(folder=folder, source=source, prompt=prompt, options=options))
+    return tuple(jobs)

@@ -1,0 +1,737 @@
+"""What rewriting will cost, before anything is asked."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_sourcebias.core.completions import Completion, CompletionError, Request
+from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.llm.ask import Answer, Asker, CompletionCache, Prices, RetryPolicy, request_key
+from rag_sourcebias.pairs.rewrites import (
+    MANIFEST,
+    REWRITE,
+    HumanInput,
+    HumanRow,
+    HumanTexts,
+    Job,
+    Options,
+    RewriteEstimate,
+    RewritePrompt,
+    RewriteReport,
+    RewriteSource,
+    Untagged,
+    human_rows,
+    merged,
+    planned_jobs,
+    read_human_rows,
+    row_digest,
+    write_manifest,
+)
+
+# From what a model wrote to the rewrite in it.
+# Chat models put a sentence before the text, quotes or a fence around it, or a remark after it;
+# [K] strips these. The rules are narrow on purpose: a rule that also fits the original text is not
+# applied, so that a text which really begins with "Here is a summary:" keeps its opening.
+
+
+_OBJECT = (
+    r"(?:re-?writ\w*|re-?phras\w*|paraphras\w*|re-?word\w*|re-?stat\w*|revis\w*|simplif\w*|"
+    r"condens\w*|summar\w*|version|text|passage|attempt|alternative)"
+)
+_COURTESY = r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|no problem|gladly)"
+_LABEL = (
+    r"(?:(?:re-?written|re-?phrased|paraphrased|re-?worded|revised|simplified|condensed|"
+    r"summarized|summarised|restated)(?: (?:text|version|passage))?|rewrite|paraphrase|summary)"
+)
+_WITHIN = r"[^\n:.!?]"  # an opening is one sentence
+_PREAMBLE = re.compile(
+    r"[*_#>\s]*+(?:"
+    rf"(?:{_COURTESY}\s*+[,!.—–-]*+\s*+)?(?:here(?:'s|’s| is| are)|below is|i(?:'|’)ve|i have)\b"
+    rf"{_WITHIN}{{0,160}}?\b{_OBJECT}\b{_WITHIN}{{0,160}}:|"
+    rf"{_LABEL}[*_]*:|"
+    rf"{_COURTESY}[.!]|"
+    rf"{_COURTESY}, i(?:(?:'|’)(?:d|ll)| would| can| will)\b{_WITHIN}{{0,80}}[.!:]"
+    r")[*_]*(?:\s+|$)",
+    re.IGNORECASE,
+)
+# A blank line, looked for once per run of white space: models in a loop write thousands of breaks.
+_BLANK_LINE = r"(?<=\S)[^\S\n]*+\n[^\S\n]*+\n\s*+[*_#(]*+\s*+"
+_POSTAMBLE = re.compile(
+    rf"{_BLANK_LINE}(?:let me know\b|i hope (?:this|that|it)\b|hope this\b|feel free to\b|"
+    r"(?:please )?note(?: that)?:? (?:i|the|this)\b[^\n]*\brewr|is there anything else\b|"
+    r"would you like\b)[^\n]*+\s*+$",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    rf"{_BLANK_LINE}(?:(?:key |main |the |here are the )?(?:following )?changes(?: (?:i )?made)?\b"
+    r"[^\n]{0,40}:|in this (?:rewritten|revised|rephrased|new) (?:version|text|passage)\b).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_MY_CHANGES = re.compile(
+    rf"{_BLANK_LINE}i(?:(?:'|’)ve| have)? (?:also )?(?:made|changed|replaced|rephrased|reworded|"
+    r"rewrote|rewritten|kept|removed|simplified)\b[^\n.]*?\b(?:changes?|edits?|text|passage|"
+    r"original|version|words?|wording|meaning|facts|grammar|clarity|tone)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_FIRST_PERSON = re.compile(r"\bI\b")
+_FENCE = re.compile(r"(?P<before>[^`]*)```[\w-]*\n(?P<inner>.*?)\n?```(?P<after>[^`]*)", re.DOTALL)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“"}
+_REFUSAL = re.compile(
+    r"[*_\s]*+(?:(?:i(?:'|’)?m|i am|we(?:'|’)?re|we are)?\s*(?:very |so )?(?:sorry|afraid)\b"
+    r"[^.\n]{0,40}?\b(?:i|we) (?:can(?:no|'|’)t|can not|am (?:not able|unable)|won(?:'|’)t)|"
+    r"i (?:can(?:no|'|’)t|can not|won(?:'|’)t|will not|am (?:unable|not able) to|must decline)"
+    r"[^.\n]{0,30}\b(?:help|assist|rewrite|rephrase|paraphrase|fulfil+|comply|provide|process|"
+    r"generate|create|access|complete)|"
+    r"(?:unfortunately,? )?i(?:'|’)m (?:unable|not able) to\b|"
+    r"as an? (?:ai|artificial intelligence|language model)\b|"
+    r"(?:i apologi[sz]e|sorry|my apologies),? but\b|"
+    r"(?:please|could you(?: please)?) (?:provide|share|paste|give)(?: me)?(?: with)? "
+    r"(?:the|a|some|your) (?:text|passage))",
+    re.IGNORECASE,
+)
+
+
+class Cleaned(NamedTuple):
+    """The rewrite in an answer.
+
+    Parameters
+    ----------
+    text : str
+    problem : str or None
+        ``"empty"``, ``"refusal"``, ``"truncated"`` or ``"filtered"``: there is no rewrite to use.
+    steps : tuple of str
+        What was stripped: ``"thought"``, ``"fence"``, ``"preamble"``, ``"postamble"``,
+        ``"quotes"``.
+    """
+
+    text: str
+    problem: str | None
+    steps: tuple[str, ...]
+
+
+def clean_rewrite(raw: str, *, original: str, finish_reason: str = "stop") -> Cleaned:
+    r"""Find the rewrite in what a model wrote.
+
+    Parameters
+    ----------
+    raw : str
+    original : str
+        The text that was to be rewritten; what it has itself is not stripped and no refusal.
+    finish_reason : str
+        Why the model stopped; ``"length"`` means that the end is missing.
+
+    Examples
+    --------
+    >>> clean_rewrite("Sure, here's a possible rewrite of the text:\n\nWater is wet.",
+    ...               original="Wet is what water is.")
+    Cleaned(text='Water is wet.', problem=None, steps=('preamble',))
+    """
+    text, steps = _stripped(raw.strip(), original.strip())
+    problem = None
+    if finish_reason == "content_filter":
+        problem = "filtered"
+    elif finish_reason == "refusal" or _refuses(raw, text, original):
+        problem = "refusal"
+    elif finish_reason == "length" or _OPEN_THOUGHT.match(text):
+        problem = "truncated"
+    elif not text:
+        problem = "empty"
+    return Cleaned(text, problem, tuple(steps))
+
+
+def _stripped(text: str, original: str) -> tuple[str, list[str]]:
+    steps: list[str] = []
+
+    def take(step: str, found: str) -> None:
+        nonlocal text
+        if found != text:
+            text = found
+            steps.extend([step] if step not in steps else [])
+
+    if "<think" in text.lower():
+        thought = _THOUGHT.match(text)  # a model thinks first
+        take("thought", text[thought.end() :].strip() if thought else text)
+    fence = _FENCE.fullmatch(text) if "```" in text and "```" not in original else None
+    # Prose around a fence is the model's, unless it is longer than what is inside.
+    if fence and len(fence["before"] + fence["after"]) <= max(len(fence["inner"]), 200):
+        take("fence", fence["inner"].strip())
+    if _PREAMBLE.match(text) and not _PREAMBLE.match(original):
+        take("preamble", _without_preamble(text))
+    if "\n" in text:
+        for remark in (_CHANGES, _MY_CHANGES, _POSTAMBLE):
+            # Where the author says "I", an "I" in the answer may be the author's.
+            own = _FIRST_PERSON if remark is _MY_CHANGES else remark
+            if remark.search(text) and not own.search(original):
+                take("postamble", remark.sub("", text).strip())
+    if original[:1] not in _QUOTES:
+        take("quotes", _unquoted(text))
+    return text, steps
+
+
+def _without_preamble(text: str) -> str:
+    """Strip up to two openings: "Sure! Here is the rewritten text:" may be two sentences."""
+    for _ in range(2):
+        found = _PREAMBLE.match(text)
+        if found is None:
+            break
+        text = text[found.end() :].strip()
+    return text
+
+
+def _unquoted(text: str) -> str:
+    closing = _QUOTES.get(text[:1])
+    if closing is None or len(text) < 3 or not text.endswith(closing):
+        return text
+    inner = text[1:-1]
+    # "A" and "B": the first and the last mark do not belong together.
+    return text if text[0] in inner or closing in inner else inner.strip()
+
+
+def _refuses(raw: str, text: str, original: str) -> bool:
+    refuses = any(_REFUSAL.match(found) for found in (raw.strip(), text))
+    return refuses and not _REFUSAL.match(original.strip())
+
+
+# Queries and judgments of a folder of rewrites: copied, never shown to a model.
+
+
+_HEADER = "query-id\tcorpus-id\tscore\n"
+_HEADER_STARTS = ("query-id", "query_id", "qid")
+_ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
+
+
+def copy_relevance(
+    source: HumanInput, folder: Path, *, kept: Callable[[], Iterator[HumanRow]] | None
+) -> None:
+    """Copy ``queries.jsonl`` and ``qrels/`` of a folder, byte for byte, or write a data set's.
+
+    Parameters
+    ----------
+    source : Dataset, Corpus or path
+        Where there is neither (a corpus never has them) nothing is written.
+    folder : Path
+    kept : callable, optional
+        Gives the documents that were taken, where not all were: then only judgments of these and
+        their queries are copied, each line as it is but for its end.
+    """
+    if isinstance(source, Corpus):
+        return
+    if isinstance(source, Dataset):
+        (folder / "qrels").mkdir(exist_ok=True)
+        _write_dataset(source, folder, None if kept is None else {row.doc_id for row in kept()})
+        return
+    root = Path(source)
+    splits = [p for p in sorted(root.glob("qrels/*")) if p.name.endswith(_ENDINGS)]
+    queries = [p for p in (root / "queries.jsonl", root / "queries.jsonl.gz") if p.is_file()]
+    if not splits and not queries:
+        return
+    if not splits or not queries:
+        missing = "queries.jsonl" if splits else "qrels/<split>.tsv"
+        raise DataError(f"{root} has no {missing}; give both or neither")
+    (folder / "qrels").mkdir(exist_ok=True)
+    if kept is None:
+        for file in (*splits, queries[0]):
+            write_atomic(folder / file.relative_to(root), file.read_bytes())
+        return
+    with closing(sqlite3.connect("")) as ids:  # on disk, and gone when closed
+        ids.execute("CREATE TABLE docs (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        ids.execute("CREATE TABLE queries (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        ids.executemany("INSERT INTO docs VALUES (?)", ((row.doc_id,) for row in kept()))
+        for file in splits:
+            write_atomic(folder / file.relative_to(root), _judged_lines(file, ids))
+        write_atomic(folder / queries[0].relative_to(root), _query_lines(queries[0], ids))
+
+
+def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
+    for number, line in read_lines(file):
+        fields = line.split()
+        # BEIR has three columns under a header, TREC four: the document is before the grade.
+        known = len(fields) >= 3 and _has(ids, "docs", fields[-2])
+        if known:
+            ids.execute("INSERT OR IGNORE INTO queries VALUES (?)", (fields[0],))
+        if known or (number == 1 and fields[0].lower() in _HEADER_STARTS):
+            yield line + "\n"
+
+
+def _query_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
+    rows = read_jsonl(file)
+    for (_, row), (_, line) in zip(rows, read_lines(file), strict=True):
+        if _has(ids, "queries", str(row.get("_id"))):
+            yield line + "\n"
+
+
+def _has(ids: sqlite3.Connection, table: str, key: str) -> bool:
+    return ids.execute(f"SELECT 1 FROM {table} WHERE id = ?", (key,)).fetchone() is not None
+
+
+def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> None:
+    tags, qrels = dataset.corpus.tags, dataset.qrels
+    judged: set[str] = set()
+    lines: list[str] = [_HEADER]
+    for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
+        query_id, doc_id = qrels.query_ids[query], qrels.doc_ids[doc]
+        tag = tags.get(doc_id)
+        name = tag.pair_id or doc_id
+        if tag.source not in (None, "human") or (kept is not None and name not in kept):
+            continue
+        if any(mark in text for mark in "\t\r\n" for text in (query_id, name)):
+            raise DataError(f"id {query_id!r} or {name!r} holds a tab or a line break")
+        judged.add(query_id)
+        lines.append(f"{query_id}\t{name}\t{grade}\n")
+    queries = (
+        {"_id": q.query_id, "text": q.text}
+        for q in dataset.queries
+        if kept is None or q.query_id in judged
+    )
+    write_atomic(folder / "queries.jsonl", jsonl_text(queries))
+    write_atomic(folder / "qrels" / "test.tsv", lines)
+
+
+# Rewriting by one model with one prompt: ask for everything, then write it in order.
+# The only state of a run is the cache of answers, in which an answer lies a moment after it came.
+# Files are written from it when nothing is left to ask, in the order of the documents: so a killed
+# run loses nothing it paid for, and what a resumed run writes is what an uninterrupted one writes.
+
+
+_BLOCK = 256  # documents looked up in the cache together
+
+Lookup = Iterator[tuple[HumanRow, Request | None, Answer | None]]
+
+
+def rewrite_source(
+    job: Job,
+    asker: Asker,
+    cache: CompletionCache,
+    *,
+    prices: Prices | None,
+    on_ended: Callable[[], None],
+) -> RewriteSource:
+    """Ask for what is missing, write the files and return the finished entry of the manifest.
+
+    Raises
+    ------
+    CompletionError
+        If the run had to stop before anything was answered.
+    """
+    errors: dict[int, CompletionError] = {}  # only failures are kept in memory
+    requests = (
+        request
+        for row in read_human_rows(job.human_file)
+        if (request := job.request(row)) is not None
+    )
+    for outcome in asker.ask(requests):
+        if outcome.error is not None:
+            errors[outcome.index] = outcome.error
+        on_ended()
+    tally = _Tally(source=job.source)
+    records = _records(job, cache, errors)
+    write_atomic(job.raw_file, jsonl_text(tally.counted(records)))
+    if tally.done:
+        write_atomic(job.corpus_file, jsonl_text(_corpus_rows(job)))
+    else:  # an empty corpus file cannot be read
+        job.corpus_file.unlink(missing_ok=True)
+    return tally.finished(prices)
+
+
+def answered_rows(rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None) -> Lookup:
+    """Give each document with its request and the answer to it, where the cache has one."""
+    while block := list(islice(rows, _BLOCK)):
+        requests = [job.request(row) for row in block]
+        keys = [None if r is None else request_key(job.source.fingerprint, r) for r in requests]
+        wanted = list(dict.fromkeys(key for key in keys if key is not None))
+        known = {} if cache is None else cache.get(wanted)
+        for row, request, key in zip(block, requests, keys, strict=True):
+            yield row, request, None if key is None else known.get(key)
+
+
+def _records(
+    job: Job, cache: CompletionCache, errors: dict[int, CompletionError]
+) -> Iterator[dict[str, Any]]:
+    asked = -1
+    for row, request, answer in answered_rows(read_human_rows(job.human_file), job, cache):
+        if request is None:
+            yield _record(row, "skipped", "no text")
+            continue
+        asked += 1
+        if isinstance(answer, Completion):
+            yield _read(row, answer)
+        else:
+            error = errors.get(asked)
+            reason = "not_asked" if error is None else error.reason
+            yield _record(row, "failed", reason) | {"error": "" if error is None else str(error)}
+
+
+def _record(row: HumanRow, status: str, reason: str | None) -> dict[str, Any]:
+    return {"_id": row.doc_id, "status": status, "reason": reason}
+
+
+def _read(row: HumanRow, answer: Completion) -> dict[str, Any]:
+    # Half a surrogate pair, which a server may send, cannot be written as UTF-8.
+    raw = answer.text.encode("utf-8", "replace").decode()
+    found = clean_rewrite(raw, original=row.text, finish_reason=answer.finish_reason)
+    problem = "not unicode" if raw != answer.text else found.problem
+    return {
+        **_record(row, "skipped" if problem else "done", problem),
+        "finish_reason": answer.finish_reason,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "cleaned": list(found.steps),
+        "text": None if problem else found.text,
+        "raw": raw,
+    }
+
+
+def _corpus_rows(job: Job) -> Iterator[dict[str, Any]]:
+    """Rows of the rewrites, with id and title of their documents."""
+    style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
+    for row, (_, record) in zip(
+        read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True
+    ):
+        if record["status"] == "done":
+            yield {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
+
+
+class _Tally:
+    """Counts records as they pass."""
+
+    def __init__(self, *, source: RewriteSource) -> None:
+        self._source = source
+        self._ends: dict[str, Counter[str]] = {"skipped": Counter(), "failed": Counter()}
+        self._cleaned: Counter[str] = Counter()
+        self._tokens = {"prompt_tokens": 0, "completion_tokens": 0}
+        self.done = 0
+
+    def counted(self, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for record in records:
+            if record["status"] == "done":
+                self.done += 1
+                self._cleaned.update(record["cleaned"])
+            else:
+                self._ends[record["status"]][record["reason"]] += 1
+            for name in self._tokens:
+                self._tokens[name] += record.get(name, 0)
+            yield record
+
+    def finished(self, prices: Prices | None) -> RewriteSource:
+        return replace(
+            self._source,
+            finished=True,
+            done=self.done,
+            skipped=dict(sorted(self._ends["skipped"].items())),
+            failed=dict(sorted(self._ends["failed"].items())),
+            cleaned=dict(sorted(self._cleaned.items())),
+            cost=None if prices is None else prices.cost(**self._tokens),
+            currency="" if prices is None else prices.currency,
+            prompt_tokens=self._tokens["prompt_tokens"],
+            completion_tokens=self._tokens["completion_tokens"],
+        )
+
+
+# From a corpus by people to a paired corpus: each document beside its rewrites.
+
+
+ANSWERS = "answers.sqlite"
+"""Where answers are kept, in the folder, unless another cache is given."""
+
+
+def build_paired_corpus(
+    source: HumanInput,
+    completer: Completer,
+    output: PathLike,
+    *,
+    prompts: Sequence[RewritePrompt | str] = (REWRITE,),
+    model: str | None = None,
+    max_tokens: int = 1024,
+    temperature: float = 0.0,
+    seed: int = 0,
+    concurrency: int | None = None,
+    cache: CompletionCache | None = None,
+    retry: RetryPolicy | None = None,
+    resume: bool = True,
+    limit: int | None = None,
+    untagged: Untagged = "error",
+    prices: Prices | None = None,
+    today: date | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RewriteReport:
+    """Have every human document rewritten and write a folder that an audit can read.
+
+    The model sees the prompt and the text of one document: neither title nor query. The folder
+    holds ``corpus/human.jsonl`` and one ``corpus/<model>.jsonl`` per prompt (ids and titles
+    copied), ``queries.jsonl`` and ``qrels/`` (copied), ``raw/`` (one record per document and
+    prompt: how it ended, and all that the model wrote) and ``manifest.json``. Read it with
+    :func:`rag_sourcebias.io.beir.read_beir`. A document without a rewrite stays in
+    ``corpus/human.jsonl``; ``RewriteReport.complete`` tells whether there is any.
+
+    A run may be killed at any moment and called again with the same arguments: answers that came
+    are not asked again, and the files are those of an uninterrupted run, byte for byte, if the
+    model's answers are. Documents that failed are asked again; finished ones are left alone. Other
+    prompts or another model may be added to a folder by a later call. Two runs must not write to
+    one folder at the same time.
+
+    Parameters
+    ----------
+    source : Dataset, Corpus or path
+        Only documents of source ``"human"`` are taken. A path is a BEIR folder, which is streamed:
+        memory does not grow with its size. A corpus, or a folder without queries and judgments,
+        gives a folder that lacks them.
+    completer : Completer
+    output : path
+        Made if missing.
+    prompts : sequence of RewritePrompt or str
+        A string is a template with ``{text}``. The default is the prompt of [K].
+    model : str, optional
+        Name in the source tags ``llm:<model>`` (of ``REWRITE``) and ``llm:<model>+<prompt>``; the
+        completer's by default, without ``local:``.
+    max_tokens : int
+        Of one rewrite. One that reaches it lacks its end and is skipped as ``"truncated"``.
+    temperature : float
+        0, the most likely answer, by default; [W] used 0.5.
+    seed : int
+    concurrency : int, optional
+    cache : CompletionCache, optional
+        ``answers.sqlite`` in the folder by default.
+    retry : RetryPolicy, optional
+    resume : bool
+        False refuses a folder that is not empty.
+    limit : int, optional
+        Take the first documents only, with the judgments of these and their queries.
+    untagged : {"error", "human"}
+    prices : Prices, optional
+    today : date, optional
+        For the manifest; the day in UTC by default.
+    on_progress : callable, optional
+        Told how many of how many rewrites have ended.
+
+    Raises
+    ------
+    DataError
+        If an argument is out of range, the source is malformed or has no human documents, or the
+        folder was made from other documents, with other settings or by something else.
+    CompletionError
+        If the run had to stop before anything was answered (a wrong key, no server).
+    """
+    if limit is not None and limit < 1:
+        raise DataError(f"limit must be at least 1, got {limit}")
+    folder = _checked_output(Path(output), source, resume=resume)
+    jobs = planned_jobs(
+        folder,
+        completer,
+        prompts,
+        Options(max_tokens=max_tokens, temperature=temperature, seed=seed),
+        model=model,
+        date=(today or datetime.now(UTC).date()).isoformat(),
+    )
+    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
+    human = _described(source, n, digest, limit)
+    manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
+    _make_room(folder)
+    write_manifest(folder, manifest)  # first: it tells whose files the others are
+    _prepare(source, folder, limit=limit, untagged=untagged)
+    answers = CompletionCache(folder / ANSWERS) if cache is None else cache
+    asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
+    progress = _Progress(n * len(jobs), on_progress)
+    for position, (entry, planned) in enumerate(zip(begun, jobs, strict=True), start=1):
+        job = replace(planned, source=entry)
+        if not job.ready:
+            done = rewrite_source(job, asker, answers, prices=prices, on_ended=progress.one)
+            sources = (done if s.source == done.source else s for s in manifest.sources)
+            manifest = replace(manifest, sources=tuple(sources))
+            write_manifest(folder, manifest)
+        progress.at(n * position)  # documents without text were not asked about
+    usage = asker.usage
+    paid = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+    return RewriteReport(
+        folder=str(folder),
+        manifest=manifest,
+        requests=usage.requests,
+        from_cache=usage.from_cache,
+        retries=usage.retries,
+        cost=None if prices is None else prices.cost(**paid),
+        **paid,
+    )
+
+
+def check_paired_folder(
+    source: HumanInput,
+    completer: Completer,
+    output: PathLike,
+    *,
+    prompts: Sequence[RewritePrompt | str] = (REWRITE,),
+    model: str | None = None,
+    max_tokens: int = 1024,
+    temperature: float = 0.0,
+    seed: int = 0,
+    limit: int | None = None,
+    untagged: Untagged = "error",
+) -> None:
+    """Look whether :func:`build_paired_corpus` would write to a folder; nothing is changed.
+
+    Parameters are those of the builder.
+
+    Raises
+    ------
+    DataError
+        If it was made from other documents, with other settings or by something else.
+    UnsupportedVersionError
+        If another release made it in a form this one does not know.
+    """
+    folder = _checked_output(Path(output), source, resume=True)
+    if not (folder / MANIFEST).exists():
+        return
+    options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
+    jobs = planned_jobs(folder, completer, prompts, options, model=model, date="")
+    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
+    merged(folder, _described(source, n, digest, limit), tuple(job.source for job in jobs))
+
+
+class _Progress:
+    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
+        self._total = total
+        self._tell = tell
+        self._ended = 0
+
+    def one(self) -> None:
+        self.at(self._ended + 1)
+
+    def at(self, ended: int) -> None:
+        if ended > self._ended and self._tell is not None:
+            self._tell(ended, self._total)
+        self._ended = ended
+
+
+def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; expected a folder to write to")
+    if not isinstance(source, Dataset | Corpus) and Path(source).resolve() == folder.resolve():
+        raise DataError(f"{folder} holds the documents themselves; write to another folder")
+    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if not resume and there:
+        raise DataError(f"{folder} is not empty; choose another, or resume what it holds")
+    strange = [name for name in there if _is_strange(folder / name)]
+    if strange and MANIFEST not in there:
+        raise DataError(
+            f"{folder} holds {', '.join(strange[:3])} but no {MANIFEST}: it was not made by this "
+            "builder and would be overwritten; write to another folder"
+        )
+    return folder
+
+
+def _is_strange(path: Path) -> bool:
+    """Whether a file is none that a killed run leaves before it writes the manifest."""
+    if path.is_dir():
+        return any(path.iterdir())
+    return not path.name.startswith((".", ANSWERS))
+
+
+def _described(source: HumanInput, n: int, digest: str, limit: int | None) -> HumanTexts:
+    told = {}
+    if isinstance(source, Dataset):
+        name, told = source.name, {"license": source.license, "attribution": source.attribution}
+    else:
+        name = "corpus" if isinstance(source, Corpus) else Path(source).resolve().name
+    return HumanTexts(name=name, n_documents=n, digest=digest, limit=limit, **told)
+
+
+def _make_room(folder: Path) -> None:
+    """Make the folders, and remove what a killed run was writing."""
+    try:
+        for part in ("corpus", "raw"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
+    for leftover in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
+        leftover.unlink(missing_ok=True)
+
+
+def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
+    """Write what needs no model."""
+    human_file = folder / "corpus" / "human.jsonl"
+    rows = human_rows(source, limit=limit, untagged=untagged)
+    write_atomic(human_file, jsonl_text(row.to_dict() for row in rows))
+    kept = None if limit is None else lambda: read_human_rows(human_file)
+    copy_relevance(source, folder, kept=kept)
+
+
+# What rewriting will cost, before anything is asked.
+
+
+_CHARS_PER_TOKEN = 4.0  # of English; other languages have fewer
+
+
+def estimate_paired_corpus(
+    source: HumanInput,
+    completer: Completer,
+    output: PathLike | None = None,
+    *,
+    prompts: Sequence[RewritePrompt | str] = (REWRITE,),
+    model: str | None = None,
+    max_tokens: int = 1024,
+    temperature: float = 0.0,
+    seed: int = 0,
+    cache: CompletionCache | None = None,
+    limit: int | None = None,
+    untagged: Untagged = "error",
+    prices: Prices | None = None,
+) -> RewriteEstimate:
+    """Count the requests of :func:`build_paired_corpus`; nothing is asked and nothing written.
+
+    Parameters are those of the builder. Answers that ``cache``, or the folder ``output``, already
+    holds cost nothing. Documents with equal texts are counted each, though only one is paid for.
+
+    Raises
+    ------
+    DataError
+        As the builder does.
+    """
+    if cache is None and output is not None:
+        cache = CompletionCache(Path(output) / ANSWERS)
+    options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
+    jobs = planned_jobs(Path(), completer, prompts, options, model=model, date="")
+    if limit is not None and limit < 1:
+        raise DataError(f"limit must be at least 1, got {limit}")
+    n = requests = cached = prompt_chars = text_chars = most = 0
+    for job in jobs:
+        rows = human_rows(source, limit=limit, untagged=untagged)
+        n = 0
+        for row, request, answer in answered_rows(rows, job, cache):
+            n += 1
+            if request is None:
+                continue
+            requests += 1
+            if answer is not None:
+                cached += 1
+                continue
+            prompt_chars += len(request.prompt)
+            text_chars += min(len(row.text), round(max_tokens * _CHARS_PER_TOKEN))
+            most += max_tokens
+    read, written = (round(chars / _CHARS_PER_TOKEN) for chars in (prompt_chars, text_chars))
+    costs = [
+        None if prices is None else prices.cost(prompt_tokens=read, completion_tokens=tokens)
+        for tokens in (written, most)
+    ]
+    return RewriteEstimate(
+        n_documents=n,
+        requests=requests,
+        cached=cached,
+        prompt_tokens=read,
+        completion_tokens=written,
+        most_completion_tokens=most,
+        cost=costs[0],
+        most_cost=costs[1],
+        currency="" if prices is None else prices.currency,
+    )

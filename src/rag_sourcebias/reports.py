@@ -1,0 +1,549 @@
+"""A finished report in a folder: its figures first, then the pages that show them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import logging
+import os
+import secrets
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from operator import is_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
+from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
+from rag_sourcebias.core.findings import ChangeCode, VerdictChange
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
+from rag_sourcebias.explain.data import ExplainReport
+from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.report.blocks import plain
+from rag_sourcebias.report.format import changed
+from rag_sourcebias.report.html import failure_text, html
+from rag_sourcebias.report.text import markdown, terminal
+from rag_sourcebias.stats.comparisons import friedman_test
+from rag_sourcebias.stats.ratio import relative_delta_interval
+from rag_sourcebias.style.data import StyleReport
+from rag_sourcebias.style.measure import style_finding
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rag_sourcebias.report.blocks import Document
+
+
+# Reports as JSON files.
+
+
+Report: TypeAlias = (
+    SkewReport | StyleReport | AnswerBiasReport | DebiasReport | ExplainReport | JudgedReport
+    | PairReport
+)  # fmt: skip
+
+_KINDS: dict[str | None, tuple[str, type[Report]]] = {
+    None: ("skew", SkewReport),  # the first kind there was: it does not say so
+    "style": ("style", StyleReport),
+    "answers": ("answer", AnswerBiasReport),
+    "debias": ("debias", DebiasReport),
+    "explain": ("explain", ExplainReport),
+    "items": ("judged", JudgedReport),
+    "pairs": ("pair", PairReport),
+    "ranking": ("judged", JudgedReport),
+}
+
+
+def write_report_json(
+    report: Report, path: PathLike, *, document: Mapping[str, Any] | None = None
+) -> None:
+    r"""Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
+
+    Control characters, lone surrogates and direction overrides are written as ``\uXXXX``: any
+    report can be encoded, and the file can be looked at in a terminal.
+
+    Parameters
+    ----------
+    report : report
+    path : path
+    document : mapping, optional
+        What is said of it, as plain values. It is added under ``document``, as JSON that is
+        deflated (zlib) and written in base64: what is said of a small report is longer than it.
+
+    Raises
+    ------
+    DataError
+        If the report holds an infinite number, which JSON cannot carry, or the folder is missing.
+    """
+    plain = report.to_dict()
+    if document is not None:
+        said = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        plain = {**plain, "document": base64.b64encode(zlib.compress(said, 9)).decode()}
+    try:
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise DataError(f"the report cannot be written as JSON to {path}: {error}") from error
+    write_atomic(path, visible(text) + "\n")
+
+
+def read_document_json(path: PathLike) -> dict[str, Any] | None:
+    """Read what is said of a report: sections of blocks as plain values.
+
+    None where the file has no document, as those of version 0.1.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or its document is damaged.
+    """
+    data = read_json(path, "the JSON of a report")
+    if not isinstance(data, dict) or "document" not in data:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(data["document"])))
+    except (TypeError, ValueError, zlib.error) as error:
+        raise DataError(f"{path}: the document is damaged ({error}); write it again") from error
+    return found
+
+
+def read_report_json(path: PathLike) -> Report:
+    """Read a report of any kind that :func:`write_report_json` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or is not a report.
+    UnsupportedVersionError
+        If it was written by a release with another schema.
+    """
+    data = read_json(path, "the JSON of a report")
+    if not isinstance(data, dict) or "schema_version" not in data:
+        raise DataError(
+            f"{path} is not a report: it is JSON without a schema_version; "
+            "expected a file written by write_report_json"
+        )
+    given = data.get("kind")
+    if not isinstance(given, str | None) or given not in _KINDS:
+        known = ", ".join(repr(kind) for kind in _KINDS if kind)
+        raise DataError(f"{path}: report of kind {given!r} is unknown; there are {known}")
+    name, kind = _KINDS[given]
+    with sound(path, f"a complete {name} report", names_file=False):
+        return kind.from_dict(data)
+
+
+# What version 0.1 concluded from the numbers of a report, where it is concluded otherwise now.
+# Reports of version 0.1 are known by what they lack: a centred figure, a finding, today's
+# intervals.
+
+
+_SLIGHT = 0.05  # share of the k - 1 places below which version 0.1 named no style
+_WIDE = 3.0  # tolerances; a wider half interval says little
+_METHODS = ("delta", "exact")  # of Relative Δ in a report on a mitigation
+
+
+def changed_verdicts(report: object) -> tuple[VerdictChange, ...]:
+    """Return the verdicts of version 0.1 that would differ now; none of a report of today.
+
+    Reports of rewritten pairs, of what distinguishes texts, and of judges draw their conclusions
+    from the same numbers by the same rules as before.
+    """
+    match report:
+        case SkewReport():
+            return tuple(_of_sources(report))
+        case StyleReport():
+            return tuple(_of_styles(report))
+        case AnswerBiasReport():
+            return tuple(_of_scores(report))
+        case DebiasReport():
+            return tuple(_of_mitigations(report))
+    return ()
+
+
+def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
+    alpha = round(1 - report.config.confidence_level, 12)
+    for system in report.systems:
+        for other in dict.fromkeys(cell.other for cell in system.cells):
+            cells = [c for c in system.cells if c.other == other]
+            names = [c.measure.partition("@")[0] for c in cells]
+            leading = "NDCG" if "NDCG" in names else names[0]
+            # Version 0.1 tested every cutoff, and named all at which it found something.
+            for cell in (c for c, name in zip(cells, names, strict=True) if name == leading):
+                value, p = cell.relative_delta, cell.p_adjusted
+                if cell.centred is None and value is not None and p is not None and p < alpha:
+                    winner = cell.baseline if value > 0 else other
+                    variant = "" if system.variant == "mixed" else f", {system.variant}"
+                    yield VerdictChange(
+                        code=ChangeCode.UNEQUAL_COUNTS,
+                        subject=f"{system.name}{variant}",
+                        was=f"{winner} text ranked higher",
+                        now="no verdict",
+                        numbers={f"Relative Δ of {cell.measure}": value, "adjusted p": p},
+                    )
+                    break
+
+
+def _of_styles(report: StyleReport) -> Iterator[VerdictChange]:
+    config = report.config
+    alpha = round(1 - config.confidence_level, 12)
+    for system in report.systems:
+        row = next((r for r in system.rows if r.query_style == config.original_query), None)
+        if system.finding is not None or row is None:
+            continue
+        limit = _SLIGHT * (row.friedman.n_styles - 1)
+        clear = [c for c in row.against_original if c.p_adjusted < alpha]
+        before = [c for c in clear if abs(c.difference) >= limit]
+        ranks = system.ranks[:, system.rows.index(row)]
+        test = friedman_test(ranks) if config.ties == "average" else row.friedman
+        found = style_finding(
+            ranks,
+            report.data.doc_styles,
+            test=test,
+            against_original=row.against_original,
+            margin=config.margin,
+            confidence_level=config.confidence_level,
+            rng=config.seed,
+        )
+        named = {*found.favoured, *found.silenced}
+        if named != {c.first for c in before}:
+            yield VerdictChange(
+                code=ChangeCode.STYLE_RULE,
+                subject=system.name,
+                was=f"{_count(len(before))} ranked higher or lower",
+                now=f"{_count(len(named))}, {found.code.value.replace('_', ' ')}",
+                numbers={"p of all styles together": test.p_value, "smallest difference": limit},
+            )
+
+
+def _count(n: int) -> str:
+    return f"{n or 'no'} style{'s' * (n != 1)}"
+
+
+_WITHOUT_COST = {
+    AdjustmentCode.IDLE: "there is no clear effect to remove",
+    AdjustmentCode.CUTS: "it cuts the spread",
+    AdjustmentCode.FAILS: "it does not cut the spread",
+}
+
+
+def _of_scores(report: AnswerBiasReport) -> Iterator[VerdictChange]:
+    for scorer in report.scorers:
+        change = scorer.auc_change
+        if scorer.finding is not None or scorer.adjusted is None or change is None:
+            continue
+        now = answer_finding(scorer).adjustment
+        if (change.estimate <= -AUC_LOSS or change.upper < 0) and now in _WITHOUT_COST:
+            yield VerdictChange(
+                code=ChangeCode.AUC,
+                subject=scorer.name,
+                was="the adjustment costs AUC",
+                now=f"{_WITHOUT_COST[now]}, its AUC within systems is not known",
+                numbers={"change of the AUC over all systems": change.estimate},
+            )
+
+
+def _of_mitigations(report: DebiasReport) -> Iterator[VerdictChange]:
+    c = report.config
+    for dataset in report.datasets:
+        for outcome in dataset.outcomes[1:]:
+            before = outcome.skew_at(c.skew_cutoff).after
+            if before is None or before.method not in _METHODS:
+                continue
+            rows = (outcome.scores.of(row, c.skew_cutoff) for row in ("baseline", "other"))
+            try:
+                after = relative_delta_interval(*rows, confidence_level=c.confidence_level)
+            except InsufficientDataError:
+                after = None
+            was, now = _standing(c, before), _standing(c, after)
+            if was != now:
+                yield VerdictChange(
+                    code=ChangeCode.INTERVAL,
+                    subject=f"{outcome.name} on {dataset.data.name}",
+                    was=was,
+                    now=now,
+                    numbers={
+                        "half width then": before.half_width,
+                        **({} if after is None else {"now": after.half_width}),
+                    },
+                )
+
+
+def _standing(config: DebiasConfig, found: Interval | None) -> str:
+    if found is None:
+        return "no interval"
+    if found.excludes(config.target):
+        return "the interval excludes the target"
+    if found.half_width > _WIDE * config.tolerance:
+        return "the interval is wide"
+    return "the interval covers the target"
+
+
+# Every kind of report as a document, and the document in every output.
+
+
+T = TypeVar("T")
+
+_MODULES = {
+    SkewReport: "skew",
+    StyleReport: "style",
+    AnswerBiasReport: "answers",
+    DebiasReport: "debias",
+    ExplainReport: "explanation",
+    JudgedReport: "judged",
+    PairReport: "pairs",
+}
+
+
+def document_of(report: object, *, lines: bool = True) -> Document:
+    """Return everything there is to say about a report of any kind.
+
+    Parameters
+    ----------
+    lines : bool
+        Keep line ends and tabs in texts; where not, they are written out, as for a terminal.
+
+    Raises
+    ------
+    DataError
+        If the object is no report.
+    """
+    module = _MODULES.get(type(report))
+    if module is None:
+        raise DataError(
+            f"a {type(report).__name__} is not a report; expected one of "
+            f"{', '.join(kind.__name__ for kind in _MODULES)}"
+        )
+    shown = visible_report(report, lines=lines)
+    # Loaded now: most runs need one kind only.
+    found: Document = import_module(f"rag_sourcebias.report.{module}").document(shown)
+    older = changed(changed_verdicts(shown))
+    return replace(found, warnings=(*older, *found.warnings)) if older else found
+
+
+def to_html(report: object) -> str:
+    """Return a report of any kind as a self-contained HTML page.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 or matplotlib is not installed.
+    DataError
+        If the object is no report.
+    """
+    return html(document_of(report))
+
+
+def to_markdown(report: object) -> str:
+    """Return a report of any kind as GitHub-flavoured Markdown, ending in a newline.
+
+    Raises
+    ------
+    DataError
+        If the object is no report.
+    """
+    return markdown(document_of(report))
+
+
+def print_report(report: object, console: Console) -> None:
+    """Print a report of any kind: headline, findings and warnings.
+
+    Parameters
+    ----------
+    report : report
+    console : rich.console.Console
+        Its width decides how many columns stand side by side.
+
+    Raises
+    ------
+    DataError
+        If the object is no report.
+    """
+    terminal(document_of(report, lines=False), console)
+
+
+def visible_report(report: T, *, lines: bool = True) -> T:
+    """Return the report with control characters, overrides and surrogates written out everywhere.
+
+    Once for all of it, before anything is drawn: lengths of names, keys and texts then agree in
+    every view, and no view has to know where a text came from.
+
+    Parameters
+    ----------
+    report : a report of any kind
+    lines : bool
+        Leave line ends and tabs, which excerpts have and which pages show as blanks.
+
+    Returns
+    -------
+    report
+        The same object where there is nothing to write out, as nearly always.
+    """
+    return cast("T", _visible(report, lines))
+
+
+def _visible(value: Any, lines: bool) -> Any:  # noqa: ANN401 - any field of any report
+    if isinstance(value, str):
+        return visible(value, lines=lines)
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        new = {name: _visible(item, lines) for name, item in old.items()}
+        changed = {name: item for name, item in new.items() if item is not old[name]}
+        return replace(value, **changed) if changed else value
+    if isinstance(value, Mapping):
+        pairs = {_visible(key, lines): _visible(item, lines) for key, item in value.items()}
+        same = all(map(is_, (*value, *value.values()), (*pairs, *pairs.values())))
+        return value if same else pairs
+    if isinstance(value, tuple | list):
+        items = [_visible(item, lines) for item in value]
+        return value if all(map(is_, value, items)) else type(value)(items)
+    return value
+
+
+# A finished report in a folder: its figures first, then the pages that show them.
+
+
+_logger = logging.getLogger("rag_sourcebias.report")
+_DRAW = {"md": to_markdown, "html": to_html}
+_PAGES = tuple(_DRAW)
+_FORMATS = ("json", *_PAGES)
+
+
+def write_report(
+    report: Report,
+    folder: str | os.PathLike[str],
+    *,
+    formats: Sequence[str] = _FORMATS,
+) -> dict[str, Path]:
+    """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
+
+    ``report.json``, which holds every figure and what is said of them, is written before anything
+    is drawn; each file is there complete or not at all. A page that cannot be written costs that
+    page: a warning is logged, and the page is not among the files returned. Files of the folder
+    that do not belong to a report stay.
+
+    Parameters
+    ----------
+    report : report
+        A SkewReport, StyleReport, AnswerBiasReport, DebiasReport, ExplainReport, JudgedReport or
+        PairReport.
+    folder : path
+        Created, with its parents, if missing.
+    formats : sequence of {"json", "md", "html"}
+        All three by default.
+
+    Returns
+    -------
+    dict of str to Path
+        The file of each format that was written.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 or matplotlib is not installed and HTML is all that was asked for.
+    DataError
+        If a format is unknown, ``folder`` is a file or cannot be written, or none of the pages
+        asked for could be and ``report.json`` was not.
+    """
+    unknown = [f for f in formats if f not in _FORMATS]
+    if unknown or not formats:
+        raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
+    pages = [kind for kind in formats if kind != "json"]
+    written = {"json": write_figures(report, folder, pages)} if "json" in formats else {}
+    written |= write_pages(report, folder, pages, required=not written)
+    return {kind: written[kind] for kind in formats if kind in written}
+
+
+def write_figures(
+    report: Report, folder: str | os.PathLike[str], pages: Sequence[str] = _PAGES
+) -> Path:
+    """Write ``report.json``, and take away the pages that are about to be drawn anew.
+
+    So no page of an earlier report ever lies beside the figures of a later one.
+
+    Raises
+    ------
+    DataError
+        If the folder is a file or cannot be written.
+    """
+    target = _made(folder)
+    file, staged = target / "report.json", target / f".report.{secrets.token_hex(4)}.json"
+    try:
+        write_report_json(report, staged, document=_said(report))
+        for kind in pages:
+            with contextlib.suppress(OSError):  # a folder of that name is no page of ours
+                (target / f"report.{kind}").unlink()
+        staged.replace(file)
+    except OSError as error:
+        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        staged.unlink(missing_ok=True)
+    return file
+
+
+def write_pages(
+    report: Report,
+    folder: str | os.PathLike[str],
+    pages: Sequence[str] = _PAGES,
+    *,
+    required: bool = False,
+) -> dict[str, Path]:
+    """Write the pages that can be drawn; log each that cannot.
+
+    Parameters
+    ----------
+    required : bool
+        Raise the first error where no page could be written.
+    """
+    target = _made(folder)
+    written: dict[str, Path] = {}
+    failures: list[Exception] = []
+    for kind in pages:
+        file = target / f"report.{kind}"
+        try:
+            write_atomic(file, _DRAW[kind](report))
+            written[kind] = file
+        except Exception as error:  # noqa: BLE001 - drawing costs no result, whatever happens
+            failures.append(error)
+            _logger.warning("%s was not written (%s)%s", file, failure_text(error), _remedy(target))
+    if failures and required and not written:
+        first = failures[0]
+        if isinstance(first, SourceBiasError):
+            raise first
+        raise DataError(f"no page was written: {failure_text(first)}") from first
+    return written
+
+
+def _said(report: Report) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = plain(document_of(report))
+    except Exception as error:  # noqa: BLE001 - what is said of figures costs no figure
+        _logger.warning("report.json holds no document (%s)", failure_text(error))
+        return None
+    return found
+
+
+def _remedy(target: Path) -> str:
+    figures = target / "report.json"
+    if not figures.is_file():
+        return ""
+    command = f"rag-sourcebias report show {figures} --to {target}"
+    return f"; {figures} is complete, and '{command}' draws it"
+
+
+def _made(folder: str | os.PathLike[str]) -> Path:
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{target} is a file; a report needs a folder")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
+    return target

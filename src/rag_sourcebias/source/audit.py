@@ -1,0 +1,503 @@
+"""Several reports of one kind as one figure per retriever."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
+from rag_sourcebias.core.skew import (
+    SCHEMA_VERSION,
+    AuditConfig,
+    DataSummary,
+    SettingSkew,
+    SkewReport,
+    SoleCorpusCheck,
+    SystemSkew,
+    TextStatistic,
+)
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.stats.comparisons import random_effects
+from rag_sourcebias.stats.dependence import (
+    Dependence,
+    Design,
+    data_warnings,
+    merge_llms,
+    summarise,
+    summarise_dataset,
+)
+from rag_sourcebias.stats.ranking import score_run, source_codes_for
+from rag_sourcebias.stats.skew import (
+    Variant,
+    adjusted,
+    measure_system,
+    require_sources,
+    settings_row,
+    sole_corpus_checks,
+)
+from rag_sourcebias.stats.texts import TEXT_STATISTICS, match_lengths, text_statistics
+
+# The verb: measure source bias from runs and judgments.
+
+
+def measure_source_bias(
+    runs: Run | Sequence[Run],
+    qrels: Qrels,
+    tags: TagTable,
+    *,
+    config: AuditConfig | None = None,
+    corpus: Corpus | None = None,
+    name: str = "data",
+    design: Design = "unknown",
+    settings: Mapping[str, Mapping[str, str]] | None = None,
+    clusters: Mapping[str, str] | None = None,
+) -> SkewReport:
+    """Measure whether rankings favour a source, from finished runs ([K] §3.1).
+
+    Parameters
+    ----------
+    runs : Run or sequence of Run
+        Retrieved from the mixed corpus; names must differ.
+    qrels : Qrels
+    tags : TagTable
+        Sources of all documents of the corpus (their shares are the exposure baseline).
+    config : AuditConfig, optional
+    corpus : Corpus, optional
+        Texts, for length and overlap. Its tags must be ``tags``.
+    name : str
+        Name of the data, for the report.
+    design : {"rewrites", "independent", "unknown"}
+        What documents of different sources have in common, see :class:`Dataset`.
+    settings : mapping of str to mapping, optional
+        Settings to state per run name.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each judged query: queries of one cluster may
+        depend on one another.
+
+    Returns
+    -------
+    SkewReport
+
+    Examples
+    --------
+    >>> from rag_sourcebias.core import DocTags
+    >>> run = Run.from_dict({f"q{i}": {"h": 2.0, "l": 1.0} for i in range(9)})
+    >>> qrels = Qrels.from_dict({f"q{i}": {"h": 1, "l": 1} for i in range(9)})
+    >>> tags = TagTable.from_tags(
+    ...     [("h", DocTags(source="human")), ("l", DocTags(source="llm:x"))]
+    ... )
+    >>> report = measure_source_bias(run, qrels, tags)
+    >>> report.system("run").cell("NDCG@1", "llm:x").relative_delta
+    200.0
+    """
+    config = config or AuditConfig()
+    many = [runs] if isinstance(runs, Run) else list(runs)
+    if not many:
+        raise DataError("no run was given; give at least one")
+    names = [run.name for run in many]
+    if len(set(names)) != len(names):
+        raise DataError(f"run names must differ, got {names}")
+    separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
+    if corpus is not None and config.merge_llms:
+        corpus = replace(corpus, tags=tags)
+    dependence = Dependence.of(
+        qrels, tags, clusters, merged_from=separate if config.merge_llms else None
+    )
+    systems = [
+        measure_system(
+            run,
+            qrels,
+            tags,
+            config,
+            dependence=dependence,
+            corpus=corpus,
+            settings=(settings or {}).get(run.name),
+        )
+        for run in many
+    ]
+    dataset = summarise(
+        name=name, design=design, qrels=qrels, tags=tags, corpus=corpus, license="", attribution=""
+    )
+    return assemble(systems, dataset, config, warnings=data_warnings(dataset, qrels, tags, config))
+
+
+def assemble(
+    systems: Sequence[SystemSkew],
+    data: DataSummary,
+    config: AuditConfig,
+    *,
+    warnings: Sequence[str],
+) -> SkewReport:
+    """Adjust p-values over the report's family and put the report together."""
+    done, n_tests = adjusted(systems, config)
+    names = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "no"}
+    return SkewReport(
+        schema_version=SCHEMA_VERSION,
+        data=data,
+        config=config,
+        systems=done,
+        family=(
+            f"{names[config.correction]} correction over {config.primary_measure} of all "
+            "retrievers × sources of the mixed corpus; length-matched and exact-search repeats "
+            "are corrected among themselves; other measures are exploratory and not corrected"
+        ),
+        n_tests=n_tests,
+        environment=environment(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        warnings=tuple(warnings),
+    )
+
+
+# What distinguishes the texts of each source before any retriever sees them ([K] Fig. 3).
+
+
+def source_text_statistics(
+    corpus: Corpus,
+    baseline: str,
+    *,
+    statistics: Sequence[str] = TEXT_STATISTICS,
+    confidence_level: float = 0.95,
+    sample: int = 2_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[TextStatistic, ...]:
+    """Summarise the texts of each source, and what rewrites keep of the baseline's texts.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Untagged documents are left out.
+    baseline : str
+        The source whose documents are the originals. A document of another source is compared
+        with its twins there (the most similar counts); without one it counts for words only.
+    statistics, confidence_level, sample, rng
+        As for :func:`~rag_sourcebias.stats.texts.text_statistics`.
+
+    Returns
+    -------
+    tuple of TextStatistic
+        The baseline first, then by name of the source.
+
+    Raises
+    ------
+    DataError
+        If no document has the baseline source.
+    MissingExtraError
+        If documents are paired and the library of a statistic is not installed.
+    """
+    tags = corpus.tags
+    if baseline not in tags.sources:
+        raise DataError(
+            f"no document has source {baseline!r}; sources are {', '.join(tags.sources) or 'none'}"
+        )
+    base = tags.sources.index(baseline)
+    originals: dict[int, list[str]] = defaultdict(list)
+    for row in np.flatnonzero((tags.source_codes == base) & (tags.pair_codes >= 0)):
+        originals[int(tags.pair_codes[row])].append(corpus.texts[row])
+    texts: dict[str, list[str]] = {}
+    references: dict[str, list[list[str]]] = {}
+    for code in sorted(range(len(tags.sources)), key=lambda code: code != base):
+        rows = np.flatnonzero(tags.source_codes == code)
+        if not len(rows):  # a sub-corpus keeps the names of sources it no longer holds
+            continue
+        source = tags.sources[code]
+        texts[source] = [corpus.texts[row] for row in rows]
+        references[source] = [originals.get(int(tags.pair_codes[row]), []) for row in rows]
+    if baseline not in texts:
+        raise DataError(f"no document has source {baseline!r} any more in this part of the corpus")
+    return text_statistics(
+        texts,
+        references,
+        original=baseline,
+        statistics=statistics,
+        confidence_level=confidence_level,
+        sample=sample,
+        rng=rng,
+    )
+
+
+# The verb: retrieve with given retrievers, then measure source bias.
+
+
+def audit_source(
+    dataset: Dataset,
+    retrievers: Sequence[RetrieverSpec],
+    *,
+    config: AuditConfig | None = None,
+    depth: int = 100,
+    sole_corpus: bool = True,
+    length_matched: bool = True,
+    rerank_controls: bool = False,
+    text_statistics: bool = False,
+    settings_strip: bool = True,
+    clusters: Mapping[str, str] | None = None,
+    on_stage: Callable[[str], None] | None = None,
+) -> SkewReport:
+    """Retrieve from the mixed corpus with every retriever and measure source bias.
+
+    Parameters
+    ----------
+    retrievers : sequence of RetrieverSpec
+        Names must differ.
+    depth : int
+        Documents retrieved per query; at least the largest cutoff.
+    sole_corpus : bool
+        Also retrieve from the corpus of each source alone ([K] Table 2).
+    length_matched : bool
+        Also retrieve from a corpus whose pairs are cut to equal length; needs paired documents.
+    rerank_controls : bool
+        Make these two controls for rerankers too; each costs about one more reranking of all
+        queries.
+    text_statistics : bool
+        Also describe the texts of each source ([K] Fig. 3).
+    settings_strip : bool
+        Also retrieve with other usual settings of BM25: its verdict may turn with k1 and b.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each judged query: queries of one cluster may
+        depend on one another.
+    on_stage : callable, optional
+        Told what begins, for progress display.
+
+    Returns
+    -------
+    SkewReport
+        A retriever with an approximate index has a second entry, variant ``"exact"``, when exact
+        search with the same vectors returns something else.
+    """
+    config = config or AuditConfig()
+    if depth < max(config.cutoffs):
+        raise DataError(
+            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
+            "least that many documents"
+        )
+    names = [spec.name for spec in retrievers]
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"give one or more retrievers with different names, got {names}")
+    separate = dataset.corpus.tags
+    if config.merge_llms:
+        merged = replace(dataset.corpus, tags=merge_llms(separate))
+        dataset = replace(dataset, corpus=merged)
+    require_sources(dataset.corpus.tags, config)
+    dependence = Dependence.of(
+        dataset.qrels,
+        dataset.corpus.tags,
+        clusters,
+        merged_from=separate if config.merge_llms else None,
+    )
+    paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
+    work = _Work(dataset, config, depth, dependence, on_stage or (lambda _: None))
+    systems: list[SystemSkew] = []
+    for spec in retrievers:
+        controls = rerank_controls or not isinstance(spec, RerankedSpec)
+        systems += work.mixed(
+            spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
+        )
+        if length_matched and paired and controls:
+            systems.append(work.length_matched(spec))
+    data = summarise_dataset(dataset)
+    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
+    report = assemble(systems, data, config, warnings=warnings)
+    if not text_statistics:
+        return report
+    work.on_stage("describing texts")
+    found = source_text_statistics(
+        dataset.corpus,
+        config.baseline_source,
+        confidence_level=config.confidence_level,
+        rng=config.seed,
+    )
+    return replace(report, text_statistics=found)
+
+
+BM25_SETTINGS = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.0), (1.5, 0.75), (1.5, 1.0), (2.0, 0.75))
+"""Values of k1 and b in use (Anserini, Lucene, this library, the paper) and the ends of b."""
+
+
+class _Work:
+    """One audit in progress."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        config: AuditConfig,
+        depth: int,
+        dependence: Dependence,
+        on_stage: Callable[[str], None],
+    ) -> None:
+        self.dataset = dataset
+        self.config = config
+        self.depth = depth
+        self.dependence = dependence
+        self.on_stage = on_stage
+
+    def mixed(
+        self, spec: RetrieverSpec, *, with_sole_corpus: bool, with_strip: bool
+    ) -> list[SystemSkew]:
+        corpus = self.dataset.corpus
+        self.on_stage(f"{spec.name}: indexing {len(corpus):,} documents")
+        retriever = spec.build(corpus)
+        self.on_stage(f"{spec.name}: retrieving for {len(self.dataset.queries):,} queries")
+        run = retriever.retrieve(self.dataset.queries, self.depth)
+        checks = self._sole_corpus(spec) if with_sole_corpus else ()
+        notes: list[str] = []
+        systems: list[SystemSkew] = []
+        if isinstance(retriever, ApproximateRetriever):
+            self.on_stage(f"{spec.name}: exact search for comparison")
+            full = retriever.exact().retrieve(self.dataset.queries, self.depth)
+            top = max(self.config.cutoffs)
+            share = agreement(run, full, top)
+            notes.append(f"the approximate index returned {share:.1%} of the exact top {top}")
+            if share < 1:
+                systems.append(self._measure(full, spec, corpus, variant="exact"))
+        self.on_stage(f"{spec.name}: measuring")
+        deployed = self._measure(run, spec, corpus, sole_corpus=checks, notes=notes)
+        if with_strip and isinstance(spec, BM25Spec):
+            deployed = replace(deployed, strip=self._strip(spec))
+        return [deployed, *systems]
+
+    def _strip(self, spec: BM25Spec) -> tuple[SettingSkew, ...]:
+        """Measure what other usual settings of BM25 would have given."""
+        found: list[SettingSkew] = []
+        for k1, b in BM25_SETTINGS:
+            if (k1, b) == (spec.k1, spec.b):
+                continue
+            name = f"k1={k1:g}, b={b:g}"
+            self.on_stage(f"{spec.name}: with {name}")
+            run = self._search(replace(spec, k1=k1, b=b), self.dataset.corpus)
+            tags = self.dataset.corpus.tags
+            found += settings_row(
+                run, self.dataset.qrels, tags, self.config, dependence=self.dependence, name=name
+            )
+        return tuple(found)
+
+    def length_matched(self, spec: RetrieverSpec) -> SystemSkew:
+        self.on_stage(f"{spec.name}: pairs cut to equal length")
+        corpus = match_lengths(self.dataset.corpus)
+        run = self._search(spec, corpus)
+        return self._measure(run, spec, corpus, variant="length-matched")
+
+    def _measure(
+        self,
+        run: Run,
+        spec: RetrieverSpec,
+        corpus: Corpus,
+        *,
+        variant: Variant = "mixed",
+        sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+        notes: Sequence[str] = (),
+    ) -> SystemSkew:
+        return measure_system(
+            replace(run, name=spec.name),
+            self.dataset.qrels,
+            corpus.tags,
+            self.config,
+            dependence=self.dependence,
+            corpus=corpus,
+            settings=spec.settings,
+            variant=variant,
+            sole_corpus=sole_corpus,
+            notes=notes,
+        )
+
+    def _sole_corpus(self, spec: RetrieverSpec) -> tuple[SoleCorpusCheck, ...]:
+        corpus, qrels = self.dataset.corpus, self.dataset.qrels
+        codes = source_codes_for(qrels.doc_ids, corpus.tags)[qrels.doc_codes]
+        alone = {}
+        for code, source in enumerate(corpus.tags.sources):
+            self.on_stage(f"{spec.name}: {source} documents alone")
+            run = self._search(spec, corpus.of_source(source))
+            alone[source] = score_run(
+                run,
+                qrels.take(codes == code),
+                measures=self.config.measures,
+                cutoffs=self.config.cutoffs,
+                ties=self.config.ties,
+                gain=self.config.gain,
+            )
+        return sole_corpus_checks(alone, self.config)
+
+    def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
+        queries: Sequence[Query] = self.dataset.queries
+        return spec.build(corpus).retrieve(queries, self.depth)
+
+
+def agreement(run: Run, exact: Run, k: int) -> float:
+    """Share of the exact top-k documents that the run's top k holds, over all queries."""
+    found = {(r.query_id, d) for r in run.top(k) for d in r.doc_ids}
+    wanted = [(r.query_id, d) for r in exact.top(k) for d in r.doc_ids]
+    return sum(pair in found for pair in wanted) / max(len(wanted), 1)
+
+
+# Several reports of one kind as one figure per retriever.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CombinedSkew:
+    """Centred Relative Δ of one retriever over several data sets.
+
+    Parameters
+    ----------
+    system : str
+    measure : str
+    studies : tuple of str
+        Data set and other source of each figure.
+    interval : Interval or None
+        Of the mean over data sets like these, in percent.
+    refusal : str or None
+    """
+
+    system: str
+    measure: str
+    studies: tuple[str, ...]
+    interval: Interval | None
+    refusal: str | None
+
+
+def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
+    """Combine the primary measure of each retriever over several data sets (random effects).
+
+    A data set with several other sources counts once, with the first of them that has an interval,
+    as its sources share queries and human documents.
+
+    Raises
+    ------
+    DataError
+        If the reports differ in their primary measure or confidence level.
+    """
+    kinds = {(r.config.primary_measure, r.config.confidence_level) for r in reports}
+    if len(kinds) > 1:
+        raise DataError(f"reports differ in primary measure or confidence level: {sorted(kinds)}")
+    names = dict.fromkeys(s.name for r in reports for s in r.systems if s.variant == "mixed")
+    return tuple(_combined(name, reports) for name in names)
+
+
+def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
+    found: dict[str, Interval] = {}
+    for report in reports:
+        for system in report.systems:
+            if (system.name, system.variant) != (name, "mixed"):
+                continue
+            for verdict in system.verdicts:
+                if verdict.interval is not None:
+                    found[f"{report.data.name}, {verdict.other}"] = verdict.interval
+                    break
+    interval, refusal = None, None
+    try:
+        interval = random_effects(list(found.values()))
+    except InsufficientDataError as error:
+        refusal = str(error)
+    return CombinedSkew(
+        system=name,
+        measure=reports[0].config.primary_measure,
+        studies=tuple(found),
+        interval=interval,
+        refusal=refusal,
+    )

@@ -1,0 +1,467 @@
+"""``audit``: measure skew on a data set or on finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_sourcebias.cli import options as opt
+from rag_sourcebias.cli.console import (
+    choice,
+    err,
+    out,
+    require_writable,
+    spread,
+    stages,
+    whole_numbers,
+)
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import ENCODER_OPTIONS, EncoderRecipe, SpecBuilder, parse_spec
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Engine
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
+from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
+from rag_sourcebias.io.tables import read_clusters
+from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.report.format import delta, interval
+from rag_sourcebias.retrieval.adapters import engine_factory
+from rag_sourcebias.retrieval.vectors import Similarity
+from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
+from rag_sourcebias.source.shards.audit import audit_source_sharded
+from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
+
+# Options of ``audit source`` that belong together.
+
+
+_INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval:
+    """What retrieves, and which controls are made."""
+
+    retriever: opt.Retrievers = None
+    rerank: opt.Rerankers = None
+    depth: opt.Depth = 100
+    rerank_depth: opt.RerankDepth = 100
+    cache: opt.Cache = None
+    sole_corpus: opt.SoleCorpus = True
+    length_matched: opt.LengthMatched = True
+    rerank_controls: opt.RerankControls = False
+    text_statistics: opt.TextStatistics = False
+    settings_strip: opt.SettingsStrip = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What is measured, and how sure one can be of it."""
+
+    baseline_source: opt.BaselineSource = "human"
+    cutoffs: opt.Cutoffs = "1,3,5"
+    measures: opt.Measures = "NDCG,MAP"
+    primary: opt.Primary = None
+    margin: opt.Margin = 5.0
+    merge_llms: opt.MergeLLMs = False
+    clusters: opt.Clusters = None
+    ties: opt.TiesOption = "expected"
+    confidence_level: opt.ConfidenceLevel = 0.95
+    interval: opt.IntervalOption = "auto"
+    correction: opt.CorrectionOption = "holm"
+    seed: opt.Seed = 0
+
+    def config(self) -> AuditConfig:
+        """Return the checked configuration.
+
+        Raises
+        ------
+        DataError
+            If a value is none of those allowed; the message lists them.
+        """
+        return AuditConfig(
+            baseline_source=self.baseline_source,
+            cutoffs=whole_numbers("cutoffs", self.cutoffs),
+            measures=tuple(m.strip() for m in self.measures.split(",") if m.strip()),
+            primary=self.primary,
+            margin=self.margin,
+            merge_llms=self.merge_llms,
+            ties=choice("ties", self.ties, ("expected", "trec")),
+            confidence_level=self.confidence_level,
+            interval_method=choice("interval", self.interval, _INTERVALS),
+            correction=choice("correction", self.correction, ("holm", "bh", "none")),
+            seed=self.seed,
+        )
+
+
+# Options for work that is done shard by shard.
+
+
+_SHARD_DOCUMENTS = 8_192
+_ENGINES = ("memory", "local", "ray")
+_SCALE = "Large corpora"
+
+_Name = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="memory: everything at once. local: one shard of the corpus after another, in "
+        "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the same.",
+        rich_help_panel=_SCALE,
+    ),
+]
+_Workers = Annotated[
+    int | None,
+    typer.Option(help="Workers of --engine ray. \\[default: one per core]", rich_help_panel=_SCALE),
+]
+_Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Ray cluster to use, host:port of its head node, or auto. \\[default: start one on "
+        "this machine]",
+        rich_help_panel=_SCALE,
+    ),
+]
+_WorkFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--work-folder",
+        help="Where vectors and results of shards are kept; a stopped audit goes on from it. All "
+        "workers must see it. \\[default: shards in the cache folder]",
+        rich_help_panel=_SCALE,
+    ),
+]
+_ShardDocuments = Annotated[
+    int,
+    typer.Option(min=1, help="Documents of a shard, a multiple of 1,024.", rich_help_panel=_SCALE),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where and how the shards of a corpus are worked on."""
+
+    engine: _Name = "memory"
+    workers: _Workers = None
+    address: _Address = None
+    work_folder: _WorkFolder = None
+    shard_documents: _ShardDocuments = _SHARD_DOCUMENTS
+
+    @property
+    def name(self) -> str:
+        """Name of the engine.
+
+        Raises
+        ------
+        DataError
+            If there is none of that name, or an option of another engine was given.
+        """
+        name: str = choice("engine", self.engine, _ENGINES)
+        if name != "ray" and (self.workers is not None or self.address is not None):
+            raise DataError("--workers and --address are of --engine ray")
+        return name
+
+    def started(self) -> Engine:
+        """Return the engine for shards; nothing is started before it is needed."""
+        if self.name == "local":
+            return LocalEngine()
+        return engine_factory(self.name)(workers=self.workers, address=self.address)
+
+
+# ``audit source`` on a corpus that is worked on shard by shard.
+
+
+_DEFAULT = "dense:all-MiniLM-L6-v2"
+
+
+def audit_shards(
+    folder: Path | None, asked: Retrieval, scale: Scale, *, split: str, config: AuditConfig
+) -> SkewReport:
+    """Audit the corpus of a folder without holding it."""
+    _check(folder, asked, scale)
+    data = open_sharded(folder or "", split=split, shard_documents=scale.shard_documents)
+    specs = [_retriever(text, data) for text in asked.retriever or [_DEFAULT]]
+    with stages() as progress, closing(scale.started()) as engine:
+        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
+        return audit_source_sharded(
+            data,
+            specs,
+            work_folder=scale.work_folder or cache_dir() / "shards",
+            engine=engine,
+            config=config,
+            depth=asked.depth,
+            shard_documents=scale.shard_documents,
+            sole_corpus=asked.sole_corpus,
+            length_matched=asked.length_matched,
+            rerankers=[builder.reranker(model) for model in asked.rerank or []],
+            rerank_depth=asked.rerank_depth,
+            on_stage=progress.begin,
+            on_done=progress.advance,
+        )
+
+
+def _check(folder: Path | None, asked: Retrieval, scale: Scale) -> None:
+    if folder is None:
+        raise DataError(
+            f"--engine {scale.name} reads a corpus from its folder shard by shard; give a BEIR "
+            "folder (samples and named data sets are small: use --engine memory)"
+        )
+    for option, given in (
+        ("--text-statistics", asked.text_statistics),
+        ("--rerank-controls", asked.rerank_controls),
+    ):
+        if given:
+            raise DataError(
+                f"{option} needs the whole corpus in memory: use --engine memory, or leave it out"
+            )
+
+
+def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
+    spec = parse_spec(text)
+    options = dict(spec.options)
+    similarity = _similarity(options.pop("similarity", "cosine"))
+    index = options.pop("index", "exact").replace("+", ",")
+    if spec.kind == "dense" and spec.model:
+        known = (*ENCODER_OPTIONS, "similarity", "index")
+        _refuse_others(text, options, known)
+        recipe = EncoderRecipe(spec.model, tuple(sorted(options.items())))
+        recipe()  # a model that is not there is refused before the corpus is read
+        return ShardedRetriever(
+            name=f"dense:{spec.model}",
+            make_encoder=recipe,
+            similarity=similarity,
+            index=index,
+        )
+    if spec.kind == "given":
+        files = {key: options.pop(key, "") for key in ("documents", "queries")}
+        _refuse_others(text, options, ("documents", "queries", "similarity", "index"))
+        missing = [key for key, value in files.items() if not value]
+        if missing:
+            raise DataError(
+                f"retriever {text!r} names no {' and no '.join(missing)}; write "
+                "given:<name>,documents=<file.npy>,queries=<file.npy>"
+            )
+        n_documents = data.corpus.shards[-1].rows.stop
+        return ShardedRetriever(
+            name=f"given:{spec.model}" if spec.model else "given",
+            vectors=open_vectors(
+                Path(files["documents"]),
+                Path(files["queries"]),
+                n_documents=n_documents,
+                n_queries=data.n_query_rows,
+            ),
+            similarity=similarity,
+            index=index,
+        )
+    raise DataError(
+        f"retriever {text!r} cannot work shard by shard; there are dense:<model> and "
+        "given:<name>,documents=<file.npy>,queries=<file.npy>, others need --engine memory"
+    )
+
+
+def _similarity(value: str) -> Similarity:
+    if value not in ("cosine", "dot"):
+        raise DataError(f"similarity {value!r} is not one of cosine, dot")
+    return "dot" if value == "dot" else "cosine"
+
+
+def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> None:
+    unknown = sorted(options.keys() - set(known))
+    if unknown:
+        raise DataError(
+            f"retriever {text!r} has no option {', '.join(unknown)}; there are {', '.join(known)}"
+        )
+
+
+# ``audit``: measure skew on a data set or on finished runs.
+
+
+app = typer.Typer(
+    no_args_is_help=True, help="Measure what rankings and scores favour besides relevance."
+)
+
+
+@app.command()
+@spread
+def source(
+    folders: opt.Folders = None,
+    *,
+    sample: opt.Sample = False,
+    dataset: opt.DatasetName = None,
+    run: opt.Runs = None,
+    qrels: opt.QrelsFile = None,
+    tags: opt.TagsFile = None,
+    split: opt.Split = "test",
+    asked: Retrieval,
+    statistics: Statistics,
+    scale: Scale,
+    report: opt.ReportFolder = None,
+) -> None:
+    """Measure whether rankings favour human-written or LLM-written documents.
+
+    Scores every source on the mixed corpus (NDCG, MAP), reports Relative Δ with intervals and
+    corrected tests, and checks what else could explain it: ties, length, content.
+
+    [bold]Examples[/]
+
+        rag-sourcebias audit source --sample --retriever bm25 --report report
+
+        rag-sourcebias audit source path/to/beir --retriever dense:all-MiniLM-L6-v2
+
+        rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags tags.tsv
+
+        rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
+
+        rag-sourcebias audit source nfcorpus scifact nq --report reports
+    """
+    audit_one = partial(
+        _audit_one,
+        sample=sample,
+        dataset=dataset,
+        run=run,
+        qrels=qrels,
+        tags=tags,
+        split=split,
+        asked=asked,
+        statistics=statistics,
+        scale=scale,
+    )
+    if not folders or len(folders) == 1:
+        audit_one(folders[0] if folders else None, report=report)
+        return
+    if statistics.clusters is not None:
+        raise DataError("--clusters names the queries of one data set; audit them one by one")
+    _audit_many(folders, audit_one, report)
+
+
+def _audit_many(
+    folders: Sequence[Path], audit_one: Callable[..., SkewReport], report: Path | None
+) -> None:
+    """Audit folder by folder, then say what they have in common."""
+    names = [folder.resolve().name for folder in folders]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise DataError(
+            f"two folders are named {repeated[0]!r}; their reports need different names"
+        )
+    found = []
+    for folder, name in zip(folders, names, strict=True):
+        err.print(f"data set {name}", highlight=False)
+        found.append(audit_one(folder, report=None if report is None else report / name))
+    for one in combine_reports(found):
+        where = f"{one.system}, {one.measure} over {len(one.studies)} data sets"
+        figure = (
+            f"no common figure: {one.refusal}"
+            if one.interval is None
+            else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
+            "(random effects)"
+        )
+        out.print(f"{where}: {figure}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _audit_one(
+    folder: Path | None,
+    *,
+    sample: bool,
+    dataset: str | None,
+    run: Sequence[Path] | None,
+    qrels: Path | None,
+    tags: Path | None,
+    split: str,
+    asked: Retrieval,
+    statistics: Statistics,
+    scale: Scale,
+    report: Path | None,
+) -> SkewReport:
+    config = statistics.config()
+    clusters = None if statistics.clusters is None else read_clusters(statistics.clusters)
+    require_writable(report)
+    if run or qrels or tags:
+        others = (folder, sample, dataset, asked.retriever, asked.rerank)
+        _require_runs_alone(*others, texts=asked.text_statistics)
+        found = _audit_runs(run, qrels, tags, config, clusters)
+    elif scale.name == "memory":
+        data = _load(folder, sample=sample, dataset=dataset, split=split)
+        found = _audit(data, asked, config, clusters)
+    else:
+        where = None if sample or dataset else folder
+        if clusters is not None or config.merge_llms:
+            raise DataError("--clusters and --merge-llms need --engine memory")
+        found = audit_shards(where, asked, scale, split=split, config=config)
+    deliver(found, report)
+    return found
+
+
+def _audit(
+    data: Dataset, asked: Retrieval, config: AuditConfig, clusters: Mapping[str, str] | None
+) -> SkewReport:
+    with stages() as progress:
+        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
+        specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
+        specs += [
+            builder.reranked(specs[0], model, depth=asked.rerank_depth)
+            for model in asked.rerank or []
+        ]
+        return audit_source(
+            data,
+            specs,
+            config=config,
+            depth=asked.depth,
+            sole_corpus=asked.sole_corpus,
+            length_matched=asked.length_matched,
+            rerank_controls=asked.rerank_controls,
+            text_statistics=asked.text_statistics,
+            settings_strip=asked.settings_strip,
+            clusters=clusters,
+            on_stage=progress.begin,
+        )
+
+
+def _require_runs_alone(*others: object, texts: bool) -> None:
+    if any(others):
+        raise DataError("--run, --qrels and --tags replace a data set and retrievers")
+    if texts:
+        raise DataError("--text-statistics needs texts, and finished runs hold none")
+
+
+def _audit_runs(
+    run: Sequence[Path] | None,
+    qrels: Path | None,
+    tags: Path | None,
+    config: AuditConfig,
+    clusters: Mapping[str, str] | None,
+) -> SkewReport:
+    if not run or qrels is None or tags is None:
+        missing = [
+            name
+            for name, value in (("--run", run), ("--qrels", qrels), ("--tags", tags))
+            if not value
+        ]
+        raise DataError(f"{', '.join(missing)} missing: finished runs need --run, --qrels, --tags")
+    return measure_source_bias(
+        [read_run(path) for path in run],
+        read_qrels(qrels),
+        read_tags(tags),
+        config=config,
+        name=", ".join(path.name for path in run),
+        clusters=clusters,
+    )
+
+
+def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str) -> Dataset:
+    given = [bool(folder), sample, bool(dataset)]
+    if sum(given) != 1:
+        raise DataError(
+            "give one data set: a BEIR folder, --sample, --dataset <name>, or --run with --qrels "
+            "and --tags"
+        )
+    if folder is not None:
+        return read_beir(folder, split=split)
+    return load_sample() if sample else load_dataset(dataset or "")

@@ -1,0 +1,822 @@
+"""The report of a source audit: what it says, in the order in which it says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import SkewCell, SkewReport, TwinSkew
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report.format import (
+    CORRECTIONS,
+    MISSING,
+    VARIANTS,
+    capital,
+    count,
+    delta,
+    estimate,
+    interval,
+    level,
+    number,
+    p_value,
+    score,
+    settings,
+    share,
+    shorten,
+    source_name,
+    split_measure,
+)
+from rag_sourcebias.report.text_stats import (
+    renamed,
+    text_figures,
+    text_key,
+    text_means,
+    text_notes,
+    text_table,
+)
+from rag_sourcebias.source.words import (
+    Verdict,
+    headline,
+    how_to_read,
+    label,
+    names_of,
+    others_of,
+    shown,
+    significant,
+    star_note,
+    verdicts,
+)
+from rag_sourcebias.stats.classical import wilson_interval
+
+_LAST_RANK = 10
+_RATIOS = (
+    (0.25, 0.5, 1, 2, 4),
+    (0.5, 0.67, 1, 1.5, 2),
+    (0.67, 0.8, 1, 1.25, 1.5),
+    (0.8, 0.9, 1, 1.1, 1.25),
+    (0.9, 0.95, 1, 1.05, 1.1),
+    (0.95, 1, 1.05),
+)
+
+
+def document(report: SkewReport) -> b.Document:
+    """Return everything there is to say about a source audit."""
+    data = report.data
+    made = (
+        _verdicts(report),
+        _cutoffs(report),
+        _numbers(report),
+        _sign(report),
+        _twins(report),
+        _length(report),
+        _section(
+            "exact",
+            "As deployed and with exact search",
+            "The same encoder with exact search, because the approximate index returned something "
+            "else. A gap between the columns is an effect of the index.",
+            _beside(report, "exact", "Relative Δ as deployed and with exact search"),
+            nav="Exact search",
+        ),
+        _sole(report),
+        _exposure(report),
+        _texts(report),
+        b.reading(how_to_read(report)),
+        _caveats(report),
+        _data(report),
+    )
+    return b.Document(
+        kind="Source bias report",
+        title=f"Source bias report: {data.name}",
+        name=data.name,
+        headline=headline(report),
+        facts=(
+            (f"{count(data.n_queries)} queries",),
+            (f"{count(data.n_judgments)} judgments",),
+            (f"{count(sum(data.documents.values()))} documents",),
+            (f"design: {data.design}",),
+        ),
+        created=report.created,
+        cautions="Before you trust a number",
+        warnings=report.warnings,
+        sections=tuple(section for section in made if section is not None),
+    )
+
+
+def _section(
+    name: str, title: str, lead: str, first: b.Grid, *more: b.Block, nav: str = ""
+) -> b.Section | None:
+    """Return a section that starts with a table; none for a table without rows."""
+    made = b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
+    return made if first.table.rows else None
+
+
+def _grid(
+    report: SkewReport,
+    caption: str,
+    columns: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    n_heads: int = 3,
+) -> b.Grid:
+    """Return a table, without its second column, the other source, where there is only one."""
+    content, others = (columns, *rows), others_of(report)
+    if len(others) == 1:
+        n_heads, content = n_heads - 1, tuple(row[:1] + row[2:] for row in content)
+    table = b.Table(columns=content[0], rows=content[1:], n_heads=n_heads)
+    return b.Grid(table=table, caption=caption)
+
+
+def _sides(report: SkewReport) -> tuple[str, str]:
+    """Return the baseline's name and the other's, where there is one other."""
+    names, others = names_of(report), others_of(report)
+    rival = names[others[0]] if len(others) == 1 else "other"
+    return names[report.config.baseline_source], rival
+
+
+# Verdicts
+
+
+def _verdicts(report: SkewReport) -> b.Section:
+    scale, found = _scale(report), verdicts(report)
+    base, rival = _sides(report)
+    reach = number(scale, digits=0)
+    note = (
+        f"Centred Relative Δ with its {level(report.config.confidence_level)} interval. Bars run "
+        f"from −{reach} ({rival} ranked higher, left) to +{reach} ({base} ranked higher, right); a "
+        "filled dot and * mark what is significant after correction."
+    )
+    lines = ((("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], "")) for v in found)
+    return b.Section(
+        id="verdicts",
+        title="Verdicts",
+        blocks=(
+            b.Cards(
+                cards=tuple(_card(report, verdict, scale) for verdict in found),
+                look="source",
+                middle=True,
+                to=b.PAGE,
+            ),
+            b.Paragraph(text=note, look="note", to=b.PAGE),
+            b.Items(rows=tuple(("", verdict.sentence) for verdict in found), to=b.MARKDOWN),
+            _scores(report),
+            b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
+            b.Lines(rows=tuple(lines)),
+        ),
+    )
+
+
+def _scale(report: SkewReport) -> float:
+    """Return where the bars of all cards and the axes of Relative Δ end."""
+    found = [shown(cell) for system in report.systems for cell in system.cells]
+    ends = [abs(end) for _, i in found if i is not None for end in (i.lower, i.upper)]
+    ends += [abs(value) for value, _ in found if value is not None]
+    return min(200.0, 10 * (max([20.0, *ends]) // 10 + 1))
+
+
+def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
+    variant = VARIANTS.get(verdict.system.variant, verdict.system.variant)
+    several = len(others_of(report)) > 1
+    against = b.Name(f"against {names_of(report)[verdict.other]}" * several)
+    return b.Card(
+        name=verdict.system.name,
+        tags=tuple(filter(None, (variant, against))),
+        standing=f"prefers {verdict.direction}" if verdict.direction else "none",
+        short=verdict.short,
+        text=f"{capital(verdict.text)}.",
+        rows=tuple(
+            b.CardRow(
+                name=cell.measure,
+                value=delta(shown(cell)[0]),
+                ends=interval(shown(cell)[1]),
+                bar=_bar(report, cell, scale),
+                star=significant(report, cell),
+            )
+            for cell in verdict.cells
+        ),
+    )
+
+
+def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
+    middle, found = shown(cell)
+    if found is None or middle is None:
+        return None
+    side = "baseline" if middle > 0 else "other" if middle < 0 else "even"
+    return b.Bar.over(
+        (found.lower, middle, found.upper),
+        (-scale, scale),
+        side=side,
+        solid=significant(report, cell),
+    )
+
+
+def _scores(report: SkewReport) -> b.Grid:
+    """Return scores and Relative Δ as in Table 4 of Dai et al. (KDD 2024), for a terminal."""
+    measures = tuple(dict.fromkeys(c.measure for s in report.systems for c in s.cells))
+    base = report.config.baseline_source
+    rows: list[tuple[str, str, list[tuple[str, str]]]] = []
+    for system in report.systems:
+        for place, other in enumerate(dict.fromkeys(c.other for c in system.cells)):
+            of = {c.measure: _three(report, c) for c in system.cells if c.other == other}
+            columns = [of.get(measure, [("", "")] * 3) for measure in measures]
+            names = (source_name(base), source_name(other), "Relative Δ")
+            rows += [
+                (label(report, system), name, [column[i] for column in columns])
+                for i, name in enumerate(names)
+                if i or not place  # the baseline once
+            ]
+    return b.Grid(
+        table=b.Table(
+            columns=("system", "", *(f"{measure} " for measure in measures)),
+            rows=tuple((who, name, *(text for text, _ in cells)) for who, name, cells in rows),
+            n_heads=2,
+        ),
+        caption="Scores ×100 and Relative Δ",
+        width=8,
+        together=len(report.config.cutoffs),
+        sides=tuple(("", "", *(side for _, side in cells)) for _, _, cells in rows),
+        to=b.TERMINAL,
+    )
+
+
+def _three(report: SkewReport, cell: SkewCell) -> list[tuple[str, str]]:
+    """Return both scores and Relative Δ as published, each with its colour."""
+    text, side = "undef. ", ""
+    if (value := cell.relative_delta) is not None:
+        strong = significant(report, cell)
+        # The blank keeps the decimals in line with a Δ that carries a star.
+        text = delta(value) + ("*" if strong else " ")
+        side = "strong " * strong + ("baseline" if value >= 0 else "other")
+    return [(f"{score(cell.mean_baseline)} ", ""), (f"{score(cell.mean_other)} ", ""), (text, side)]
+
+
+# Pictures of the primary measure
+
+
+def _cutoffs(report: SkewReport) -> b.Section:
+    base = names_of(report)[report.config.baseline_source]
+    every = tuple(
+        (label(report, v.system, v.other), _paired(report, v))
+        for v in verdicts(report)
+        if v.system.variant == "mixed"
+        and v.other in v.system.scores.sources
+        and v.cells
+        and v.cells[-1].measure in v.system.scores.measures
+    )
+    blocks: list[b.Block] = [b.Figures(items=_deltas(report))]
+    if every:
+        blocks += [
+            b.Heading(text="Every query", to=b.PAGE),
+            b.Paragraph(
+                text=f"Marks below the diagonal are queries that rank {base} text higher, marks "
+                "above it the reverse. The area is the number of queries with these scores; 0 "
+                "means that no relevant text was found.",
+                to=b.PAGE,
+            ),
+            b.Figures(items=every),
+        ]
+    return b.Section(
+        id="cutoffs",
+        nav="By cutoff",
+        title="By cutoff and by query",
+        lead=f"Each line is a {level(report.config.confidence_level)} interval; filled marks are "
+        "significant after correction; hollow ones are not, or were not tested. Circles lie on the "
+        f"{base} side, triangles on the other.",
+        blocks=tuple(blocks),
+    )
+
+
+def _deltas(report: SkewReport) -> tuple[tuple[str, pic.Picture], ...]:
+    """Draw Relative Δ with its interval, a row per cutoff, by measure and other source."""
+    names, reach = names_of(report), 1.05 * _scale(report)
+    base = names[report.config.baseline_source]
+    rows: dict[tuple[str, str], list[pic.Row]] = {}
+    for system in (s for s in report.systems if s.variant == "mixed"):
+        for cell in system.cells:
+            (measure, cutoff), (value, found) = split_measure(cell.measure), shown(cell)
+            mark = pic.Mark(
+                at=value or 0.0,
+                ends=(found.lower, found.upper) if found else None,
+                colour="muted" if not found else "baseline" if found.estimate >= 0 else "other",
+                solid=significant(report, cell),
+            )
+            row = pic.Row(
+                label=f"@{cutoff}",
+                group=label(report, system),
+                marks=() if value is None else (mark,),
+                note="undefined" if value is None else "" if found else "no interval",
+            )
+            rows.setdefault((cell.other, measure), []).append(row)
+    several = len(others_of(report)) > 1
+    return tuple(
+        (
+            f"Relative Δ of {measure}" + f" against {names[other]}" * several,
+            pic.Intervals(
+                title=f"Relative Δ of {measure} by system and cutoff, {base} against "
+                f"{names[other]}",
+                rows=tuple(rows[other, measure]),
+                x=pic.Axis(
+                    label=f"← {shorten(names[other], 16)} ranked higher  |  "
+                    f"{shorten(base, 16)} ranked higher →",
+                    span=(-reach, reach),
+                ),
+                guides=(pic.Guide(at=0),),
+                filled="significant",
+            ),
+        )
+        for other, measure in rows
+    )
+
+
+def _paired(report: SkewReport, verdict: Verdict) -> pic.Points:
+    """Draw each query's score for the baseline's documents against the other source's.
+
+    Queries with the same pair of scores (to 5 of 100) share one mark whose area is their number.
+    """
+    names, measure = names_of(report), verdict.cells[-1].measure
+    sources = (report.config.baseline_source, verdict.other)
+    base, rival = (names[source] for source in sources)
+    x, y = (100 * verdict.system.scores.of(measure, source) for source in sources)
+    points, counts = np.unique(np.round(np.stack((x, y)) / 5) * 5, axis=1, return_counts=True)
+    # Counted before rounding: marks on the diagonal may hide small differences, numbers may not.
+    sides: tuple[tuple[str, pic.Colour, float], ...] = (
+        (f"{shorten(base, 14)} higher", "baseline", 1),
+        (f"{shorten(rival, 14)} higher", "other", -1),
+        ("equal", "even", 0),
+    )
+    curves = []
+    for text, colour, sign in sides:
+        here = np.sign(points[0] - points[1]) == sign
+        curves.append(
+            pic.Curve(
+                x=_plain(points[0, here]),
+                y=_plain(points[1, here]),
+                sizes=_plain(counts[here]),
+                colour=colour,
+                name=f"{text}: {np.sum(np.sign(x - y) == sign)}",
+            )
+        )
+    diagonal = pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")
+    ticks, span = tuple((at, str(at)) for at in (0, 50, 100)), (-5, 105)
+    return pic.Points(
+        title=f"{measure} per query, {label(report, verdict.system)}: {base} against {rival}",
+        description=f"{', '.join(curve.name for curve in curves)}, of {len(x)} queries.",
+        curves=(diagonal, *curves),
+        x=pic.Axis(label=f"{measure} of {shorten(base, 22)} text", ticks=ticks, span=span),
+        y=pic.Axis(label=f"{measure} of {shorten(rival, 22)} text", ticks=ticks, span=span),
+        square=True,
+    )
+
+
+def _plain(values: npt.NDArray[Any]) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+# Tables
+
+
+def _numbers(report: SkewReport) -> b.Section:
+    scale = _scale(report)
+    reach, confidence = number(scale, digits=0), level(report.config.confidence_level)
+    cells = [
+        (label(report, system, other), cell)
+        for system in report.systems
+        for other in others_of(report)
+        for cell in system.cells
+        if cell.other == other
+    ]
+    columns = (
+        "system", "measure", *_sides(report), "Relative Δ", f"{confidence} interval", "centred Δ",
+        "p", "adjusted p", "queries", "needed",
+    )  # fmt: skip
+    blocks: list[b.Block] = [
+        b.Grid(
+            table=b.Table(
+                columns=columns,
+                rows=tuple((who, cell.measure, *_row(report, cell)) for who, cell in cells),
+                n_heads=2,
+            ),
+            caption=star_note(report),
+            bars=tuple(_bar(report, cell, scale) for _, cell in cells),
+            bars_at=4,
+            scale=f"−{reach} … +{reach}",
+        ),
+        b.Paragraph(text=star_note(report), to=b.MARKDOWN),
+    ]
+    missing = tuple(
+        (f"{label(report, s)}, {c.measure} against {names_of(report)[c.other]}", why)
+        for s in report.systems
+        for c in s.cells
+        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
+        if why
+    )
+    if missing:
+        blocks += [b.Heading(text="Why some intervals are missing"), b.Items(rows=missing)]
+    return b.Section(id="numbers", title="All numbers", blocks=tuple(blocks))
+
+
+def _row(report: SkewReport, cell: SkewCell) -> tuple[str, ...]:
+    centred = _valued(*shown(cell))
+    # With one copy of each document it is the figure beside it.
+    if centred == _valued(cell.relative_delta, cell.interval):
+        centred = "same"
+    return (
+        score(cell.mean_baseline),
+        score(cell.mean_other),
+        delta(cell.relative_delta),
+        interval(cell.interval),
+        MISSING if cell.centred is None else centred,
+        p_value(cell.p_value),
+        p_value(cell.p_adjusted) + "*" * significant(report, cell),
+        count(cell.n_queries),
+        count(cell.n_needed),
+    )
+
+
+def _valued(value: float | None, found: Interval | None, star: str = "") -> str:
+    return delta(value) + star + ("" if found is None else f" {interval(found)}")
+
+
+def _sign(report: SkewReport) -> b.Section | None:
+    """Return what could turn the sign of the primary measure: settings, length, exposure."""
+    primary, names, rows = report.config.primary_measure, names_of(report), []
+    for system in (s for s in report.systems if s.variant == "mixed"):
+        for cell in (c for c in system.cells if c.measure == primary):
+            told = [("as deployed", _valued(*shown(cell)))]
+            told += [
+                (one.setting, _valued(one.value, one.interval))
+                for one in system.strip
+                if one.other == cell.other
+            ]
+            told += [
+                (VARIANTS[again.variant], _valued(*shown(again.cell(primary, cell.other))))
+                for again in report.systems
+                if again.variant != "mixed" and again.name == system.name
+            ]
+            told += [
+                (
+                    f"exposure of {source_name(e.source)} ({e.browsing})",
+                    estimate(e.difference, scale=100, signed=True),
+                )
+                for e in system.exposure
+                if e.source == cell.baseline and e.difference is not None
+            ]
+            rows += [(system.name, names[cell.other], *row) for row in told]
+        if (across := system.across) is not None:
+            sample = f"{across.n_sources} other sources as a sample of rewriters"
+            rows.append((system.name, "all", sample, _valued(across.value, across.interval)))
+    return _section(
+        "sign",
+        "What turns the sign",
+        "The primary measure under other usual settings of the retriever and with pairs cut to "
+        "equal length, and the exposure of all documents, relevant or not. Where these point in "
+        "different directions, the verdict holds for the setting as deployed only.",
+        _grid(
+            report,
+            "Centred Relative Δ under other settings",
+            ("system", "against", "setting", f"centred Δ of {primary} (exposure: points)"),
+            rows,
+        ),
+    )
+
+
+def _beside(report: SkewReport, variant: str, caption: str) -> b.Grid:
+    """Return Relative Δ of a variant beside that of the same system as deployed."""
+
+    def valued(cell: SkewCell) -> str:
+        return _valued(*shown(cell), "*" * significant(report, cell))
+
+    deployed = {
+        (s.name, c.other, c.measure): valued(c)
+        for s in report.systems
+        if s.variant == "mixed"
+        for c in s.cells
+    }
+    rows = (
+        (
+            s.name,
+            names_of(report)[c.other],
+            c.measure,
+            deployed.get((s.name, c.other, c.measure), MISSING),
+            valued(c),
+        )
+        for s in report.systems
+        if s.variant == variant
+        for c in s.cells
+    )
+    columns = ("system", "against", "measure", "as deployed", VARIANTS[variant])
+    return _grid(report, caption, columns, rows)
+
+
+def _sole(report: SkewReport) -> b.Section | None:
+    rows = (
+        (
+            label(report, s),
+            names_of(report)[c.other],
+            c.measure,
+            score(c.mean_baseline),
+            score(c.mean_other),
+            estimate(c.difference, scale=100, signed=True),
+            p_value(c.p_value),
+        )
+        for s in report.systems
+        for c in s.sole_corpus
+    )
+    return _section(
+        "sole-corpus",
+        "Sole-corpus control",
+        "Each source searched alone. A large difference here means that the versions do not say "
+        "the same thing, so the mixed result is not source bias alone. A small one does not prove "
+        "that they do. These p-values are not adjusted.",
+        _grid(
+            report,
+            "Quality on the corpus of each source alone, ×100",
+            ("system", "against", "measure", *_sides(report), "difference ×100", "p"),
+            rows,
+        ),
+        nav="Control",
+    )
+
+
+def _exposure(report: SkewReport) -> b.Section | None:
+    rows = tuple(
+        (
+            label(report, s),
+            e.browsing,
+            source_name(e.source),
+            share(e.share),
+            share(e.corpus_share),
+            estimate(e.difference, scale=100, signed=True),
+        )
+        for s in report.systems
+        for e in s.exposure
+    )
+    fair = tuple(
+        (label(report, s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
+    )
+    fairness = b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))
+    columns = ("system", "attention", "source", "share", "of the corpus", "difference (points)")
+    return _section(
+        "exposure",
+        "Exposure",
+        "Which share of a reader's attention each source receives, judged or not, against its "
+        "share of the corpus. AWRF is attention-weighted rank fairness: 1 means in proportion to "
+        "the corpus. A source may earn more attention by being more relevant.",
+        b.Grid(
+            table=b.Table(columns=columns, rows=rows, n_heads=3),
+            caption="Share of attention against share of the corpus",
+        ),
+        *([fairness] if fair else []),
+    )
+
+
+# Twins and length
+
+
+def _pairs(report: SkewReport) -> list[tuple[str, TwinSkew]]:
+    """Return the twins of systems as deployed, with a caption each."""
+    return [
+        (label(report, system, twin.other), twin)
+        for system in report.systems
+        if system.variant == "mixed"
+        for twin in system.twins
+        if twin.n_pairs
+    ]
+
+
+def _twins(report: SkewReport) -> b.Section | None:
+    rows = (
+        (
+            label(report, s),
+            names_of(report)[t.other],
+            count(t.n_pairs),
+            count(t.n_unseen),
+            *(
+                estimate(value, digits=2)
+                for value in (t.win_rate, t.margin, t.win_rate_equal_length)
+            ),
+        )
+        for s in report.systems
+        for t in s.twins
+    )
+    columns = (
+        "system", "against", "pairs", "neither found", f"win rate of {_sides(report)[1]}",
+        "score margin (sd)", "win rate at equal length",
+    )  # fmt: skip
+    drawn = tuple((caption, _ranks(report, caption, twin)) for caption, twin in _pairs(report))
+    return _section(
+        "twins",
+        "Twins",
+        "Two versions of one relevant document, one per source: which ranks higher? A win rate "
+        "of 0.50 is even-handed; below, the baseline's version tends to win, above, the other's. "
+        "The equal-length rate is what a logistic regression expects for twins of the same "
+        "length and average word overlap. Pairs of which neither version was found are left out.",
+        _grid(report, "Which version of one document ranks higher", columns, rows, n_heads=2),
+        *([b.Figures(items=drawn)] if drawn else []),
+    )
+
+
+def _ranks(report: SkewReport, who: str, twin: TwinSkew) -> pic.Histogram:
+    """Draw how often each version of a relevant document is found at each rank.
+
+    Expected ranks between two whole ones (ties) count at the better rank.
+    """
+    names = names_of(report)
+    base, rival = names[twin.baseline], names[twin.other]
+    first, second = (_rank_shares(ranks) for ranks in (twin.baseline_rank, twin.other_rank))
+    return pic.Histogram(
+        title=f"Ranks of {twin.n_pairs} twins, {who}",
+        description=f"At rank 1: {base} {number(first[0])}%, {rival} {number(second[0])}%. Below "
+        f"rank {_LAST_RANK} or not retrieved: {base} {number(first[-1])}%, "
+        f"{rival} {number(second[-1])}%.",
+        bars=(
+            pic.Bars(heights=first, colour="baseline", name=shorten(base, 24)),
+            pic.Bars(heights=second, colour="other", name=shorten(rival, 24)),
+        ),
+        categories=(*map(str, range(1, _LAST_RANK + 1)), f">{_LAST_RANK}*"),
+        x=pic.Axis(label="rank in the mixed list (* or not retrieved)"),
+        y=pic.Axis(label="share of twins, %"),
+    )
+
+
+def _rank_shares(ranks: FloatArray) -> tuple[float, ...]:
+    place = np.floor(np.nan_to_num(ranks, nan=np.inf)).clip(1, _LAST_RANK + 1).astype(np.int64)
+    return _plain(100 * np.bincount(place, minlength=_LAST_RANK + 2)[1:] / len(ranks))
+
+
+def _length(report: SkewReport) -> b.Section | None:
+    drawn = tuple(
+        (caption, _length_picture(report, caption, twin))
+        for caption, twin in _pairs(report)
+        if len(twin.log_length_ratio)
+    )
+    matched = _beside(report, "length-matched", "Relative Δ as deployed and at equal length")
+    blocks: list[b.Block] = []
+    if drawn:
+        blocks += [
+            b.Paragraph(
+                text="Does the longer version win? Each diamond is an equal share of the pairs, "
+                f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
+                "pairs as independent, although pairs of one query are not quite. Ticks at the "
+                "top and bottom are single pairs.",
+                to=b.PAGE,
+            ),
+            b.Figures(items=drawn),
+        ]
+    if matched.table.rows:
+        blocks += [
+            b.Heading(text="Length-matched"),
+            b.Paragraph(
+                text="The audit repeated with both versions of each pair cut to the same length. "
+                "If the skew shrinks, part of it was about length."
+            ),
+            matched,
+        ]
+    return b.Section(id="length", title="Length", blocks=tuple(blocks)) if blocks else None
+
+
+def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:
+    """Draw the win rate over the ratio of lengths, in groups of equally many pairs."""
+    names, ratio, won = names_of(report), twin.log_length_ratio, twin.other_above
+    base, rival = names[twin.baseline], names[twin.other]
+    groups = np.array_split(np.argsort(ratio, kind="stable"), max(1, min(6, len(ratio) // 20)))
+    confidence = report.config.confidence_level
+    rates = [wilson_interval(won[g].sum(), len(g), confidence_level=confidence) for g in groups]
+    shares = pic.Curve(
+        x=tuple(float(ratio[g].mean()) for g in groups),
+        y=tuple(100 * rate.estimate for rate in rates),
+        ends=tuple((100 * rate.lower, 100 * rate.upper) for rate in rates),
+        colour="ink",
+        line="solid",
+    )
+    single: tuple[tuple[pic.Colour, float, FloatArray], ...] = (
+        ("other", 104.0, ratio[won > 0.5]),
+        ("baseline", -4.0, ratio[won < 0.5]),
+    )
+    span = max(0.1, 1.05 * float(np.quantile(np.abs(ratio), 0.995)))
+    marks = next((t for t in _RATIOS if math.log(t[-1]) < 0.95 * span), _RATIOS[-1])
+    return pic.Lines(
+        title=f"Length and preference, {who}",
+        description=" ".join(
+            f"At ×{number(math.exp(at), digits=2)} the length, {rival} text ranks higher in "
+            f"{number(value)}% of {len(g)} pairs."
+            for at, value, g in zip(shares.x, shares.y, groups, strict=True)
+        ),
+        curves=(
+            shares,
+            *(
+                pic.Curve(
+                    x=_plain(at),
+                    y=(y,) * len(at),
+                    ends=((y - 2.5, y + 2.5),) * len(at),
+                    colour=colour,
+                    mark="none",
+                )
+                for colour, y, at in single
+            ),
+        ),
+        x=pic.Axis(
+            label=f"words of {shorten(rival, 14)} text ÷ words of {shorten(base, 14)} twin",
+            span=(-span, span),
+            ticks=tuple((math.log(t), f"×{t:g}") for t in marks),
+        ),
+        y=pic.Axis(label=f"{shorten(rival, 18)} ranks higher, %", span=(-7, 107)),
+        guides=(pic.Guide(at=0), pic.Guide(at=50, level=True)),
+    )
+
+
+def _texts(report: SkewReport) -> b.Section | None:
+    if not report.text_statistics:
+        return None
+    names = names_of(report)
+    found = renamed(report.text_statistics, names)
+    original = names[report.config.baseline_source]
+    notes = tuple(("", f"{note}.") for note in text_notes(found))
+    return b.Section(
+        id="texts",
+        nav="Texts",
+        title="What the texts look like",
+        lead="How long the texts of each source are and how much of the original's wording the "
+        "other versions keep, before any retriever sees them.",
+        blocks=(
+            b.Paragraph(text=text_key(found), look="note", to=b.PAGE),
+            b.Figures(items=text_figures(found, original=original)),
+            b.Grid(
+                table=text_table(found, original=original),
+                caption="Mean per text with its interval",
+            ),
+            *([b.Items(rows=notes)] if notes else []),
+            *text_means(found, original=original),
+        ),
+    )
+
+
+# What to doubt, and what it was made of
+
+
+def _caveats(report: SkewReport) -> b.Section:
+    made: list[tuple[str, Interval | None]] = []
+    noted = [("", text) for text in report.warnings]
+    for system in report.systems:
+        for cell in system.cells:
+            kind = split_measure(cell.measure)[0]
+            centred = cell.centred.interval if cell.centred else None
+            made += [
+                (f"Relative Δ ({kind})", cell.interval),
+                (f"centred Relative Δ ({kind})", centred),
+            ]
+        for twin in system.twins:
+            made += [
+                ("twin win rate", twin.win_rate),
+                ("twin score margin", twin.margin),
+                ("equal-length win rate", twin.win_rate_equal_length),
+            ]
+        made += [("exposure", entry.difference) for entry in system.exposure]
+        made += [("sole-corpus difference", check.difference) for check in system.sole_corpus]
+        notes = (*system.notes, *(note for twin in system.twins for note in twin.notes))
+        counts = (
+            (system.n_untagged, "retrieved entries belong to documents without a source tag"),
+            (system.n_duplicates, "retrieved entries repeated a document and were dropped"),
+            (system.n_empty, "judged queries returned nothing; they score 0 and count"),
+        )
+        noted += [(label(report, system), note) for note in notes]
+        noted += [(label(report, system), f"{n:,} {text}") for n, text in counts if n]
+    assumed = b.assumed(
+        (f"{what}, {found.method} method", found.assumptions) for what, found in made if found
+    )
+    return b.caveats(assumed, dict.fromkeys(noted))
+
+
+def _data(report: SkewReport) -> b.Section:
+    c = report.config
+    audit = (
+        ("baseline source", source_name(c.baseline_source)),
+        ("measures", ", ".join(c.measures)),
+        ("cutoffs", ", ".join(map(str, c.cutoffs))),
+        ("ties", c.ties),
+        ("gain", c.gain),
+        ("confidence level", level(c.confidence_level)),
+        ("interval method", c.interval_method),
+        ("correction", f"{CORRECTIONS[c.correction]}, {count(report.n_tests)} tests"),
+        ("family", report.family),
+        ("resamples", count(c.resamples)),
+        ("primary measure", c.primary_measure),
+        ("margin", f"±{number(c.margin)} points of centred Relative Δ"),
+        ("attention models", ", ".join(c.browsing)),
+        ("seed", str(c.seed)),
+    )
+    runs = tuple((label(report, s), settings(s.settings)) for s in report.systems)
+    return b.data(
+        (
+            ("Data", b.summary_table(report.data)),
+            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
+            ("Systems", b.Table(columns=("system", "settings"), rows=runs)),
+            ("Environment", b.environment_table(report)),
+        )
+    )

@@ -1,0 +1,337 @@
+"""The verb: measure source bias on a corpus that is worked on shard by shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder, Engine, Reranker
+from rag_sourcebias.core.skew import (
+    AuditConfig,
+    DataSummary,
+    SkewReport,
+    SoleCorpusCheck,
+    SystemSkew,
+)
+from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
+from rag_sourcebias.io.shards import ShardedDataset
+from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
+from rag_sourcebias.source.audit import agreement, assemble
+from rag_sourcebias.source.shards.corpora import AlignedCorpus, cut
+from rag_sourcebias.source.shards.facts import WorkFolder
+from rag_sourcebias.source.shards.work import (
+    MIXED,
+    Found,
+    Job,
+    Known,
+    LocalEngine,
+    ShardedRetriever,
+)
+from rag_sourcebias.stats.dependence import data_warnings
+from rag_sourcebias.stats.ranking import score_run, source_codes_for
+from rag_sourcebias.stats.skew import Variant, measure_system, sole_corpus_checks
+
+# From what was found to the entries of a report.
+
+
+def judgments_of(dataset: ShardedDataset, found: Found) -> Qrels:
+    """Judgments of the documents that were read, in the order of a data set in memory."""
+    doc_ids = found.excerpt.corpus.doc_ids
+    return assemble_judged(
+        dataset.judged,
+        query_ids=[query.query_id for query in dataset.queries],
+        doc_ids=doc_ids,
+        rows=rows_as_judged(doc_ids, dataset.corpus.judged_as),
+        where=dataset.where,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Measures the runs of one retriever over one excerpt.
+
+    Parameters
+    ----------
+    found : Found
+    qrels : Qrels
+        Of the documents of the excerpt.
+    """
+
+    found: Found
+    qrels: Qrels
+    dataset: ShardedDataset
+    retriever: ShardedRetriever
+    encoder: Encoder | None
+    config: AuditConfig
+    depth: int
+
+    @property
+    def tags(self) -> TagTable:
+        """Tags of the excerpt, with the counts of the whole corpus."""
+        return self.found.excerpt.corpus.tags
+
+    def run(self, view: str = MIXED, *, depth: int | None = None) -> Run:
+        """Run of a view, cut at the depth of the audit."""
+        queries = [query.query_id for query in self.dataset.queries]
+        run = self.found.excerpt.run(
+            self.found.best[view], query_ids=queries, name=self.retriever.name
+        )
+        return run.top(depth or self.depth)
+
+    def system(
+        self,
+        run: Run,
+        *,
+        variant: Variant = "mixed",
+        sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+        notes: Sequence[str] = (),
+    ) -> SystemSkew:
+        """Measure one run."""
+        corpus = self.found.excerpt.corpus
+        return measure_system(
+            run,
+            self.qrels,
+            corpus.tags,
+            self.config,
+            corpus=corpus,
+            settings=self.retriever.settings(self.encoder),
+            variant=variant,
+            sole_corpus=sole_corpus,
+            notes=notes,
+        )
+
+    def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
+        """Measure what an index found beside what exact search finds."""
+        checks = self._alone() if alone else ()
+        full = self.run()
+        if approximate is None:
+            yield self.system(full, sole_corpus=checks)
+            return
+        run = approximate.run()
+        top = max(self.config.cutoffs)
+        share = agreement(run, full, top)
+        note = f"the approximate index returned {share:.1%} of the exact top {top}"
+        yield approximate.system(run, sole_corpus=checks, notes=[note])
+        if share < 1:
+            yield self.system(full, variant="exact")
+
+    def _alone(self) -> tuple[SoleCorpusCheck, ...]:
+        tags = self.found.excerpt.corpus.tags
+        codes = source_codes_for(self.qrels.doc_ids, tags)[self.qrels.doc_codes]
+        alone = {
+            source: score_run(
+                self.run(source),
+                self.qrels.take(codes == code),
+                measures=self.config.measures,
+                cutoffs=self.config.cutoffs,
+                ties=self.config.ties,
+                gain=self.config.gain,
+            )
+            for code, source in enumerate(tags.sources)
+        }
+        return sole_corpus_checks(alone, self.config)
+
+
+# The verb: measure source bias on a corpus that is worked on shard by shard.
+
+
+SHARD_DOCUMENTS = 8_192
+_NOT_CUT = (
+    "vectors were given, so pairs could not be cut to equal length: what length does is seen in "
+    "the length-adjusted figures only"
+)
+
+
+def audit_source_sharded(
+    dataset: ShardedDataset,
+    retrievers: Sequence[ShardedRetriever],
+    *,
+    work_folder: str | Path,
+    engine: Engine | None = None,
+    config: AuditConfig | None = None,
+    depth: int = 100,
+    shard_documents: int = SHARD_DOCUMENTS,
+    sole_corpus: bool = True,
+    length_matched: bool = True,
+    rerankers: Sequence[Reranker] = (),
+    rerank_depth: int = 100,
+    on_stage: Callable[[str], None] | None = None,
+    on_done: Callable[[int, int], None] | None = None,
+) -> SkewReport:
+    """Measure source bias on a corpus of any size, a shard at a time or many at once.
+
+    The numbers are those of :func:`~rag_sourcebias.source.audit.audit_source` with the same encoder, to
+    the last digit, whatever the engine, the number of workers and the size of the shards.
+
+    Parameters
+    ----------
+    dataset : ShardedDataset
+        See :func:`rag_sourcebias.io.shards.open_sharded`.
+    retrievers : sequence of ShardedRetriever
+        Names must differ.
+    work_folder : path
+        Where vectors and what was found are kept. An audit that was stopped goes on from there;
+        one with another encoder reuses what does not depend on it. About 4 bytes per dimension and
+        document. All workers must see it under this path.
+    engine : Engine, optional
+        :class:`LocalEngine` by default: one shard after another.
+    config : AuditConfig, optional
+    depth : int
+        Documents retrieved per query; at least the largest cutoff.
+    shard_documents : int
+        Documents of a shard, rounded up to a multiple of 1,024; 8,192 by default.
+    sole_corpus : bool
+        Also search the documents of each source alone ([K] Table 2), exactly.
+    length_matched : bool
+        Also measure with pairs cut to equal length, where documents are paired and vectors are not
+        given.
+    rerankers : sequence of Reranker
+        Applied to the first retriever, in this process.
+    rerank_depth : int
+        Documents that they rescore.
+    on_stage : callable, optional
+        Told what begins.
+    on_done : callable, optional
+        Told ``(done, total)`` shards of a stage.
+
+    Raises
+    ------
+    DataError
+        If the data, the sources or the settings do not allow a comparison, or the work folder
+        cannot be used.
+    """
+    config = config or AuditConfig()
+    deepest = max(depth, rerank_depth) if rerankers else depth
+    _check(retrievers, config, depth)
+    folder = WorkFolder.opened(Path(work_folder).absolute())
+    job = Job(
+        dataset,
+        folder,
+        engine or LocalEngine(),
+        on_stage or (lambda _: None),
+        on_done,
+        texts=bool(rerankers),
+    )
+    corpus = AlignedCorpus(dataset.corpus, shard_documents)
+    known = job.scanned(corpus, "reading the corpus")
+    known.facts.require_sources(config)
+    paired = bool(np.any(known.facts.pair > 0))
+    audit = _Audit(job, config, depth, deepest)
+    systems: list[SystemSkew] = []
+    tail: list[SystemSkew] = []
+    for number, retriever in enumerate(retrievers):
+        encoder = job.encoder(retriever)
+        measured = audit.measured(known, retriever, encoder, alone=sole_corpus)
+        approximate = audit.approximate(known, retriever, encoder)
+        job.begin(f"{retriever.name}: measuring")
+        systems += measured.deployed(approximate, alone=sole_corpus)
+        if not number:
+            first = approximate or measured
+            tail += [audit.reranked(first, one, depth=rerank_depth) for one in rerankers]
+        if length_matched and paired and retriever.vectors is None:
+            shortest = job.scanned(
+                cut(corpus, known.facts, known.folder.sub("words-kept")),
+                f"{retriever.name}: pairs cut to equal length",
+            )
+            matched = audit.measured(shortest, retriever, encoder, alone=False)
+            systems.append(matched.system(matched.run(), variant="length-matched"))
+    data = _summary(dataset, known, measured)
+    warnings = data_warnings(data, measured.qrels, measured.tags, config)
+    if length_matched and paired and any(one.vectors is not None for one in retrievers):
+        warnings.append(_NOT_CUT)
+    report = assemble([*systems, *tail], data, config, warnings=warnings)
+    return replace(report, environment={**report.environment, **job.engine.settings})
+
+
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    job: Job
+    config: AuditConfig
+    depth: int
+    deepest: int
+
+    def measured(
+        self,
+        known: Known,
+        retriever: ShardedRetriever,
+        encoder: Encoder | None,
+        *,
+        alone: bool,
+        index: str = "exact",
+    ) -> Measured:
+        queries = self.job.queries(retriever, encoder)
+        found = self.job.find(
+            known,
+            retriever,
+            encoder,
+            queries=queries,
+            depth=self.deepest,
+            alone=alone,
+            index=index,
+        )
+        return Measured(
+            found=found,
+            qrels=judgments_of(self.job.dataset, found),
+            dataset=self.job.dataset,
+            retriever=retriever,
+            encoder=encoder,
+            config=self.config,
+            depth=self.depth,
+        )
+
+    def approximate(
+        self, known: Known, retriever: ShardedRetriever, encoder: Encoder | None
+    ) -> Measured | None:
+        """Search with the index of the retriever, where that is not exact search."""
+        if retriever.index == "exact":
+            return None
+        return self.measured(known, retriever, encoder, alone=False, index=retriever.index)
+
+    def reranked(self, first: Measured, reranker: Reranker, *, depth: int) -> SystemSkew:
+        """Rescore what the first stage found; its texts were read already."""
+        self.job.begin(f"{first.retriever.name} > {reranker.name}: rescoring")
+        corpus = first.found.excerpt.corpus
+        run = rerank(
+            first.run(depth=depth), reranker, corpus, self.job.dataset.queries, depth=depth
+        ).top(self.depth)
+        return measure_system(
+            run,
+            first.qrels,
+            corpus.tags,
+            self.config,
+            corpus=corpus,
+            settings=rerank_settings(
+                first.retriever.settings(first.encoder), reranker, depth=depth
+            ),
+        )
+
+
+def _check(retrievers: Sequence[ShardedRetriever], config: AuditConfig, depth: int) -> None:
+    if depth < max(config.cutoffs):
+        raise DataError(
+            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
+            "least that many documents"
+        )
+    names = [one.name for one in retrievers]
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"give one or more retrievers with different names, got {names}")
+
+
+def _summary(dataset: ShardedDataset, known: Known, measured: Measured) -> DataSummary:
+    facts = known.facts
+    return DataSummary(
+        name=dataset.name,
+        design=dataset.design,
+        n_queries=len(dataset.queries),
+        n_judgments=len(measured.qrels),
+        documents=facts.counts(),
+        n_pairs=facts.n_pairs(),
+        mean_words=facts.mean_words(),
+        license=dataset.license,
+        attribution=dataset.attribution,
+    )

@@ -1,0 +1,410 @@
+"""What is known of a corpus without holding it: about 50 bytes a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.data import Shard, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Engine, ShardedCorpus
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.io.files import map_array, read_arrays
+from rag_sourcebias.stats.skew import require_sources
+from rag_sourcebias.stats.texts import word_counts
+
+# Tag tables of several shards put together, column by column.
+
+
+IntArray = npt.NDArray[np.int32]
+
+
+def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = None) -> TagTable:
+    """Return one table with the rows of all, and only the names that some row has.
+
+    Parameters
+    ----------
+    sources : sequence of str, optional
+        Sources to have, sorted: a source may have no row and still be one of the corpus.
+    """
+    names, codes = _joined([(t.sources, t.source_codes) for t in tables], names=sources)
+    pair_ids, pair_codes = _joined([(t.pair_ids, t.pair_codes) for t in tables])
+    styles, style_codes = _joined([(t.styles, t.style_codes) for t in tables])
+    origins = tuple(o for t in tables for o in t.origins or [None] * len(t))
+    known = any(t.confidences is not None for t in tables)
+    return TagTable(
+        doc_ids=tuple(doc_id for table in tables for doc_id in table.doc_ids),
+        sources=names,
+        source_codes=codes,
+        pair_ids=pair_ids,
+        pair_codes=pair_codes,
+        styles=styles,
+        style_codes=style_codes,
+        origins=origins if any(origins) else None,
+        confidences=np.concatenate([_confidences(t) for t in tables]) if known else None,
+    )
+
+
+def _joined(
+    columns: Sequence[tuple[Sequence[str], IntArray]], *, names: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], IntArray]:
+    """Recode columns to one sorted list of names, by default those in use; −1 stays −1."""
+    used = [[own[code] for code in np.unique(codes[codes >= 0])] for own, codes in columns]
+    together = tuple(sorted({name for some in used for name in some}) if names is None else names)
+    code_of = {name: code for code, name in enumerate(together)}
+    result = [np.empty(0, dtype=np.int32)]
+    for own, codes in columns:
+        # The last one is taken by code −1.
+        recode = np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)
+        result.append(recode[codes])
+    return together, np.concatenate(result)
+
+
+def _confidences(table: TagTable) -> npt.NDArray[np.float32]:
+    if table.confidences is not None:
+        return table.confidences
+    return np.full(len(table), np.nan, dtype=np.float32)
+
+
+# What a sharded corpus over another one has of it.
+
+
+@dataclass(frozen=True, slots=True)
+class OverCorpus:
+    """A corpus made of another one: its name and its judgments are the other's.
+
+    Parameters
+    ----------
+    corpus : ShardedCorpus
+        The one beneath.
+    """
+
+    corpus: ShardedCorpus
+
+    @property
+    def name(self) -> str:
+        """Name of the corpus."""
+        return self.corpus.name
+
+    def judged_as(self, doc_id: str) -> str:
+        """Return the id by which judgments know a document."""
+        return self.corpus.judged_as(doc_id)
+
+
+# Where an audit over shards keeps what it has done, so that a killed one goes on from there.
+
+
+_REMEDY = "delete it and start again to redo it"
+_MARK = "work-folder"
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def identity(*parts: object) -> str:
+    """Return a short name for everything that changes what is stored under it."""
+    return blake2b(json.dumps([str(part) for part in parts]).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """One file per shard and step, complete or absent.
+
+    All workers read and write it: on several machines it lies on storage that they share.
+
+    Parameters
+    ----------
+    path : Path
+        Created on first use.
+    root : Path, optional
+        The whole work folder, which is not created where it is missing.
+    mark : str, optional
+        What a file in it says: another folder may lie under its path on another machine.
+    """
+
+    path: Path
+    root: Path | None = None
+    mark: str = ""
+
+    @classmethod
+    def opened(cls, path: Path) -> WorkFolder:
+        """Return a work folder by which workers can tell whether they see the same one.
+
+        Raises
+        ------
+        DataError
+            If it cannot be created or read.
+        """
+        file = path / _MARK
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), file.open("x", encoding="utf-8") as stream:
+                stream.write(uuid4().hex)
+            return cls(path, path, file.read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            raise _unwritable(file, error) from error
+
+    def sub(self, *names: str) -> WorkFolder:
+        """Return a folder within."""
+        return replace(self, path=self.path.joinpath(*names))
+
+    def file(self, index: int, ending: str) -> Path:
+        """Return the file of a shard."""
+        return self.path / f"{index:06d}.{ending}"
+
+    def write_array(self, index: int, values: npt.NDArray[Any]) -> None:
+        """Store one array for a shard."""
+        self._write(self.file(index, "npy"), lambda file: np.save(file, values))
+
+    def write_arrays(self, index: int, values: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Store several arrays for a shard."""
+        self._write(
+            self.file(index, "npz"), lambda file: np.savez(file, allow_pickle=False, **dict(values))
+        )
+
+    def map_array(self, index: int) -> npt.NDArray[Any]:
+        """Return the array of a shard, read from disk where it is used.
+
+        Raises
+        ------
+        DataError
+            If the file is missing or damaged.
+        """
+        return map_array(self.file(index, "npy"), remedy=_REMEDY)
+
+    def read_arrays(self, index: int) -> Arrays:
+        """Return the arrays of a shard.
+
+        Raises
+        ------
+        DataError
+            If the file is missing or damaged.
+        """
+        return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
+
+    def _check_root(self) -> None:
+        if self.root is None:
+            return
+        seen = None
+        with suppress(OSError):
+            seen = (self.root / _MARK).read_text(encoding="utf-8", errors="replace")
+        if seen != self.mark:
+            what = "missing" if seen is None else "another folder"
+            raise DataError(
+                f"work folder {self.root} is {what} on {platform.node()}: all machines must "
+                "see it under this path; put it on storage that they share"
+            )
+
+    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
+        self._check_root()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Two workers may do one shard, when the first was taken for lost: the last one wins.
+            handle, name = tempfile.mkstemp(dir=self.path, prefix=".unfinished-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    save(file)
+                Path(name).replace(path)
+            finally:
+                Path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{path} cannot be written: {error.strerror or error}; choose another work folder"
+    )
+
+
+# First step: what has to be known of every document, without its text.
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    corpus: ShardedCorpus
+    folder: WorkFolder
+
+    def __call__(self, shard: Shard) -> None:
+        corpus = self.corpus.read(shard)
+        tags = corpus.tags
+        self.folder.write_arrays(
+            shard.index,
+            {
+                "doc": digests(corpus.doc_ids)[:, 0],
+                "judged": digests([self.corpus.judged_as(d) for d in corpus.doc_ids])[:, 0],
+                "text": digests(corpus.texts),
+                # The last one is taken by code −1, no pair.
+                "pair": np.append(digests(tags.pair_ids)[:, 0], np.uint64(0))[tags.pair_codes],
+                "words": word_counts(corpus.texts).astype(np.int32),
+                "source": tags.source_codes,
+                "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
+            },
+        )
+
+
+def scan(
+    corpus: ShardedCorpus,
+    folder: WorkFolder,
+    engine: Engine,
+    *,
+    on_done: Callable[[int, int], None] | None = None,
+) -> list[Arrays]:
+    """Read every shard once; what is known from before is not read again.
+
+    Returns
+    -------
+    list of dict of arrays
+        For each shard digests of ids, texts and pairs, words and sources.
+    """
+    left = [shard for shard in corpus.shards if not folder.file(shard.index, "npz").exists()]
+    engine.map(partial(_Scan, corpus, folder), left, on_done=on_done)
+    return [folder.read_arrays(shard.index) for shard in corpus.shards]
+
+
+def digests(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """128-bit BLAKE2b digests of texts as two numbers each; shape ``(len(texts), 2)``."""
+    joined = b"".join(
+        # Lone surrogates occur in scraped text.
+        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        for text in texts
+    )
+    return np.frombuffer(joined, dtype="<u8").astype(np.uint64).reshape(-1, 2)
+
+
+# What is known of a corpus without holding it: about 50 bytes a document.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CorpusFacts:
+    """Columns of a whole corpus, one row per document.
+
+    Parameters
+    ----------
+    shards : tuple of Shard
+    sources : tuple of str
+        Sorted; ``source_codes`` (n,) index into it, −1 is untagged.
+    words : int32 array of shape (n,)
+    doc, judged, pair : uint64 arrays of shape (n,)
+        Digests of the id, of the id that judgments use, and of the pair id (0 for none).
+    text : uint64 array of shape (n, 2)
+    """
+
+    shards: tuple[Shard, ...]
+    sources: tuple[str, ...]
+    source_codes: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int32]
+    doc: npt.NDArray[np.uint64]
+    judged: npt.NDArray[np.uint64]
+    pair: npt.NDArray[np.uint64]
+    text: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def require_sources(self, config: AuditConfig) -> None:
+        """Refuse tags that allow no comparison with the baseline.
+
+        Raises
+        ------
+        MissingTagsError, DataError
+            As :func:`rag_sourcebias.stats.skew.require_sources`.
+        """
+        nothing = TagTable.from_tags([])
+        require_sources(replace(nothing, sources=self.sources, whole=self.counts()), config)
+
+    def counts(self) -> dict[str, int]:
+        """Documents per source; the key ``""`` counts untagged ones when there are any."""
+        found = np.bincount(self.source_codes + 1, minlength=len(self.sources) + 1).tolist()
+        result = dict(zip(self.sources, found[1:], strict=True))
+        return result | ({"": found[0]} if found[0] else {})
+
+    def mean_words(self) -> dict[str, float]:
+        """Mean document length in words per source."""
+        return {
+            name: float(self.words[self.source_codes == code].mean(dtype=np.float64))
+            for code, name in enumerate(self.sources)
+        }
+
+    def n_pairs(self) -> int:
+        """Number of pairs with documents of more than one source."""
+        rows = np.flatnonzero((self.pair > 0) & (self.source_codes >= 0))
+        order = rows[np.lexsort((self.source_codes[rows], self.pair[rows]))]
+        pair, source = self.pair[order], self.source_codes[order]
+        same = pair[1:] == pair[:-1]
+        return len(np.unique(pair[1:][same & (source[1:] != source[:-1])]))
+
+    def judged_rows(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Rows of all versions of judged documents, by the ids that judgments use."""
+        return np.flatnonzero(np.isin(self.judged, digests(doc_ids)[:, 0]))
+
+    def shortest_of_pair(self) -> npt.NDArray[np.int32]:
+        """Words of the shortest version of each document; its own without a pair."""
+        names, code = np.unique(self.pair, return_inverse=True)
+        shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
+        np.minimum.at(shortest, code, self.words)
+        return np.where(self.pair > 0, shortest[code], self.words).astype(np.int32)
+
+
+def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
+    """Put together what was found in the shards.
+
+    Raises
+    ------
+    DataError
+        If a document id occurs twice, or the corpus is empty.
+    """
+    if not found:
+        raise DataError(f"corpus {corpus.name!r} has no documents")
+    names = [[name.decode() for name in one["sources"].tolist()] for one in found]
+    sources = tuple(sorted({name for some in names for name in some}))
+    code_of = {name: code for code, name in enumerate(sources)}
+    codes = [
+        # The last one is taken by code −1, untagged.
+        np.array([*(code_of[n] for n in some), -1], dtype=np.int32)[one["source"]]
+        for some, one in zip(names, found, strict=True)
+    ]
+    facts = CorpusFacts(
+        shards=tuple(corpus.shards),
+        sources=sources,
+        source_codes=np.concatenate(codes),
+        words=_column(found, "words"),
+        doc=_column(found, "doc"),
+        judged=_column(found, "judged"),
+        pair=_column(found, "pair"),
+        text=_column(found, "text"),
+    )
+    _refuse_twice(corpus, facts)
+    return facts
+
+
+def _column(found: Sequence[Arrays], name: str) -> npt.NDArray[Any]:
+    return np.concatenate([one[name] for one in found])
+
+
+def _refuse_twice(corpus: ShardedCorpus, facts: CorpusFacts) -> None:
+    order = np.argsort(facts.doc, kind="stable")
+    same = np.flatnonzero(facts.doc[order][1:] == facts.doc[order][:-1])
+    for at in same.tolist():
+        first, second = (_doc_id(corpus, facts, int(row)) for row in order[at : at + 2])
+        if first == second:  # not just two ids with one digest
+            raise DataError(
+                f"document id {first!r} occurs twice in {corpus.name!r}; each document needs its "
+                "own id"
+            )
+
+
+def _doc_id(corpus: ShardedCorpus, facts: CorpusFacts, row: int) -> str:
+    shard = next(shard for shard in facts.shards if row in shard.rows)
+    return corpus.read(shard).doc_ids[row - shard.first_row]

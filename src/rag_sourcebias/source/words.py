@@ -1,0 +1,350 @@
+"""What a source audit says in words: verdicts, the headline, and how to read the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_sourcebias.core.findings import SkewCode, SkewVerdict
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import SkewCell, SkewReport, SoleCorpusCheck, SystemSkew
+from rag_sourcebias.report.format import (
+    CORRECTIONS,
+    VARIANTS,
+    count,
+    counted,
+    delta,
+    interval,
+    join,
+    level,
+    number,
+    p_clause,
+    roughly,
+    score,
+    short_names,
+    shorten,
+    source_name,
+    split_measure,
+)
+
+Direction = Literal["baseline", "other"]
+_DIRECTIONS: dict[SkewCode, Direction] = {
+    SkewCode.FAVOURS_BASELINE: "baseline",
+    SkewCode.FAVOURS_OTHER: "other",
+}
+_CLOSE = 0.05  # points of Relative Δ that look alike with one decimal
+_MAX_NAMED, _MAX_NAME = 3, 60  # systems in a headline, characters of each
+
+
+def others_of(report: SkewReport) -> tuple[str, ...]:
+    """Return the other sources compared, in the order of their first appearance."""
+    return tuple(dict.fromkeys(c.other for s in report.systems for c in s.cells))
+
+
+def names_of(report: SkewReport) -> dict[str, str]:
+    """Return the short name of every source that the report mentions."""
+    exposed = (e.source for s in report.systems for e in s.exposure)
+    base = report.config.baseline_source
+    return short_names([base, *others_of(report), *report.data.documents, *exposed])
+
+
+def label(report: SkewReport, system: SystemSkew, other: str = "") -> str:
+    """Return a system's name with its variant, and the other source where there are several."""
+    variant = VARIANTS.get(system.variant, system.variant)
+    named = bool(other) and len(others_of(report)) > 1
+    return (
+        system.name
+        + (f" ({variant})" if variant else "")
+        + (f" against {names_of(report)[other]}" if named else "")
+    )
+
+
+def significant(report: SkewReport, cell: SkewCell) -> bool:
+    """Whether the adjusted p-value is below 1 − the confidence level of the audit.
+
+    Unlike :attr:`SkewCell.significant` this knows the level even where an interval was refused.
+    Never in reports of version 0.1, whose test measured unequal numbers of documents as well.
+    """
+    alpha = 1 - report.config.confidence_level
+    return cell.centred is not None and cell.p_adjusted is not None and cell.p_adjusted < alpha
+
+
+def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
+    """Return the figure that bars and plots show: centred Relative Δ, in old reports the plain."""
+    centred = cell.centred
+    return (centred.value, centred.interval) if centred else (cell.relative_delta, cell.interval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The wording of one system's verdict against one other source.
+
+    Parameters
+    ----------
+    subject : str
+        System with its variant, and the other source where there are several.
+    code : SkewCode
+        What can be said; REFUSED in reports of version 0.1.
+    found : SkewVerdict or None
+        None in reports of version 0.1.
+    direction : {"baseline", "other"} or None
+        Which source is favoured, if either.
+    short : str
+        A few words.
+    text : str
+        The finding without its subject.
+    control : SoleCorpusCheck or None
+        Control that fails: the sources differ even when each is searched alone.
+    cells : tuple of SkewCell
+        The primary measure at every cutoff, rising.
+    """
+
+    subject: str
+    system: SystemSkew
+    other: str
+    code: SkewCode
+    found: SkewVerdict | None
+    direction: Direction | None
+    short: str
+    text: str
+    control: SoleCorpusCheck | None
+    cells: tuple[SkewCell, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The finding as a full sentence."""
+        joint = " " if self.direction or self.code is SkewCode.ALIKE else ": "
+        return f"{self.subject}{joint}{self.text}."
+
+
+def verdicts(report: SkewReport) -> tuple[Verdict, ...]:
+    """Return one verdict per system, variant and other source, in the order of the report."""
+    return tuple(
+        _worded(report, system, other)
+        for system in report.systems
+        for other in others_of(report)
+        if any(cell.other == other for cell in system.cells)
+    )
+
+
+def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
+    names, control = names_of(report), None
+    found = next((v for v in system.verdicts if v.other == other), None)
+    short, text = _said(report, system, found)
+    code = SkewCode.REFUSED if found is None else found.code
+    if code in _DIRECTIONS:
+        control = _unequal_alone(report, system, other)
+    if control is not None:
+        harder = control.baseline if control.mean_baseline < control.mean_other else other
+        short += f", but {names[harder]} text is harder to find even on its own"
+        text += (
+            f"; searched alone, the two corpora differ too ({control.measure} "
+            f"{score(control.mean_baseline)} against {score(control.mean_other)}, "
+            f"{p_clause(control.p_value)}), so this may not be source bias alone"
+        )
+    leading = split_measure(report.config.primary_measure)[0]
+    cells = (c for c in system.cells if c.other == other)
+    chosen = (c for c in cells if split_measure(c.measure)[0] == leading)
+    several = len(others_of(report)) > 1
+    return Verdict(
+        subject=label(report, system) + (f" (against {names[other]})" if several else ""),
+        system=system,
+        other=other,
+        code=code,
+        found=found,
+        direction=_DIRECTIONS.get(code),
+        short=short,
+        text=text,
+        control=control,
+        cells=tuple(sorted(chosen, key=lambda c: split_measure(c.measure)[1] or 0)),
+    )
+
+
+def _said(report: SkewReport, system: SystemSkew, found: SkewVerdict | None) -> tuple[str, str]:
+    """Return a verdict in a few words and with its numbers."""
+    if found is None:
+        return "no verdict", (
+            "no verdict in this report of version 0.1, whose test measured unequal numbers of "
+            "relevant documents as well; run the audit again"
+        )
+    if found.code is SkewCode.REFUSED:
+        return "no verdict", f"no verdict: {(found.refusal or '').rstrip('.')}"
+    value, centred = system.cell(found.measure, found.other).relative_delta, found.centred_delta
+    numbers = f"centred Relative Δ of {found.measure} {delta(centred)} {interval(found.interval)}"
+    if value is not None and centred is not None and abs(value - centred) >= _CLOSE:
+        numbers += f" (published form {delta(value)})"
+    queries, margin = f"{count(found.n_queries)} queries", found.margin
+    if found.code is SkewCode.ALIKE:
+        return f"treats both alike within ±{number(margin, digits=0)}", (
+            f"treats both sources alike within ±{number(margin)} points: {numbers}; {queries}"
+        )
+    tested = p_clause(found.p_value)
+    if found.n_tests > 1 and report.config.correction != "none":
+        tested += f", {p_clause(found.p_adjusted, name='adjusted p')} over {found.n_tests} tests"
+    short = "cannot tell"
+    if found.code is SkewCode.CANNOT_TELL:
+        if found.n_needed is not None:
+            queries += f", about {roughly(found.n_needed)} are needed for a verdict"
+    else:
+        winner = found.baseline if _DIRECTIONS[found.code] == "baseline" else found.other
+        short = f"favours {names_of(report)[winner]} text"
+    return short, f"{short}: {numbers}, {tested}; {queries}"
+
+
+def _unequal_alone(report: SkewReport, system: SystemSkew, other: str) -> SoleCorpusCheck | None:
+    """Return the control of the primary measure if it fails.
+
+    Only rewrites are meant to be found equally well: for other designs it says nothing new. A
+    variant without checks has those of its system.
+    """
+    if report.data.design != "rewrites":
+        return None
+    alpha, primary = 1 - report.config.confidence_level, report.config.primary_measure
+    same = (s.sole_corpus for s in report.systems if s.name == system.name)
+    checks = system.sole_corpus or next(filter(None, same), ())
+    failed = (c for c in checks if c.p_value is not None and c.p_value < alpha)
+    return next((c for c in failed if (c.other, c.measure) == (other, primary)), None)
+
+
+def headline(report: SkewReport) -> str:
+    """Return what a reader in a hurry should take away, no more certain than it is.
+
+    Only systems as deployed are counted; variants explain them.
+    """
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts(report):
+        if verdict.system.variant == "mixed":
+            groups.setdefault(verdict.short, []).append(verdict)
+    if not groups:
+        return "No two sources were compared."
+    corrected = report.n_tests > 1 and report.config.correction != "none"
+    scope = f" (corrected over {report.n_tests:,} tests)" if corrected else ""
+    return (
+        f"At {report.config.primary_measure} over {count(report.data.n_queries)} queries{scope}: "
+        f"{'; '.join(_clause(report, group) for group in groups.values())}."
+    )
+
+
+def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
+    first, one = group[0], len(group) == 1
+    names = [shorten(v.subject, _MAX_NAME) for v in group]
+    who = join(names) if len(names) <= _MAX_NAMED else f"{len(names)} systems"
+    match first.code:
+        case SkewCode.CANNOT_TELL:
+            needed = [v.found.n_needed for v in group if v.found and v.found.n_needed is not None]
+            tail = f" (about {roughly(max(needed))} queries are needed)" if needed else ""
+            return f"for {who} the data cannot tell{tail}"
+        case SkewCode.REFUSED:
+            return f"for {who} there is no verdict"
+        case SkewCode.ALIKE:
+            margin = number(report.config.margin)
+            return f"{who} treat{'s' * one} both sources alike within ±{margin} points"
+        case _:
+            return f"{who} {first.short if one else first.short.replace('favours', 'favour', 1)}"
+
+
+def star_note(report: SkewReport) -> str:
+    """Return the key below the table of all numbers."""
+    config, tests = report.config, counted(report.n_tests, "test")
+    threshold = f"{1 - config.confidence_level:.3g}"
+    rule = f"* p below {threshold}, not corrected for {tests}"
+    if config.correction != "none":
+        rule = f"* adjusted p below {threshold} ({CORRECTIONS[config.correction]} over {tests})"
+        if any(s.variant != "mixed" for s in report.systems):
+            rule += "; exact-search and length-matched repeats are corrected on their own"
+    return (
+        f"Scores ×100. {rule}. Intervals at {level(config.confidence_level)} are not adjusted. "
+        f"{config.primary_measure} carries the verdict, other measures are exploratory. Centred Δ: "
+        "beyond what permuted source labels give. Needed: queries with which a verdict is reached "
+        "four times in five."
+    )
+
+
+def how_to_read(report: SkewReport) -> tuple[tuple[str, str], ...]:
+    """Return (question, answer) pairs for this report."""
+    config, names, others = report.config, names_of(report), others_of(report)
+    base = names[config.baseline_source]
+    other = names[others[0]] if len(others) == 1 else "the other source's"
+    first = min(config.cutoffs)
+    return (
+        (
+            "What is Relative Δ?",
+            "All sources are retrieved from one mixed corpus. The quality of the ranking is then "
+            "scored twice: once counting only the relevant documents of one source, once only "
+            "those of the other, each at the rank it really has. Relative Δ is the difference of "
+            "the two mean scores in percent of their average. 0 means equal treatment, +200 means "
+            f"that only {base} documents were found, −200 that none of them were. Where one source "
+            "has more relevant documents than the other, chance does not give 0: the centred "
+            "figure subtracts what each source would score if source labels were permuted among "
+            "the relevant documents of a query. With one copy of each document they are equal.",
+        ),
+        (
+            "How is the verdict reached?",
+            f"It rests on the interval of centred Relative Δ of {config.primary_measure}: inside "
+            f"±{number(config.margin)} points both sources are treated alike; beyond 0 one of them "
+            "is favoured; otherwise these queries cannot tell. All other measures are exploratory.",
+        ),
+        (
+            "Which sign means what?",
+            f"Positive: {base} text is ranked higher. Negative: {other} text is ranked higher. "
+            f"Sources here: {', '.join(map(source_name, names))}.",
+        ),
+        (
+            f"Why is @{first} so noisy?",
+            f"At @{first} a query contributes one hit or none, so a handful of queries can move "
+            "the value by tens of points. Read the interval, not the estimate, and look at the "
+            "larger cutoffs: they use more of each ranking and are steadier.",
+        ),
+        (
+            "What do the intervals cover?",
+            f"With {level(config.confidence_level)} confidence each interval covers the value for "
+            "all queries like these, one interval at a time: they are not widened for the number "
+            "of comparisons. “Needed” estimates how many queries give a verdict four times in "
+            "five, if any skew in the interval is as likely as it says; without any skew more are "
+            "needed.",
+        ),
+        ("What does the adjusted p-value cover?", _adjusted(report)),
+        ("What follows from a skew here?", _SKEW.get(report.data.design, _SKEW["unknown"])),
+    )
+
+
+def _adjusted(report: SkewReport) -> str:
+    threshold = f"{1 - report.config.confidence_level:.3g}"
+    correction = report.config.correction
+    rule = (
+        "No correction for the number of tests was asked for, so some of them fall below "
+        f"{threshold} by chance alone. The test says whether there is a difference, not how "
+        "large it is."
+    )
+    if correction != "none":
+        rule = (
+            f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
+            f"only an adjusted value below {threshold} is called significant. “Not significant” "
+            "does not mean that there is no difference."
+        )
+    return (
+        "p belongs to no skew beyond chance: one minus the largest confidence level whose "
+        f"interval excludes 0. {counted(report.n_tests, 'test')} belong together: "
+        f"{report.family.rstrip('.')}. {rule}"
+    )
+
+
+_CONTROLLED = {
+    "holm": "the chance of even one false alarm among all of them",
+    "bh": "the expected share of false alarms among the significant ones",
+}
+_NO_BIAS = (
+    " A skew shows which source this retriever ranks higher here. It is not by itself evidence of "
+    "a bias: better or longer answers of one source would look the same."
+)
+_SKEW = {
+    "rewrites": "Each text has a twin of another source that is meant to say the same thing, so a "
+    "skew is a preference for the source or its way of writing, as far as the twins really agree: "
+    "the sole-corpus control and the length-matched values check that. It holds for this corpus, "
+    "these queries and these generating models, and the direction can differ elsewhere.",
+    "independent": "The texts of different sources answer the same queries independently, so they "
+    f"differ in content and quality as well as in source.{_NO_BIAS}",
+    "unknown": "It is not known whether the texts of different sources say the same thing."
+    f"{_NO_BIAS}",
+}

@@ -1,0 +1,263 @@
+"""Repeated queries, sessions and time buckets: what belongs together becomes one observation."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.sequential import read_state, rebuild, write_state
+
+# Events of one key while they are being collected, and what becomes of them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Observation:
+    """Average of the events of one key.
+
+    Parameters
+    ----------
+    key : hashable
+    values : ndarray of shape (groups,)
+    null : ndarray of shape (groups,) or None
+        Average baseline, when all of the events brought one.
+    n_events : int
+    """
+
+    key: Hashable
+    values: FloatArray
+    null: FloatArray | None
+    n_events: int
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Sums of the events of one key.
+
+    Parameters
+    ----------
+    opened : float
+        Time of the first event, in seconds.
+    n : int
+    values : list of float
+    null : list of float or None
+        None as soon as one event brought no baseline.
+    """
+
+    opened: float
+    n: int
+    values: list[float]
+    null: list[float] | None
+
+    def add(self, values: Sequence[float], null: Sequence[float] | None) -> None:
+        """Add one event."""
+        self.n += 1
+        self.values = [a + b for a, b in zip(self.values, values, strict=True)]
+        if self.null is not None and null is not None:
+            self.null = [a + b for a, b in zip(self.null, null, strict=True)]
+        else:
+            self.null = None
+
+    def observation(self, key: Hashable) -> Observation:
+        """Return the average."""
+        # A mean of numbers in [0, 1] can leave it by a rounding error.
+        mean = np.clip(np.array(self.values) / self.n, 0, 1)
+        base = None if self.null is None else np.clip(np.array(self.null) / self.n, 0, 1)
+        return Observation(key=key, values=mean, null=base, n_events=self.n)
+
+
+# Repeated queries, sessions and time buckets: what belongs together becomes one observation.
+# The same query returns the same documents, so its repeats say nothing new, and a test that
+# counted them would be sure too soon. Events of one key are averaged, and the average is one
+# observation. When a bucket closes depends on the clock and on counts, never on values, so the
+# average of a bucket has the mean that its events have.
+
+
+_COUNTERS = ("n_events", "n_observations", "n_repeats", "n_closed_early")
+
+
+class Aggregator:
+    """Collect events until the bucket of their key closes; bounded memory.
+
+    Parameters
+    ----------
+    groups : int
+    max_seconds : float
+        A bucket closes this long after its first event.
+    max_events : int
+        It closes with this many events, too.
+    max_open : int
+        Buckets open at once; with more, the oldest closes early.
+    remember : int
+        Keys of closed buckets that are kept, most recent first: their events are counted as
+        repeats and left out. 0 opens a new bucket instead, as sessions and time buckets want it.
+
+    Attributes
+    ----------
+    n_events, n_observations, n_repeats, n_closed_early : int
+        Events added; buckets closed; events left out; buckets closed for lack of room.
+
+    Examples
+    --------
+    >>> aggregator = Aggregator(max_seconds=60, max_events=2)
+    >>> aggregator.add("q1", [1.0], now=0.0)
+    []
+    >>> [(o.key, float(o.values[0])) for o in aggregator.add("q1", [0.0], now=1.0)]
+    [('q1', 0.5)]
+    """
+
+    kind = "aggregator"
+
+    def __init__(
+        self,
+        *,
+        groups: int = 1,
+        max_seconds: float = 3600.0,
+        max_events: int = 1_000,
+        max_open: int = 10_000,
+        remember: int = 10_000,
+    ) -> None:
+        if min(groups, max_events, max_open) < 1 or remember < 0 or not max_seconds > 0:
+            raise DataError(
+                "groups, max_events and max_open must be at least 1, remember at least 0 and "
+                f"max_seconds above 0; got {groups}, {max_events}, {max_open}, {remember} "
+                f"and {max_seconds}"
+            )
+        self.groups, self.max_seconds, self.max_events = groups, max_seconds, max_events
+        self.max_open, self.remember = max_open, remember
+        self.n_events = self.n_observations = self.n_repeats = self.n_closed_early = 0
+        self._open: OrderedDict[Hashable, Bucket] = OrderedDict()  # oldest first
+        self._closed: OrderedDict[Hashable, None] = OrderedDict()
+        self._now = -math.inf
+
+    @property
+    def n_open(self) -> int:
+        """Buckets open now."""
+        return len(self._open)
+
+    def add(
+        self,
+        key: Hashable,
+        values: Sequence[float],
+        *,
+        now: float,
+        null: Sequence[float] | None = None,
+    ) -> list[Observation]:
+        """Add one event; return the observations that are complete by now.
+
+        Parameters
+        ----------
+        key : hashable
+            Hash of the query, session or number of a time bucket.
+        values : sequence of float
+            One per group, in [0, 1].
+        now : float
+            Seconds of any clock; going backwards counts as standing still.
+        null : sequence of float or None
+            Baselines of this event, one per group.
+
+        Raises
+        ------
+        DataError
+            If a number is not in [0, 1] or there are too many or too few; nothing is added then.
+        """
+        self._check(values)
+        if null is not None:
+            self._check(null)
+        if not math.isfinite(now):
+            raise DataError(f"now must be a finite number of seconds, got {now}")
+        done = self.close(now=now)
+        self.n_events += 1
+        bucket = self._open.get(key)
+        if bucket is None:
+            if key in self._closed:
+                self._closed.move_to_end(key)
+                self.n_repeats += 1
+                return done
+            if len(self._open) >= self.max_open:
+                self.n_closed_early += 1
+                done.append(self._take(next(iter(self._open))))
+            baselines = None if null is None else list(map(float, null))
+            bucket = Bucket(self._now, 1, list(map(float, values)), baselines)
+            self._open[key] = bucket
+        else:
+            bucket.add(values, null)
+        if bucket.n >= self.max_events:
+            done.append(self._take(key))
+        return done
+
+    def close(self, *, now: float) -> list[Observation]:
+        """Return the observations whose time is over."""
+        self._now = max(self._now, now)
+        done = []
+        while self._open:
+            key, bucket = next(iter(self._open.items()))
+            if self._now - bucket.opened < self.max_seconds:
+                break
+            done.append(self._take(key))
+        return done
+
+    def flush(self) -> list[Observation]:
+        """Close all buckets, as at the end of a replay."""
+        return [self._take(key) for key in list(self._open)]
+
+    def _check(self, numbers: Sequence[float]) -> None:
+        if len(numbers) != self.groups or not all(0 <= x <= 1 for x in numbers):
+            raise DataError(
+                f"an event needs {self.groups} numbers in [0, 1], got {list(numbers)!r:.80}"
+            )
+
+    def _take(self, key: Hashable) -> Observation:
+        bucket = self._open.pop(key)
+        self.n_observations += 1
+        if self.remember:
+            self._closed[key] = None
+            if len(self._closed) > self.remember:
+                self._closed.popitem(last=False)
+        return bucket.observation(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain JSON values; keys must be text or numbers."""
+        names = ("groups", "max_seconds", "max_events", "max_open", "remember")
+        data = write_state(
+            self.kind,
+            {name: getattr(self, name) for name in names},
+            {name: getattr(self, name) for name in _COUNTERS},
+        )
+        # Ages, not times: the clock of the next process may count from elsewhere.
+        data["state"]["open"] = [
+            [key, self._now - b.opened, b.n, b.values, b.null] for key, b in self._open.items()
+        ]
+        data["state"]["closed"] = list(self._closed)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, now: float) -> Aggregator:
+        """Go on from what :meth:`to_dict` returned, with the clock at ``now``.
+
+        Raises
+        ------
+        DataError
+            If it is not the state of an aggregator.
+        UnsupportedVersionError
+            If another release wrote it.
+        """
+        settings, state = read_state(data, cls.kind)
+        found = rebuild(cls, settings)
+        found._now = now
+        try:
+            for name in _COUNTERS:
+                setattr(found, name, int(state[name]))
+            for key, age, n, values, null in state["open"]:
+                base = None if null is None else list(null)
+                found._open[key] = Bucket(now - float(age), int(n), list(values), base)
+            found._closed = OrderedDict.fromkeys(state["closed"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"stored state of an aggregator: {error!r:.80}") from None
+        return found

@@ -1,0 +1,533 @@
+"""The judge brought to the human scale by one λ (METHODS §4.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.stats.resampling import check_level
+from rag_sourcebias.stats.utility import RankedLabels
+
+# Label distributions pushed up or down by a signed λ ([R] Eq. 16–19).
+# For λ ≥ 0 the mass λ is taken from the lowest grades first and the rest is rescaled to 1: what is
+# left is the upper (1 − λ) tail of the distribution, so with the survival function S_r = P(grade ≥
+# r) the perturbed survival function is min(1, S_r / (1 − λ)). For λ < 0 the same holds mirrored.
+# The top grade (λ ≥ 0) and the bottom grade (λ < 0) are never reduced. At λ = ±1 nothing would be
+# left of a distribution without mass on the favoured grade; the limits are defined as all mass on
+# that grade, whatever the judge believed.
+
+
+def perturb(probs: FloatArray, lam: float) -> FloatArray:
+    """Return the distributions perturbed by λ ([R] Eq. 16–18).
+
+    Parameters
+    ----------
+    probs : float64 array of shape (m, L)
+        Rows sum to 1.
+    lam : float
+        In [−1, 1]; 0 returns the distributions, 1 all mass on the last grade, −1 on the first.
+
+    Returns
+    -------
+    float64 array of shape (m, L)
+        Rows sum to 1.
+    """
+    _check_lambda(np.asarray(lam))
+    if lam < 0:
+        return perturb(probs[:, ::-1], -lam)[:, ::-1]
+    tails = _tail_shares(_running(probs.T[:0:-1])[::-1], 1.0 - lam)
+    tails = np.column_stack([np.ones(len(probs)), tails.T, np.zeros(len(probs))])
+    return tails[:, :-1] - tails[:, 1:]
+
+
+def perturbed_utilities(labels: RankedLabels, lam: float | FloatArray) -> FloatArray:
+    """Return the utility of every query under labels perturbed by λ ([R] Eq. 19).
+
+    Parameters
+    ----------
+    labels : RankedLabels
+    lam : float or float64 array of shape (n_queries,)
+        In [−1, 1]; one for all queries or one for each.
+
+    Returns
+    -------
+    float64 array of shape (n_queries,)
+        Not decreasing in λ; at λ = 0 it is ``labels.utilities()``.
+    """
+    return UtilityPath.of(labels).at(lam)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UtilityPath:
+    """Utilities as a function of λ, prepared once and cheap to evaluate.
+
+    Parameters
+    ----------
+    upper, lower : float64 arrays of shape (L − 1, m)
+        P(grade ≥ r) and P(grade < r) of every document with weight, for r = 1 … L − 1.
+    steps : float64 array of shape (L − 1,)
+        Gain (or grade, with ``gain_of_mean``) gained from r − 1 to r.
+    floor : float
+        Gain (or grade) of the lowest grade.
+    starts, present : int64 arrays
+        First document and index of every query that has documents.
+    weights, query, n_queries, gain_of_mean
+        As in :class:`RankedLabels`, for the documents with weight.
+    """
+
+    upper: FloatArray
+    lower: FloatArray
+    steps: FloatArray
+    floor: float
+    weights: FloatArray
+    query: IntArray
+    starts: IntArray
+    present: IntArray
+    n_queries: int
+    gain_of_mean: bool
+
+    @classmethod
+    def of(cls, labels: RankedLabels) -> UtilityPath:
+        """Prepare ``labels``; documents of weight 0 are dropped."""
+        used: slice | IntArray = slice(None)
+        if not labels.weights.all():
+            used = np.flatnonzero(labels.weights)
+        columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
+        levels = (
+            np.arange(len(labels.gains), dtype=np.float64) if labels.gain_of_mean else labels.gains
+        )
+        first = np.ones(len(query), dtype=bool)
+        first[1:] = query[1:] != query[:-1]
+        starts = np.flatnonzero(first)
+        return cls(
+            upper=_running(columns[:0:-1])[::-1],
+            lower=_running(columns[:-1]),
+            steps=np.diff(levels),
+            floor=float(levels[0]),
+            weights=labels.weights[used],
+            query=query,
+            starts=starts,
+            present=query[starts],
+            n_queries=labels.n_queries,
+            gain_of_mean=labels.gain_of_mean,
+        )
+
+    def at(self, lam: float | FloatArray) -> FloatArray:
+        """Return the utilities at λ, one for all queries or one for each; shape (n_queries,)."""
+        if np.ndim(lam) == 0:
+            lam = float(lam)
+            if not -1.0 <= lam <= 1.0:
+                _check_lambda(np.asarray(lam))
+            tails = self.upper if lam >= 0 else self.lower
+            return self._total(self._level(tails, 1.0 - abs(lam), rising=lam >= 0))
+        lam = np.asarray(lam, dtype=np.float64)
+        _check_lambda(lam)
+        shift = lam[self.query]
+        rising, keep = shift >= 0, 1.0 - np.abs(shift)
+        level = np.empty(len(shift))
+        level[rising] = self._level(self.upper[:, rising], keep[rising], rising=True)
+        level[~rising] = self._level(self.lower[:, ~rising], keep[~rising], rising=False)
+        return self._total(level)
+
+    def _level(self, tails: FloatArray, keep: float | FloatArray, *, rising: bool) -> FloatArray:
+        """Perturbed gain (or grade) of every document."""
+        if isinstance(keep, float) and keep > 0:  # one division per document, not per grade
+            gained = (self.steps @ np.minimum(tails, keep)) / keep
+        else:
+            gained = self.steps @ _tail_shares(tails, keep)
+        if rising:
+            return np.asarray(self.floor + gained)
+        return np.asarray(self.floor + float(self.steps.sum()) - gained)
+
+    def _total(self, level: FloatArray) -> FloatArray:
+        gain = np.exp2(level) - 1.0 if self.gain_of_mean else level
+        total = np.zeros(self.n_queries)
+        if len(self.starts):
+            total[self.present] = np.add.reduceat(self.weights * gain, self.starts)
+        return total
+
+
+def _running(columns: FloatArray) -> FloatArray:
+    """Cumulative sums down the rows, at most 1; a tail without mass is exactly 0."""
+    sums = np.empty(columns.shape)
+    total: FloatArray | float = 0.0
+    for row, column in zip(sums, columns, strict=True):
+        np.add(column, total, out=row)
+        total = row
+    return np.minimum(sums, 1.0, out=sums)
+
+
+def _tail_shares(tails: FloatArray, keep: float | FloatArray) -> FloatArray:
+    """min(1, tail / keep); 1 where nothing is kept."""
+    if np.ndim(keep) == 0:
+        return np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
+    kept = np.where(keep == 0, 1.0, keep)
+    return np.where(keep == 0, 1.0, np.minimum(tails, keep) / kept)
+
+
+def _check_lambda(lam: FloatArray) -> None:
+    if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
+        bad = lam.ravel()[~(np.abs(lam.ravel()) <= 1)]
+        raise DataError(f"lambda {bad[0]} is outside [-1, 1]")
+
+
+# The λ at which a perturbed utility reaches a human value, in closed form.
+# On λ ≥ 0 a utility is floor + Σ_k w_k min(1, s_k / c) with c = 1 − λ: between two neighbouring
+# s_k it is W + R/c, so the crossing is found by sorting the s_k once. The utility is strictly
+# increasing except for two flat ends (−1, b] and [t, 1), where every tail is used up, and it jumps
+# at ±1 where a distribution has no mass on the extreme grade.
+
+
+TIE = 1e-9
+"""Sums of errors within this of 0 count as 0."""
+
+INSIDE = float(np.nextafter(1.0, 0.0))
+"""The last λ before the jump at 1."""
+
+_BISECTIONS = 60
+
+
+class Crossing(NamedTuple):
+    """Where the utility crosses the human value.
+
+    ``first`` is the smallest λ with U(λ) ≥ y and ``last`` the largest with U(λ) ≤ y, ties within
+    1e-9; they differ where the utility is flat at y, or jumps over it. Values above the reach of
+    the labels have both at 1, values below it both at −1.
+    """
+
+    first: FloatArray
+    last: FloatArray
+
+
+def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
+    """Return the critical λ of every query, arrays of shape (n_queries,).
+
+    Parameters
+    ----------
+    labels : RankedLabels
+    y : float64 array of shape (n_queries,)
+        Human utility of each query.
+    """
+    check_values(labels, y)
+    path = UtilityPath.of(labels)
+    solve = _bisected if labels.gain_of_mean else _sorted
+    return Crossing(*solve(path, np.asarray(y, dtype=np.float64)))
+
+
+def set_crossing(
+    labels: RankedLabels, y: FloatArray, *, counts: IntArray | None = None
+) -> tuple[float, float]:
+    """Return (first, last) critical λ of the mean error over a set of queries.
+
+    Parameters
+    ----------
+    labels : RankedLabels
+    y : float64 array of shape (n_queries,)
+    counts : int64 array of shape (n_queries,), optional
+        How often each query is in the set, such as in a bootstrap batch; once by default.
+    """
+    check_values(labels, y)
+    times = np.ones(labels.n_queries) if counts is None else np.asarray(counts, dtype=np.float64)
+    pooled = replace(
+        labels,
+        weights=labels.weights * times[labels.query],
+        query=np.zeros_like(labels.query),
+        n_queries=1,
+    )
+    found = crossings(pooled, np.array([times @ y]))
+    return float(found.first[0]), float(found.last[0])
+
+
+def check_values(labels: RankedLabels, y: FloatArray) -> None:
+    """Raise unless there is one finite human value per query."""
+    if np.shape(y) != (labels.n_queries,):
+        raise DataError(f"human values of shape {np.shape(y)} for {labels.n_queries} queries")
+    if not np.isfinite(y).all():
+        bad = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise DataError(f"human value of query {bad} is {y[bad]}; leave queries without one out")
+
+
+def _sorted(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Solve by sorting the tails of each query."""
+    bottom = _sum(path, path.weights * path.floor)
+    top = bottom + _sum(path, path.weights * float(path.steps.sum()))
+    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
+    low, high = y - TIE, y + TIE
+    now = path.at(0.0)
+    first = np.where(
+        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
+    )
+    last = np.where(
+        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
+    )
+    return first, last
+
+
+def _sum(path: UtilityPath, values: FloatArray) -> FloatArray:
+    return np.bincount(path.query, weights=values, minlength=path.n_queries).astype(np.float64)
+
+
+class _Profile:
+    """F(c) = Σ_k w_k min(1, s_k / c) of every query, not increasing in c on (0, 1]."""
+
+    def __init__(self, path: UtilityPath, tails: FloatArray) -> None:
+        n_steps, n = len(path.steps), path.n_queries
+        starts = np.searchsorted(path.query, np.arange(n + 1))
+        width = int(np.diff(starts).max(initial=0))
+        place = (path.query, np.arange(len(path.query)) - starts[path.query])
+        padded = np.zeros((2, n, width, n_steps))
+        padded[0][place], padded[1][place] = tails.T, path.weights[:, None] * path.steps
+        s, w = padded.reshape(2, n, -1)
+        order = np.argsort(-s, axis=1, kind="stable")
+        none = np.zeros((n, 1))
+        # bounds of the pieces: above the largest tail F is linear in 1/c down to c = 1
+        self.s = np.hstack([none + 1.0, np.take_along_axis(s, order, axis=1), none])
+        w = np.take_along_axis(w, order, axis=1)
+        self.saturated = np.hstack([none, np.cumsum(w, axis=1)])
+        mass = (w * self.s[:, 1:-1])[:, ::-1]
+        self.rest = np.hstack([np.cumsum(mass, axis=1)[:, ::-1], none])
+        self.total = self.saturated[:, -1]
+        positive = self.s[:, 1:-1] > 0
+        self.reach = np.take_along_axis(self.saturated, positive.sum(1)[:, None], axis=1)[:, 0]
+        at = np.where(positive, self.s[:, 1:-1], 1.0)
+        self.value = np.where(positive, self.saturated[:, 1:] + self.rest[:, 1:] / at, np.inf)
+
+    def _solve(self, target: FloatArray) -> FloatArray:
+        """Return c with F(c) = target, for targets within reach."""
+        rows, piece = np.arange(len(target)), (self.value < target[:, None]).sum(axis=1)
+        rest, missing = self.rest[rows, piece], target - self.saturated[rows, piece]
+        solvable = (rest > 0) & (missing > 0)
+        c = np.where(solvable, rest / np.where(solvable, missing, 1.0), 1.0)
+        # rounding may not carry c out of its piece, nor to 0
+        c = np.clip(c, self.s[rows, piece + 1], self.s[rows, piece])
+        return np.clip(c, 1.0 - INSIDE, 1.0)
+
+    def largest(self, target: FloatArray) -> FloatArray:
+        """Return the largest c with F(c) ≥ target; 0 where only the extreme grade reaches it."""
+        return np.where(target > self.reach, 0.0, self._solve(target))
+
+    def smallest(self, target: FloatArray) -> FloatArray:
+        """Return the smallest c with F(c) ≤ target; 0 where even the extreme grade is below."""
+        inside = np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target))
+        return np.where(target >= self.total, 0.0, inside)
+
+
+def _bisected(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Solve by bisection: the gain of the mean grade is not piecewise W + R/c."""
+    first = _smallest(path, y - TIE, strictly=False)
+    above = _smallest(path, y + TIE, strictly=True)
+    # the last λ at or below y is the limit from the left of the first λ above it
+    last = np.where(above >= 1.0, INSIDE, above)
+    last = np.where(path.at(1.0) <= y + TIE, 1.0, last)
+    return first, np.where(path.at(-INSIDE) > y + TIE, -1.0, last)
+
+
+def _smallest(path: UtilityPath, y: FloatArray, *, strictly: bool) -> FloatArray:
+    """Return the smallest λ at which each utility is at least (more than) y; 1 if none is."""
+
+    def reached(lam: FloatArray) -> FloatArray:
+        values = path.at(lam)
+        return np.asarray(values > y if strictly else values >= y)
+
+    ones = np.ones(path.n_queries)
+    low, high = -INSIDE * ones, INSIDE * ones
+    at_low, at_high, at_bottom = reached(low), reached(high), reached(-ones)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        hit = reached(middle)
+        high, low = np.where(hit, middle, high), np.where(hit, low, middle)
+    found = np.where(at_high, high, 1.0)
+    found = np.where(at_low, -INSIDE, found)
+    return np.where(at_bottom, -1.0, found)
+
+
+# Conformal ranks in exact rationals.
+# ⌈(n + 1)(1 − α)⌉ and ⌊(n + 1)α/2⌋ jump at whole numbers, where floating point rounds either way:
+# 0.05 · 280 / 2 is 7, not 7.000000000000001 or 6.999999999999999. The confidence level is
+# therefore read as the decimal number it was written as.
+
+
+def tail_mass(confidence_level: float) -> Fraction:
+    """Return α = 1 − the level, exactly."""
+    check_level(confidence_level)
+    return 1 - Fraction(repr(float(confidence_level)))
+
+
+def score_rank(n: int, confidence_level: float) -> int:
+    """Return ⌈(n + 1)(1 − α)⌉, the rank of the conformal score; at most n.
+
+    Raises
+    ------
+    CalibrationError
+        If n < 1/α − 1.
+    """
+    alpha = tail_mass(confidence_level)
+    if (n + 1) * alpha < 1:
+        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, "labelled queries")
+    return ceil((n + 1) * (1 - alpha))
+
+
+def misses_per_side(n: int, confidence_level: float) -> int:
+    """Return ⌊(n + 1)α/2⌋ − 1, the queries a bound may miss with one correction for each side.
+
+    Raises
+    ------
+    CalibrationError
+        If n < 2/α − 1.
+    """
+    alpha = tail_mass(confidence_level)
+    rank = floor((n + 1) * alpha / 2)
+    if rank < 1:
+        raise _too_few(n, ceil(2 / alpha - 1), confidence_level, "labelled queries")
+    return rank - 1
+
+
+def paper_misses(n: int, confidence_level: float, *, what: str = "labelled queries") -> int:
+    """Return the largest count with count / n ≤ ½(α − (1 − α)/n) ([R] Eq. 24).
+
+    [R] prints "<" in Eq. 15; the guarantee holds with "≤", which alone makes n = 1/α − 1 enough.
+
+    Raises
+    ------
+    CalibrationError
+        If the threshold is negative, n < 1/α − 1: no λ exists.
+    """
+    alpha = tail_mass(confidence_level)
+    misses = floor((n * alpha - (1 - alpha)) / 2)
+    if misses < 0:
+        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, what)
+    return misses
+
+
+def _too_few(n: int, needed: int, level: float, what: str) -> CalibrationError:
+    return CalibrationError(
+        f"{n} {what} cannot support a {100 * level:.4g}% conformal interval: no lambda meets the "
+        f"threshold; at least {needed} are needed"
+    )
+
+
+# Where a function of λ that does not decrease passes 0.
+
+
+_STEPS = 200
+_WIDTH = 2e-16
+
+
+def rising_root(
+    value_at: Callable[[float], float],
+    *,
+    start: float,
+    tolerance: float,
+    known: float | None = None,
+    step: float = 0.3,
+) -> float:
+    """Return a λ in (−1, 1) with ``|value| <= tolerance``, by bracketed secant steps.
+
+    The steps are taken in ∓ln(1 − |λ|), in which utilities are close to linear; ``step`` is the
+    first of them and ``known`` the value at ``start`` where it is at hand. Where the
+    function jumps over 0 the first λ above is returned; where it is negative up to the last λ
+    before 1, it is 1; where it is positive from the first λ after −1, it is that.
+    """
+    low, high = -1.0, 1.0
+    lam = min(max(start, -INSIDE), INSIDE)
+    value = value_at(lam) if known is None else known
+    here = _stretched(lam)
+    probe = here - math.copysign(step, value)
+    for _ in range(_STEPS):
+        low, high = (lam, high) if value < 0 else (low, lam)
+        if abs(value) <= tolerance:
+            return lam
+        if high - low < _WIDTH or low >= INSIDE or high <= -INSIDE:
+            return high
+        guess = math.copysign(-math.expm1(-abs(probe)), probe)
+        lam = guess if low < guess < high and abs(guess) < 1 else _next(low, high)
+        old, before = value, here
+        value, here = value_at(lam), _stretched(lam)
+        if value == old:  # flat here: look at the end of the bracket
+            probe = math.inf if value < 0 else -math.inf
+        else:
+            probe = here - value * (here - before) / (value - old)
+    return high
+
+
+def _stretched(lam: float) -> float:
+    return math.copysign(-math.log1p(-abs(lam)), lam)
+
+
+def _next(low: float, high: float) -> float:
+    """Return the end not yet tried, or half-way."""
+    if high == 1.0:
+        return INSIDE
+    return -INSIDE if low == -1.0 else (low + high) / 2
+
+
+# The judge brought to the human scale by one λ (METHODS §4.2).
+
+
+def recalibration(labels: RankedLabels, y: FloatArray) -> float:
+    """Return λ*, at which the mean error of the judge over the labelled queries is 0.
+
+    Parameters
+    ----------
+    labels : RankedLabels
+        Judge labels of exactly the labelled queries.
+    y : float64 array of shape (n_queries,)
+        Their human utilities.
+
+    Returns
+    -------
+    float
+        In (−1, 1). Where several λ are equally good the one nearest 0; where none brings the
+        error to 0, the nearest 0 of those with the smallest error. One-hot labels do not move
+        inside (−1, 1), so their λ* is 0.
+    """
+    check_values(labels, y)
+    return balance(UtilityPath.of(labels), labels, y) if labels.n_queries else 0.0
+
+
+def balance(path: UtilityPath, labels: RankedLabels, y: FloatArray) -> float:
+    """Return the same with the path of ``labels`` at hand."""
+    total = float(np.sum(y))
+
+    def error(lam: float) -> float:
+        return float(path.at(lam).sum()) - total
+
+    now = error(0.0)
+    if abs(now) <= TIE:
+        return 0.0
+    lam = rising_root(error, start=0.0, known=now, step=1.0, tolerance=TIE)
+    # a root in a flat end is not yet the one nearest 0; with a slope on the side of 0 it is
+    if abs(lam) < INSIDE and abs(error(lam * (1.0 - 1e-3))) > TIE:
+        return lam
+    there = error(math.copysign(INSIDE, -now))
+    if now * there < 0 and abs(there) > TIE:  # the flat ends are not at the human mean
+        return lam
+    # the jump at ±1 forgets the judge; stay on the near side of it, at the edge of the flat end
+    first, last = set_crossing(labels, y + there / labels.n_queries)
+    return float(np.clip(np.clip(0.0, first, last), -INSIDE, INSIDE))
+
+
+def recalibrated_utilities(
+    labels: RankedLabels, y: FloatArray, labelled: IntArray
+) -> tuple[float, FloatArray]:
+    """Return λ* fitted on the labelled queries, and the utilities of all queries at λ*.
+
+    Parameters
+    ----------
+    labels : RankedLabels
+        Judge labels of all queries.
+    y : float64 array of shape (n,)
+        Human utilities of the labelled queries.
+    labelled : int64 array of shape (n,)
+        Their indices.
+    """
+    lam = recalibration(labels.take(labelled), y)
+    return lam, UtilityPath.of(labels).at(lam)

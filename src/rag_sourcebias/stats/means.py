@@ -1,0 +1,505 @@
+"""Relative Δ between two sources when most labels come from a judge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal, Unpack, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import JUDGE_NOTES, Interval, JudgeFinding
+from rag_sourcebias.stats.classical import bootstrap_interval, has_spread, spread_values, t_interval
+from rag_sourcebias.stats.ppi import crossfit_ppi_interval, paper_ppi_interval, ppi_interval
+from rag_sourcebias.stats.regression import (
+    Form,
+    RegressionFit,
+    choose_form,
+    draw_interval,
+    fit_regression,
+)
+from rag_sourcebias.stats.resampling import check_level, t_quantile
+from rag_sourcebias.stats.samples import (
+    Design,
+    JudgedSample,
+    Target,
+    check_target,
+    judge_correlation,
+)
+
+# The default method, and labels alone, for one mean.
+
+
+MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
+MIN_CLUSTERS = 5
+SCORE_FORM = "regression on the judge, score form"  # of bounded values
+
+
+def default_interval(
+    sample: JudgedSample,
+    method: str,
+    target: Target,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> Interval:
+    """Regression on the judge or, with no judge columns, labels alone."""
+    human, judge = sample.y[:, 0], sample.x[:, 0]
+    n = sample.n_labeled
+    form = choose_form(sample, bounds)
+    _check_enough(sample, form.bounds)
+    correlation = judge_correlation(human, judge)
+    found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
+    notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
+    alone = method == "labels" or found_judge in {"few", "constant"}
+    if alone:
+        sample = _without_judge(sample)
+    asked = method == "labels" or n < MIN_LABELED
+    plain = asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
+    if plain and form == Form(None):
+        share = n / (n + sample.n_unlabeled)
+        found = t_interval(
+            human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
+        )
+        if target == "unlabeled" and sample.n_unlabeled:
+            stretch = math.sqrt(1 + n / sample.n_unlabeled)
+            half = found.half_width * stretch
+            found = replace(
+                found, lower=found.estimate - half, upper=found.estimate + half, target=target
+            )
+        return replace(
+            found,
+            n_unlabeled=sample.n_unlabeled,
+            correlation=correlation,
+            notes=notes,
+            judge=found_judge,
+            target=target,
+        )
+    fit = fit_regression(sample, target)
+    name = "labels alone" if alone else "regression on the judge"
+    if form.bounds is not None:
+        name = "labels alone, score form" if alone else SCORE_FORM
+    quantile = t_quantile(0.5 + level / 2, fit.degrees)
+    estimate, lower, upper = draw_interval(sample, fit, target, quantile, form)
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=level,
+        method=name,
+        target=target,
+        n_labeled=n,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
+        correlation=correlation,
+        notes=(*notes, form.note) if form.note else notes,
+        judge=found_judge,
+    )
+
+
+def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
+    if sample.n_labeled < 2:
+        raise InsufficientDataError(
+            f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
+            f"from {MIN_LABELED} on",
+            n=sample.n_labeled,
+            n_needed=MIN_LABELED,
+        )
+    if sample.cluster is not None and sample.n_units < MIN_CLUSTERS:
+        raise InsufficientDataError(
+            f"{sample.n_units} labelled cluster(s): an interval needs at least {MIN_CLUSTERS}",
+            n=sample.n_units,
+            n_needed=MIN_CLUSTERS,
+        )
+    if bounds is None:
+        spread_values(sample.y[:, 0])  # raises, with the remedy
+
+
+def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
+    """Whether labels alone must be used, or the judge is of no use."""
+    units = sample.n_units
+    if units < MIN_LABELED:
+        return "few"
+    if not any(has_spread(column) for column in sample.x.T):
+        return "constant"
+    return "weak" if abs(correlation) <= 1 / math.sqrt(units - 2) else ""
+
+
+def _without_judge(sample: JudgedSample) -> JudgedSample:
+    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0])
+
+
+def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
+    """What must hold for an interval from this sample."""
+    if sample.shifted:
+        drawn = "the weights are the true density ratios of the pool to the labelled items"
+    elif sample.n_strata > 1:
+        drawn = "within each stratum the labelled items were drawn at random from the judged pool"
+    else:
+        drawn = "the labelled items were drawn at random from the judged pool"
+    units = "items are independent" if sample.cluster is None else "clusters are independent"
+    same = "the judge treats labelled and unlabelled items alike"
+    return drawn, units, same
+
+
+# One function for the mean of human values: the default method and the others by name.
+
+
+Method = Literal["regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap"]
+
+
+def mean_interval(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    yhat_unlabeled: npt.ArrayLike,
+    *,
+    method: Method = "regression",
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    lam: float = 1.0,
+    rng: np.random.Generator | int = 0,
+    **design: Unpack[Design],
+) -> Interval:
+    """Interval for the mean human value, from a few human and many judge values.
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n,)
+        Human and judge values of the labelled items, in the same order and any units.
+    yhat_unlabeled : array-like of shape (N,)
+        Judge values of the other items.
+    method : str
+        ``"regression"`` (default): regression on the judge, delete-one jackknife variance,
+        t(n − 2), from 20 labels on corrected for skewness (Hall 1992). Below 10 labels it returns
+        labels alone and says so. ``"labels"``: human labels alone (t). ``"ppi"``: fixed power
+        ``lam``. ``"ppi++"``: tuned power. ``"ppi-crossfit"``. ``"ppi-paper"``: Eq. 8–11 of
+        Oosterhuis et al. (KDD 2024). ``"bootstrap"``: their baseline, percentiles of the labels
+        alone.
+    target : {"population", "pool", "unlabeled"}
+        The mean over the population the items were drawn from, over these n + N items, or over
+        the N unlabelled ones.
+    bounds : tuple of float, optional
+        Range of the human values; the interval stays within it. When every human value is 0 or 1,
+        or half of them or more pile up at one end and fewer than 10 depart from it, the interval
+        is a score interval on the effective number of items, which stays honest near the ends of
+        the range and when all labels agree. Piled-up labels without bounds are taken to lie in
+        the range seen, and a note says so.
+    rng : numpy.random.Generator or int
+        For ``"ppi-crossfit"`` and ``"bootstrap"``.
+    **design
+        How the labelled items were drawn; nothing means at random, one by one. ``weights``:
+        density ratios (pool over labelled), shape (n,), when they were drawn from another
+        distribution. ``strata``, ``strata_unlabeled``: labels of length n and N within which they
+        were drawn. ``clusters``, ``clusters_unlabeled``: labels of length n and N of items that
+        belong together, such as answers to one question; drawn as a whole.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 2 labels, 2 in each stratum or 5 labelled clusters, or when all human
+        values are equal and no bounds are known.
+    DataError
+        If values are missing or not finite, or options do not go together.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> truth = rng.normal(5, 2, 1050)
+    >>> judge = truth + rng.normal(1, 1, 1050)
+    >>> print(mean_interval(truth[:50], judge[:50], judge[50:]))
+    4.985 [4.715, 5.256] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
+    """
+    check_level(confidence_level)
+    check_target(target)
+    if method not in get_args(Method):
+        raise DataError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
+    sample = JudgedSample.build(y, yhat, yhat_unlabeled, **design)
+    if sample.shifted and target == "pool":
+        raise DataError("weights with target 'pool': the labelled items are not of the pool")
+    if method in ("regression", "labels"):
+        return default_interval(sample, method, target, confidence_level, bounds)
+    extra = [name for name, value in design.items() if value is not None]
+    if extra or bounds is not None:
+        raise DataError(
+            f"method {method!r} does not take {', '.join(extra) or 'bounds'}; use 'regression'"
+        )
+    human, judge, pool = sample.y[:, 0], sample.x[:, 0], sample.x_unlabeled[:, 0]
+    if method == "ppi":
+        return ppi_interval(
+            human, judge, pool, lam=lam, target=target, confidence_level=confidence_level
+        )
+    if method == "ppi++":
+        return ppi_interval(
+            human, judge, pool, lam=None, target=target, confidence_level=confidence_level
+        )
+    if target != "population":
+        raise DataError(f"method {method!r} is defined for target 'population', not {target!r}")
+    if method == "ppi-crossfit":
+        return crossfit_ppi_interval(human, judge, pool, confidence_level=confidence_level, rng=rng)
+    if method == "ppi-paper":
+        everything = np.concatenate([judge, pool])
+        return paper_ppi_interval(human, judge, everything, confidence_level=confidence_level)
+    found = bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng)
+    return replace(found, n_unlabeled=len(pool))
+
+
+# Comparisons from judged values: two systems, win rates, Relative Δ.
+# The judge is corrected for each system or source by its own human labels. Judges over-rate LLM
+# text and LLM rankers, so one correction for all would hide exactly what is compared.
+
+
+def difference_interval(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    yhat_unlabeled: npt.ArrayLike,
+    *,
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    **design: Unpack[Design],
+) -> Interval:
+    """Interval for the mean difference of two systems on the same items (first minus second).
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n, 2)
+        Human and judge values of the labelled items, one column per system.
+    yhat_unlabeled : array-like of shape (N, 2)
+    **design
+        As for :func:`~rag_sourcebias.stats.means.mean_interval`.
+
+    Returns
+    -------
+    Interval
+        The human difference is regressed on both judge columns, so each system has its own
+        correction. ``correlation`` is that of the differences.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 10 labelled items.
+    """
+    sample = two_columns(y, yhat, yhat_unlabeled, design)
+    check_level(confidence_level)
+    check_target(target)
+    human = sample.y[:, 0] - sample.y[:, 1]
+    if human.min() == human.max():
+        raise InsufficientDataError(
+            f"the two systems differ by {human[0]:g} on each of the {len(human)} labelled items; "
+            "the spread of their difference cannot be estimated from these labels",
+            n=len(human),
+        )
+    fit = fit_regression(sample, target)
+    estimate = float(fit.estimate[0] - fit.estimate[1])
+    contrast = np.array([1.0, -1.0])
+    variance = float(contrast @ fit.covariance @ contrast)
+    half = t_quantile(0.5 + confidence_level / 2, fit.degrees) * math.sqrt(max(variance, 0.0))
+    return comparison(
+        sample,
+        (estimate, estimate - half, estimate + half),
+        method="difference, regression on the judge",
+        target=target,
+        confidence_level=confidence_level,
+        correlation=judge_correlation(human, sample.x[:, 0] - sample.x[:, 1]),
+    )
+
+
+def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:
+    """Interval for the difference of two independent estimates (first minus second).
+
+    For systems judged on different items. Degrees of freedom after Welch and Satterthwaite.
+    """
+    level = first.confidence_level
+    if level != second.confidence_level or first.target != second.target:
+        raise DataError("the two intervals differ in confidence level or target")
+    errors, degrees = [], []
+    for interval in (first, second):
+        free = float(max(interval.n_labeled - 2, 1))
+        errors.append(interval.half_width / t_quantile(0.5 + level / 2, free))
+        degrees.append(free)
+    variance = errors[0] ** 2 + errors[1] ** 2
+    spread = sum(e**4 / d for e, d in zip(errors, degrees, strict=True))
+    free = variance**2 / spread if spread > 0 else min(degrees)
+    half = t_quantile(0.5 + level / 2, free) * math.sqrt(variance)
+    estimate = first.estimate - second.estimate
+    return Interval(
+        estimate=estimate,
+        lower=estimate - half,
+        upper=estimate + half,
+        confidence_level=level,
+        method=f"unpaired difference, {first.method}",
+        target=first.target,
+        n_labeled=first.n_labeled + second.n_labeled,
+        n_unlabeled=first.n_unlabeled + second.n_unlabeled,
+        assumptions=(*first.assumptions, "the two sets of items are independent"),
+    )
+
+
+def win_rate_interval(
+    wins: npt.ArrayLike,
+    judged: npt.ArrayLike,
+    judged_unlabeled: npt.ArrayLike,
+    *,
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    **design: Unpack[Design],
+) -> Interval:
+    """Interval for a pairwise win rate; a win is 1, a loss 0 and a tie 1/2.
+
+    Parameters
+    ----------
+    wins, judged : array-like of shape (n,)
+        Human verdicts, and the judge's on the same pairs (verdicts or probabilities).
+    judged_unlabeled : array-like of shape (N,)
+    """
+    return mean_interval(
+        wins,
+        judged,
+        judged_unlabeled,
+        target=target,
+        confidence_level=confidence_level,
+        bounds=(0.0, 1.0),
+        **design,
+    )
+
+
+def two_columns(
+    y: npt.ArrayLike, yhat: npt.ArrayLike, yhat_unlabeled: npt.ArrayLike, design: Design
+) -> JudgedSample:
+    """Check and code a sample with one column per system or source."""
+    sample = JudgedSample.build(y, yhat, yhat_unlabeled, **design)
+    if sample.y.shape[1] != 2 or sample.x.shape[1] != 2:
+        raise DataError(
+            f"y and yhat have {sample.y.shape[1]} and {sample.x.shape[1]} columns; a comparison "
+            "needs 2, one per system or source"
+        )
+    if sample.n_units < MIN_LABELED:
+        raise InsufficientDataError(
+            f"{sample.n_units} labelled item(s): a comparison needs at least {MIN_LABELED}",
+            n=sample.n_units,
+            n_needed=MIN_LABELED,
+        )
+    return sample
+
+
+def comparison(
+    sample: JudgedSample,
+    ends: tuple[float, float, float],
+    *,
+    method: str,
+    target: Target,
+    confidence_level: float,
+    correlation: float,
+) -> Interval:
+    """Build the interval of a comparison from (estimate, lower, upper)."""
+    return Interval(
+        estimate=ends[0],
+        lower=ends[1],
+        upper=ends[2],
+        confidence_level=confidence_level,
+        method=method,
+        target=target,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
+        correlation=correlation,
+    )
+
+
+# Relative Δ between two sources when most labels come from a judge.
+
+
+def judged_relative_delta_interval(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    yhat_unlabeled: npt.ArrayLike,
+    *,
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    **design: Unpack[Design],
+) -> Interval:
+    """Interval for Relative Δ between two sources when most labels come from a judge.
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n, 2)
+        Per-query scores of the two sources (baseline first) from human and from judge labels.
+    yhat_unlabeled : array-like of shape (N, 2)
+
+    Returns
+    -------
+    Interval
+        In percent, within [−200, 200]. Fieller's set for the ratio of the two regression
+        estimates, mapped to Relative Δ; its hull where it is not an interval.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 10 labelled queries, or no human-judged relevant document at all.
+    """
+    sample = two_columns(y, yhat, yhat_unlabeled, design)
+    check_level(confidence_level)
+    check_target(target)
+    if np.any(sample.y < 0):
+        raise DataError("scores of a source may not be negative")
+    if not sample.y.any():
+        raise InsufficientDataError(
+            f"all {sample.n_labeled} labelled queries score 0 for both sources; label more queries",
+            n=sample.n_labeled,
+        )
+    fit = fit_regression(sample, target)
+    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
+    human, judge = (values[:, 0] - values[:, 1] for values in (sample.y, sample.x))
+    return comparison(
+        sample,
+        _fieller(fit, quantile),
+        method="Relative Δ (Fieller), regression on the judge",
+        target=target,
+        confidence_level=confidence_level,
+        correlation=judge_correlation(human, judge),
+    )
+
+
+def _fieller(fit: RegressionFit, quantile: float) -> tuple[float, float, float]:
+    """Relative Δ whose ratio ρ has (a − ρb)² ≤ q²·Var(a − ρb), with a, b the two means.
+
+    With direction (cos φ, sin φ) instead of ρ, a zero in either mean is no special case.
+    """
+    mean = np.maximum(fit.estimate, 0.0)
+    if not mean.any():
+        raise InsufficientDataError(
+            "both means are estimated at 0 or below; label more queries before comparing sources"
+        )
+    # (sin φ, −cos φ)·(a, b) is 0 at the true direction. A direction is accepted where the square of
+    # this contrast is at most q² times its variance: v·form·v ≤ 0 with v = (cos φ, sin φ).
+    outer = np.outer(mean, mean) - quantile**2 * fit.covariance
+    form = np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]])
+    here = math.atan2(mean[1], mean[0])
+    roots = _crossings(form)
+    low = max((root for root in roots if root <= here), default=0.0)
+    high = min((root for root in roots if root >= here), default=math.pi / 2)
+    ends = [_relative_delta(angle) for angle in (here, high, low)]
+    return ends[0], min(ends[1], ends[0]), max(ends[2], ends[0])
+
+
+def _crossings(form: FloatArray) -> list[float]:
+    """Angles in [0, π/2] where v·form·v = 0."""
+    a, b, c = form[0, 0], form[0, 1], form[1, 1]
+    # a cos² + 2b sin cos + c sin² = (a + c)/2 + R cos(2φ − δ)
+    size = math.hypot((a - c) / 2, b)
+    level = -(a + c) / 2
+    if size == 0 or abs(level) > size:
+        return []
+    delta = math.atan2(b, (a - c) / 2)
+    turn = math.acos(level / size)
+    angles = [((delta + sign * turn) / 2) % math.pi for sign in (-1, 1)]
+    # a rounding error below 0 would come out as π
+    angles = [0.0 if angle > math.pi - 1e-12 else angle for angle in angles]
+    return sorted(angle for angle in angles if angle <= math.pi / 2 + 1e-12)
+
+
+def _relative_delta(angle: float) -> float:
+    first, second = math.cos(angle), math.sin(angle)
+    return 200.0 * (first - second) / (first + second)

@@ -1,0 +1,574 @@
+"""Source bias on a mixed corpus: per-source scores and Relative Δ ([K] §3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.skew import SourceScores
+
+# Join a run with qrels once; every measure is then a sum over the relevant entries.
+
+
+Ties = Literal["expected", "trec"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hits:
+    """Relevant entries of a run, in the order of the run.
+
+    A hit stands somewhere on the ranks ``start + 1 … stop``: one rank when its score is unique,
+    the whole tie block otherwise.
+
+    Parameters
+    ----------
+    query : int64 array of shape (h,)
+        Index into ``qrels.query_ids``.
+    doc : int64 array of shape (h,)
+        Index into ``qrels.doc_ids``.
+    grade : int64 array of shape (h,)
+        At least 1.
+    start, stop : int64 arrays of shape (h,)
+    """
+
+    query: IntArray
+    doc: IntArray
+    grade: IntArray
+    start: IntArray
+    stop: IntArray
+
+
+def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
+    """Find the relevant entries of a run.
+
+    Parameters
+    ----------
+    ties : {"expected", "trec"}
+        ``"expected"``: equal neighbouring scores share their ranks (McSherry & Najork 2008).
+        ``"trec"``: score descending, then document id descending, as trec_eval does.
+    """
+    if ties == "trec":
+        run = trec_order(run)
+    relevant = np.flatnonzero(qrels.grades > 0)
+    n_docs = max(len(qrels.doc_ids), 1)
+    wanted = qrels.query_codes[relevant].astype(np.int64) * n_docs + qrels.doc_codes[relevant]
+    order = np.argsort(wanted, kind="stable")
+    wanted, grades = wanted[order], qrels.grades[relevant][order]
+
+    query = np.repeat(_codes(run.query_ids, qrels.query_ids), np.diff(run.offsets))
+    doc = _codes(run.doc_ids, qrels.doc_ids)[run.doc_codes]
+    entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
+    query, doc = query[entries], doc[entries]
+    key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
+    place = np.searchsorted(wanted, key)
+    place[place == len(wanted)] = 0
+    found = wanted[place] == key if len(wanted) else np.zeros(len(key), dtype=bool)
+    entries, place = entries[found], place[found]
+    start, stop = rank_span(run, entries, ties=ties)
+    return Hits(
+        query=wanted[place] // n_docs if len(wanted) else place,
+        doc=wanted[place] % n_docs if len(wanted) else place,
+        grade=grades[place].astype(np.int64),
+        start=start,
+        stop=stop,
+    )
+
+
+def _candidates(
+    query: IntArray, doc: IntArray, wanted_query: IntArray, wanted_doc: IntArray
+) -> IntArray:
+    """Entries whose (query, document) may be wanted: all that are, and a few that are not.
+
+    Most entries are not relevant; a hashed table of the wanted pairs drops them without a search.
+    """
+    mask = (1 << min(max(16, (16 * len(wanted_doc)).bit_length()), 24)) - 1
+
+    def slot(q: IntArray, d: IntArray) -> IntArray:
+        return (q * 2_654_435_761 + d) & mask
+
+    table = np.zeros(mask + 1, dtype=bool)
+    table[slot(wanted_query, wanted_doc)] = True
+    return np.flatnonzero(table[slot(query, doc)])
+
+
+def _codes(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+    if names == vocabulary:
+        return np.arange(len(names), dtype=np.int64)
+    get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
+    return np.fromiter(map(get, names, repeat(-1)), dtype=np.int64, count=len(names))
+
+
+def rank_span(
+    run: Run, entries: npt.NDArray[np.integer[Any]], *, ties: Ties
+) -> tuple[IntArray, IntArray]:
+    """Return the ranks before and through which each entry's tie block reaches.
+
+    ``start`` counts the entries ranked above the block, ``stop - start`` is its size.
+    """
+    first = run.offsets[run.query_codes[entries]]
+    if run.scores is None or ties == "trec" or not len(entries):
+        start = entries - first
+        return start, start + 1
+    opens = np.ones(len(run), dtype=bool)
+    np.not_equal(run.scores[1:], run.scores[:-1], out=opens[1:])
+    opens[run.offsets[:-1][np.diff(run.offsets) > 0]] = True
+    bounds = np.append(np.flatnonzero(opens), len(run))
+    block = np.searchsorted(bounds, entries, side="right") - 1
+    return bounds[block] - first, bounds[block + 1] - first
+
+
+def trec_order(run: Run) -> Run:
+    """Reorder a run as trec_eval does: score descending, then document id descending."""
+    if run.scores is None or not len(run):
+        return run
+    order = np.arange(len(run))
+    inside = np.ones(len(run), dtype=bool)  # not the first entry of its query
+    inside[run.offsets[:-1][np.diff(run.offsets) > 0]] = False
+    scores = run.scores
+    # Compared, not subtracted: infinite scores have no difference.
+    if np.any((scores[1:] > scores[:-1]) & inside[1:]):
+        order = np.lexsort((-scores, run.query_codes))
+        scores = scores[order]
+    same = np.flatnonzero((scores[1:] == scores[:-1]) & inside[1:])
+    if len(same):
+        order = _by_descending_id(run, order, same)
+    elif scores is run.scores:
+        return run
+    return Run(
+        query_ids=run.query_ids,
+        offsets=run.offsets,
+        doc_codes=run.doc_codes[order],
+        doc_ids=run.doc_ids,
+        scores=scores,
+        name=run.name,
+        n_duplicates=run.n_duplicates,
+    )
+
+
+def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
+    """Sort tied entries by id; ``same`` are the places whose next place has an equal score."""
+    opens = np.ones(len(same), dtype=bool)
+    opens[1:] = same[1:] != same[:-1] + 1
+    tied = np.flatnonzero(np.bincount(np.concatenate((same, same + 1))))
+    block = np.searchsorted(same[opens], tied, side="right")
+    codes = run.doc_codes[order[tied]]
+    ids = np.unique(codes)
+    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
+    place = np.empty(len(ids), dtype=np.int64)
+    place[sorted(range(len(ids)), key=lambda i: run.doc_ids[ids[i]], reverse=True)] = np.arange(
+        len(ids)
+    )
+    within = np.lexsort((place[np.searchsorted(ids, codes)], block))
+    order[tied] = order[tied][within]
+    return order
+
+
+def rank_of_labels(
+    run: Run,
+    query_ids: tuple[str, ...],
+    doc_ids: tuple[str, ...],
+    query_codes: npt.NDArray[np.integer[Any]],
+    doc_codes: npt.NDArray[np.integer[Any]],
+) -> tuple[IntArray, IntArray]:
+    """Find the rank of labelled pairs in the order of the run.
+
+    Returns
+    -------
+    rank : int64 array of shape (m,)
+        Starts at 1; 0 for a pair that was not retrieved.
+    retrieved : int64 array of shape (len(query_ids),)
+        Documents the run holds for each query.
+    """
+    n_docs = max(len(doc_ids), 1)
+    key = query_codes.astype(np.int64) * n_docs + doc_codes
+    order = np.argsort(key, kind="stable")
+    wanted = key[order]
+    sizes = np.diff(run.offsets)
+    of_run = _codes(run.query_ids, query_ids)
+    query = np.repeat(of_run, sizes)
+    doc = _codes(run.doc_ids, doc_ids)[run.doc_codes]
+    entry = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
+    place = np.searchsorted(wanted, entry)
+    place[place == len(wanted)] = 0
+    found = wanted[place] == entry if len(wanted) else np.zeros(len(entry), dtype=bool)
+    rank = np.zeros(len(key), dtype=np.int64)
+    rank[order[place[found]]] = run.ranks[found]
+    retrieved = np.zeros(len(query_ids), dtype=np.int64)
+    retrieved[of_run[of_run >= 0]] = sizes[of_run >= 0]
+    return rank, retrieved
+
+
+# NDCG, MAP, MRR, P and Recall per query and per group of documents, tie-aware.
+# With ``ties="expected"`` a measure is its mean over all orders of tied documents (McSherry &
+# Najork, ECIR 2008), so it does not depend on document ids. With ``ties="trec"`` the values are
+# trec_eval's. All groups are scored in one pass over the relevant entries of the run.
+
+
+MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
+"""Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
+
+Gain = Literal["linear", "exponential"]
+
+
+def score_run(
+    run: Run,
+    qrels: Qrels,
+    *,
+    measures: Sequence[str] = ("NDCG", "MAP"),
+    cutoffs: Sequence[int] = (1, 3, 5),
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> SourceScores:
+    """Score a run per query, all documents taken together.
+
+    Parameters
+    ----------
+    measures : sequence of str
+        Out of ``"NDCG"``, ``"MAP"`` (trec_eval ``map_cut``: divided by all relevant documents),
+        ``"MRR"``, ``"P"``, ``"Recall"``.
+    cutoffs : sequence of int
+    ties : {"expected", "trec"}
+    gain : {"linear", "exponential"}
+        NDCG gain of grade r: r (trec_eval), or 2^r − 1.
+
+    Returns
+    -------
+    SourceScores
+        One source named ``"all"``; every query of the qrels counts, also one without results.
+
+    Examples
+    --------
+    >>> run = Run.from_dict({"q": {"a": 2.0, "b": 1.0}})
+    >>> qrels = Qrels.from_dict({"q": {"b": 1}})
+    >>> float(score_run(run, qrels, measures=["MRR"], cutoffs=[5]).values[0, 0, 0])
+    0.5
+    """
+    groups = np.zeros(len(qrels.doc_ids), dtype=np.int64)
+    return group_scores(
+        run,
+        qrels,
+        groups,
+        ("all",),
+        measures=measures,
+        cutoffs=cutoffs,
+        ties=ties,
+        gain=gain,
+    )
+
+
+def group_scores(
+    run: Run,
+    qrels: Qrels,
+    groups: IntArray,
+    names: tuple[str, ...],
+    *,
+    measures: Sequence[str] = ("NDCG", "MAP"),
+    cutoffs: Sequence[int] = (1, 3, 5),
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> SourceScores:
+    """Score a run once per group: other groups keep their ranks but are not relevant.
+
+    Parameters
+    ----------
+    groups : int64 array of shape (len(qrels.doc_ids),)
+        Group of each judged document, -1 for none.
+    names : tuple of str
+        Group names; code i of ``groups`` is ``names[i]``.
+    """
+    for measure in measures:
+        if measure not in MEASURES:
+            raise DataError(f"unknown measure {measure!r}; there are {list(MEASURES)}")
+    if not cutoffs or min(cutoffs) < 1:
+        raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
+    hits = join(run, qrels, ties=ties)
+    cells = Cells.build(hits, qrels, groups, n_groups=len(names))
+    rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
+    shape = (len(rows), len(qrels.query_ids), len(names))
+    return SourceScores(
+        query_ids=qrels.query_ids,
+        sources=names,
+        measures=tuple(f"{measure}@{k}" for measure in measures for k in cutoffs),
+        values=np.ascontiguousarray(np.array(rows).reshape(shape).transpose(0, 2, 1)),
+        n_relevant=np.ascontiguousarray(cells.n_relevant.reshape(shape[1:]).T.astype(np.int32)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Hits sorted by cell, a cell being one (query, group); arrays have one entry per hit.
+
+    ``hit`` is an entry's index among the joined hits, ``tied`` counts the hits of the same cell in
+    the same tie block, ``before`` those in earlier blocks.
+    """
+
+    n_cells: int
+    hit: IntArray
+    cell: IntArray
+    grade: IntArray
+    start: IntArray
+    stop: IntArray
+    tied: IntArray
+    before: IntArray
+    n_relevant: IntArray
+    ideal_cell: IntArray
+    ideal_grade: IntArray
+    ideal_place: IntArray
+
+    @classmethod
+    def build(cls, hits: Hits, qrels: Qrels, groups: IntArray, *, n_groups: int) -> Cells:
+        """Sort hits by query and group, and count what is relevant in each."""
+        n_cells = len(qrels.query_ids) * n_groups
+        group = groups[hits.doc]
+        kept = np.flatnonzero(group >= 0)
+        cell = hits.query[kept] * n_groups + group[kept]
+        order = np.argsort(cell, kind="stable")
+        kept, cell = kept[order], cell[order]
+        start, stop = hits.start[kept], hits.stop[kept]
+        place = np.arange(len(cell))
+        first_of_cell = _first(cell)
+        if np.all(stop - start == 1):
+            tied, before = np.ones_like(place), place - first_of_cell
+        else:
+            opens = np.ones(len(cell), dtype=bool)
+            opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
+            bounds = np.append(np.flatnonzero(opens), len(cell))
+            block = np.cumsum(opens) - 1
+            tied = np.diff(bounds)[block]
+            before = bounds[block] - first_of_cell
+        relevant = np.flatnonzero((qrels.grades > 0) & (groups[qrels.doc_codes] >= 0))
+        ideal_cell = (
+            qrels.query_codes[relevant].astype(np.int64) * n_groups
+            + groups[qrels.doc_codes[relevant]]
+        )
+        best = np.lexsort((-qrels.grades[relevant], ideal_cell))
+        ideal_cell = ideal_cell[best]
+        return cls(
+            n_cells=n_cells,
+            hit=kept,
+            cell=cell,
+            grade=hits.grade[kept],
+            start=start,
+            stop=stop,
+            tied=tied,
+            before=before,
+            n_relevant=np.bincount(ideal_cell, minlength=n_cells),
+            ideal_cell=ideal_cell,
+            ideal_grade=qrels.grades[relevant][best].astype(np.int64),
+            ideal_place=np.arange(len(ideal_cell)) - _first(ideal_cell),
+        )
+
+    def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return one value per cell."""
+        return self.totals(self.terms(measure, k, gain=gain))
+
+    def totals(self, terms: FloatArray) -> FloatArray:
+        """Add up what hits contribute to their cells."""
+        return np.bincount(self.cell, weights=terms, minlength=self.n_cells).astype(
+            np.float64, copy=False
+        )
+
+    def terms(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return what each hit contributes to the value of its cell."""
+        if measure == "MRR":
+            return self._reciprocal_rank(k)
+        size = self.stop - self.start
+        if measure == "NDCG":
+            raw = _gain(self.grade, gain) * discounts(self.start, self.stop, k)
+        elif measure == "MAP":
+            raw = self._precision_terms(k)
+        else:
+            raw = ranks_within(self.start, self.stop, k) / size
+        return raw / self.scale(measure, k, gain=gain)[self.cell]
+
+    def scale(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
+        """Return what a measure's sum over hits is divided by, per cell; 1 where nothing scores."""
+        if measure == "MRR":
+            return np.ones(self.n_cells)
+        if measure == "P":
+            return np.full(self.n_cells, float(k))
+        if measure != "NDCG":
+            return np.maximum(self.n_relevant, 1).astype(np.float64)
+        top = self.ideal_place < k
+        ideal = np.bincount(
+            self.ideal_cell[top],
+            weights=_gain(self.ideal_grade[top], gain) / np.log2(self.ideal_place[top] + 2),
+            minlength=self.n_cells,
+        )
+        return np.where(ideal > 0, ideal, 1.0)
+
+    def _precision_terms(self, k: int) -> FloatArray:
+        """Expected precision at each hit's rank, 0 beyond the cutoff.
+
+        A hit is equally likely on each rank i of its block; on rank i it has, in expectation,
+        ``before + (i - start - 1)(tied - 1)/(size - 1)`` hits above it.
+        """
+        size = self.stop - self.start
+        slope = (self.tied - 1) / np.maximum(size - 1, 1)
+        at_start = self.before + 1 - (self.start + 1) * slope
+        terms: FloatArray = (
+            at_start * harmonic_sums(self.start, self.stop, k)
+            + slope * ranks_within(self.start, self.stop, k)
+        ) / size
+        return terms
+
+    def _reciprocal_rank(self, k: int) -> FloatArray:
+        """Expected reciprocal rank of the first hit of each cell, as a term of that hit."""
+        first = np.flatnonzero(self.before == 0)
+        _, one = np.unique(self.cell[first], return_index=True)
+        first = first[one]
+        start, tied = self.start[first], self.tied[first]
+        size = self.stop[first] - start
+        chance = tied / size  # that the first hit stands on rank start + 1
+        value = np.zeros(len(first))
+        for step in range(1, int(np.max(size - tied, initial=0)) + 2):
+            rank = start + step
+            value += np.where(rank <= k, chance / rank, 0.0)
+            chance = np.where(
+                size > step, chance * (size - step - tied + 1) / np.maximum(size - step, 1), 0.0
+            )
+        terms = np.zeros(len(self.cell))
+        terms[first] = value
+        return terms
+
+
+def ranks_within(start: IntArray, stop: IntArray, k: int) -> IntArray:
+    """Count the ranks of tie blocks that lie within the cutoff."""
+    return np.minimum(stop, k) - np.minimum(start, k)
+
+
+def discounts(start: IntArray, stop: IntArray, k: int) -> FloatArray:
+    """Return the expected discount 1/log2(rank + 1) within the cutoff of a hit in each block."""
+    total = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
+    spread: FloatArray = (total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start)
+    return spread
+
+
+def harmonic_sums(start: IntArray, stop: IntArray, k: int) -> FloatArray:
+    """Sum 1/rank over the ranks of tie blocks within the cutoff."""
+    total = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
+    spread: FloatArray = total[np.minimum(stop, k)] - total[np.minimum(start, k)]
+    return spread
+
+
+def _first(cell: IntArray) -> IntArray:
+    """Place of the first entry of each entry's cell, in sorted cells."""
+    place = np.arange(len(cell))
+    place[1:][cell[1:] == cell[:-1]] = 0
+    first: IntArray = np.maximum.accumulate(place)
+    return first
+
+
+def _gain(grade: IntArray, gain: Gain) -> FloatArray:
+    if gain == "exponential":
+        return np.exp2(grade) - 1
+    return grade.astype(np.float64)
+
+
+# Source bias on a mixed corpus: per-source scores and Relative Δ ([K] §3.1).
+
+
+def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
+    """Relative Δ in percent: (M_H − M_L) / ((M_H + M_L) / 2) · 100 ([K] §3.1).
+
+    Parameters
+    ----------
+    mean_baseline, mean_other : float
+        Aggregated measures (means over queries), at least 0, in any common scale.
+
+    Returns
+    -------
+    float or None
+        In [−200, 200], positive when the baseline is ranked higher; None when both are 0.
+
+    Examples
+    --------
+    >>> round(relative_delta(22.0, 17.0), 1)
+    25.6
+    """
+    if mean_baseline < 0 or mean_other < 0:
+        raise DataError(f"measures {mean_baseline} and {mean_other} must be at least 0")
+    total = mean_baseline + mean_other
+    if total == 0:
+        return None
+    return 200.0 * ((mean_baseline - mean_other) / total)  # in this order never beyond ±200
+
+
+def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:
+    """Source code of each document, -1 for untagged or unknown ones; shape (len(doc_ids),)."""
+    rows = tags.rows_for(doc_ids)
+    if not len(tags):
+        return rows
+    return np.where(rows >= 0, tags.source_codes[rows], -1).astype(np.int64)
+
+
+def source_scores(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    *,
+    sources: Sequence[str] | None = None,
+    measures: Sequence[str] = ("NDCG", "MAP"),
+    cutoffs: Sequence[int] = (1, 3, 5),
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> SourceScores:
+    """Score a mixed run once per source ([K] §3.1).
+
+    For each target source, documents of other sources count as not relevant but keep their
+    ranks, and the ideal ranking holds relevant documents of the target only.
+
+    Parameters
+    ----------
+    run : Run
+        Retrieved once from the union of all sources.
+    qrels : Qrels
+        Judgments of documents of every source.
+    tags : TagTable
+        Documents that are not in it, or have no source, keep their ranks and belong to no source.
+    sources : sequence of str, optional
+        Sources to score; all of the table by default.
+
+    Returns
+    -------
+    SourceScores
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If a source has no relevant document at all.
+    """
+    if not tags.sources:
+        raise MissingTagsError(
+            "no document has a source tag; give tags for at least two sources, "
+            'such as "human" and "llm:<model>"'
+        )
+    names = tuple(sources) if sources is not None else tags.sources
+    for name in names:
+        if name not in tags.sources:
+            raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    recode = np.full(len(tags.sources) + 1, -1, dtype=np.int64)
+    for code, name in enumerate(names):
+        recode[tags.sources.index(name)] = code
+    groups = recode[source_codes_for(qrels.doc_ids, tags)]
+    scores = group_scores(
+        run, qrels, groups, names, measures=measures, cutoffs=cutoffs, ties=ties, gain=gain
+    )
+    judged = scores.n_relevant.sum(axis=1)
+    for name, count in zip(names, judged, strict=True):
+        if count == 0:
+            raise DataError(
+                f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
+                "give judgments for its documents (copies take the grade of their original)"
+            )
+    return scores

@@ -1,0 +1,419 @@
+"""Which interval to draw around a regression estimate: score, skew-corrected t, or t."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.classical import has_spread, wilson_ends
+from rag_sourcebias.stats.samples import JudgedSample, Target
+
+# What a regression estimate would lose without each item or cluster.
+
+
+CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
+_ROUNDING = 1e-12  # relative to the largest value
+_ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
+
+
+def item_influence(
+    sample: JudgedSample,
+    design: FloatArray,
+    inverse: FloatArray,
+    coefficients: FloatArray,
+    towards: FloatArray,
+) -> FloatArray:
+    """What the estimate would lose without each item; shape (n, k)."""
+    residuals = sample.y - design @ coefficients
+    free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
+    alone = free < _ALONE
+    left_out = residuals / np.where(alone, 1.0, free)[:, None]
+    if alone.any():
+        # The item alone decides a direction of the fit, so its own residual is 0. Without it that
+        # direction has no slope, and the mean of the other items is what would predict it.
+        total = sample.y.sum(axis=0)
+        others = (total - sample.y[alone]) / max(sample.n_labeled - 1, 1)
+        left_out[alone] = sample.y[alone] - others
+    # What rounding leaves of a perfect fit is no residual.
+    left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
+    influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
+    return influence
+
+
+def cluster_influence(
+    sample: JudgedSample,
+    design: FloatArray,
+    normal_equations: tuple[FloatArray, FloatArray],
+    estimate: FloatArray,
+    towards: FloatArray,
+) -> FloatArray:
+    """What the estimate would lose without each cluster; shape (G, k)."""
+    gram, moments = normal_equations
+    codes = np.unique(np.asarray(sample.cluster), return_inverse=True)[1]
+    n_clusters = int(codes.max()) + 1
+    weighted = design * sample.weights[:, None]
+    width = design.shape[1]
+
+    def by_cluster(values: FloatArray) -> FloatArray:
+        return np.stack(
+            [np.bincount(codes, weights=column, minlength=n_clusters) for column in values.T],
+            axis=1,
+        )
+
+    grams = by_cluster((weighted[:, :, None] * design[:, None, :]).reshape(len(design), -1))
+    own = by_cluster((weighted[:, :, None] * sample.y[:, None, :]).reshape(len(design), -1))
+    without = np.linalg.pinv(
+        gram - grams.reshape(n_clusters, width, width), rcond=CONSTANT, hermitian=True
+    )
+    left_out = without @ (moments - own.reshape(n_clusters, width, -1))
+    influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)
+    return influence
+
+
+# Regression on the judge: the estimator behind the default interval.
+# Human values are regressed on judge values over the labelled items; the estimate is the mean of
+# the fitted values over the target plus the mean residual (which ordinary least squares makes
+# zero). The slope this learns is the optimal power of PPI++ (Angelopoulos et al. 2023), sign
+# included. Its sampling error is read off the delete-one jackknife, which for single items is the
+# HC3 form of MacKinnon & White (1985) and for clusters the CR3 form, so that the error of the
+# slope itself is counted; tuned PPI leaves it out and under-covers below about 40 labels.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegressionFit:
+    """Estimates of k means and their covariance.
+
+    Parameters
+    ----------
+    estimate : float64 array of shape (k,)
+    covariance : float64 array of shape (k, k)
+    degrees : float
+        Degrees of freedom for a t quantile.
+    slopes : float64 array of shape (p, k)
+        0 for a judge column that is constant on the labelled items.
+    rank : int
+        Fitted parameters.
+    skewness : float
+        Of the first estimate.
+    """
+
+    estimate: FloatArray
+    covariance: FloatArray
+    degrees: float
+    slopes: FloatArray
+    rank: int
+    skewness: float
+
+
+def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
+    """Estimate the mean human values of the target.
+
+    Returns
+    -------
+    RegressionFit
+        The variance of the estimated means is the jackknife variance of the labelled part, times
+        n/(n − rank), plus, for the population, the variance of the fitted values over the pool,
+        divided by its size. For the pool the labelled part shrinks by 1 − n/(n + N); for the
+        unlabelled items it grows by 1 + n/N (within each stratum).
+    """
+    design, pool, scale = _design(sample)
+    gram = (design * sample.weights[:, None]).T @ design
+    inverse, rank = _pseudo_inverse(gram)
+    # A matrix product with non-contiguous operands is several times slower for a million rows.
+    moments = (design * sample.weights[:, None]).T @ sample.y
+    coefficients = inverse @ moments
+    towards = _target_means(sample, design, pool, target)
+    if sample.cluster is None:
+        influence = item_influence(sample, design, inverse, coefficients, towards)
+        correction = sample.n_labeled / max(sample.n_labeled - rank, 1)
+        degrees = float(max(sample.n_labeled - rank, 1))
+        if sample.shifted:
+            degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
+    else:
+        influence = cluster_influence(
+            sample, design, (gram, moments), towards @ coefficients, towards
+        )
+        correction = 1.0
+        degrees = float(max(sample.n_units - 1, 1))
+    share = np.sqrt(_sampling_factor(sample, target))
+    influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
+    covariance = correction * influence.T @ influence
+    if target == "population":
+        covariance = covariance + _fitted_covariance(sample, design, pool, coefficients)
+    slopes = np.where(scale[:, None] > 0, coefficients[sample.n_strata :], 0.0)
+    slopes = slopes / np.where(scale > 0, scale, 1.0)[:, None]
+    return RegressionFit(
+        estimate=towards @ coefficients,
+        covariance=covariance,
+        degrees=degrees,
+        slopes=slopes,
+        rank=rank,
+        skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
+    )
+
+
+def _skewness(influence: FloatArray, variance: float) -> float:
+    """Skewness of the estimate from what each unit contributes to it; small-sample corrected."""
+    n = len(influence)
+    if n < 3 or variance <= 0:
+        return 0.0
+    third = float(((influence - influence.mean()) ** 3).sum())
+    return float(third / variance**1.5 * np.sqrt(n * (n - 1)) / (n - 2))
+
+
+def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Stratum indicators and centred, scaled judge columns, of both sets; and the scales."""
+    centre = np.average(sample.x, axis=0, weights=sample.weights)
+    scale = sample.x.std(axis=0)
+    size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    scale = np.where(scale > CONSTANT * size, scale, 0.0)
+    usable = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
+
+    def rows(x: FloatArray, stratum: npt.NDArray[np.int64]) -> FloatArray:
+        matrix = np.empty((len(x), sample.n_strata + x.shape[1]))
+        if sample.n_strata == 1:
+            matrix[:, 0] = 1.0
+        else:
+            matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
+        matrix[:, sample.n_strata :] = (x - centre) * usable
+        return matrix
+
+    return rows(sample.x, sample.stratum), rows(sample.x_unlabeled, sample.stratum_unlabeled), scale
+
+
+def _pseudo_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > CONSTANT * values[-1]
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return inverse, int(kept.sum())
+
+
+def _target_means(
+    sample: JudgedSample, design: FloatArray, pool: FloatArray, target: Target
+) -> FloatArray:
+    """Mean design row of the items the estimate is about."""
+    if (sample.shifted or target == "unlabeled") and len(pool):
+        mean: FloatArray = pool.mean(axis=0)
+    else:
+        mean = (design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool))
+    return mean
+
+
+def _effective(weights: FloatArray) -> float:
+    """Kish's effective number of items."""
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def _sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
+    """What the labelled part of the variance is multiplied with, per labelled item."""
+    n = np.bincount(sample.stratum, minlength=sample.n_strata).astype(np.float64)
+    n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata).astype(np.float64)
+    if target == "pool" and not sample.shifted:
+        factor = n_pool / (n + n_pool)
+    elif target == "population" or not n_pool.all():
+        factor = np.ones(sample.n_strata)
+    else:
+        factor = 1 + n / n_pool
+    per_item: FloatArray = factor[sample.stratum]
+    return per_item
+
+
+def _fitted_covariance(
+    sample: JudgedSample, design: FloatArray, pool: FloatArray, coefficients: FloatArray
+) -> FloatArray:
+    """Covariance of the mean fitted value, from drawing the pool out of the population."""
+    if sample.shifted:
+        fitted = pool @ coefficients
+        cluster = sample.cluster_unlabeled
+    else:
+        fitted = np.concatenate([design, pool]) @ coefficients
+        cluster = None
+        if sample.cluster is not None and sample.cluster_unlabeled is not None:
+            cluster = np.concatenate([sample.cluster, sample.cluster_unlabeled])
+    size = len(fitted)
+    if size < 2:
+        return np.zeros((fitted.shape[1], fitted.shape[1]))
+    centred = fitted - fitted.mean(axis=0)
+    units = size
+    if cluster is not None:
+        codes = np.unique(cluster, return_inverse=True)[1]
+        centred = np.stack([np.bincount(codes, weights=c) for c in centred.T], axis=1)
+        units = len(centred)
+    covariance: FloatArray = centred.T @ centred / size**2 * (units / max(units - 1, 1))
+    return covariance
+
+
+# Score intervals for means of bounded values, from a regression on the judge.
+
+
+def score_form(
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    bounds: tuple[float, float],
+) -> tuple[float, float, float]:
+    """Wilson's interval on the number of items that would give this variance.
+
+    Four pseudo-items, two at each end of the range (Agresti & Coull 1998), enter the variance:
+    labels that all agree, with the judge or with each other, do not make it zero.
+    """
+    low, high = bounds
+    width = high - low
+    share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
+    n = float(sample.n_units)
+    variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
+    reach = _reach(sample, target)
+    pseudo = 2 * (1 - share) ** 2 + 2 * share**2
+    smoothed = (n * variance + reach * pseudo / n) / (n + 4)
+    if smoothed <= 0:
+        estimate = low + width * share
+        return estimate, estimate, estimate
+    pulled = (n * share + 2) / (n + 4)
+    effective = pulled * (1 - pulled) / smoothed
+    lower, upper = wilson_ends(share, effective, quantile)
+    if target != "population":
+        # What is left to estimate are the items where people and judge part: rare, and not pulled
+        # towards the middle as Wilson's form pulls.
+        half = quantile * smoothed**0.5
+        lower, upper = min(lower, max(share - half, 0.0)), max(upper, min(share + half, 1.0))
+    return low + width * share, low + width * lower, low + width * upper
+
+
+def _reach(sample: JudgedSample, target: Target) -> float:
+    """How sampling a finite target shrinks or stretches the variance of the labelled part."""
+    n, pool = sample.n_labeled, sample.n_unlabeled
+    if target == "pool":
+        return pool / (n + pool)
+    return 1 + n / pool if target == "unlabeled" and pool else 1.0
+
+
+# Which interval to draw around a regression estimate: score, skew-corrected t, or t.
+# A t interval assumes that the estimate is close to normal. It misses on one side where labels are
+# few and skewed, and most where they pile up at one end of their range: then the few labels that
+# depart decide everything, and often none of the rare ones is among them.
+
+
+_MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on skewness is seen
+_MIN_TIED = 3  # the smallest of a few values is always equal to itself
+_MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for
+_SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
+
+
+class Form(NamedTuple):
+    """The form of an interval.
+
+    Parameters
+    ----------
+    bounds : tuple of float or None
+        Range for a score interval; None for t.
+    clip : tuple of float or None
+        Range that a t interval is cut to.
+    note : str
+        What the reader must know about the range; may be empty.
+    """
+
+    bounds: tuple[float, float] | None
+    clip: tuple[float, float] | None = None
+    note: str = ""
+
+
+def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> Form:
+    """Choose by what the labels look like, never by how wide an interval comes out.
+
+    Raises
+    ------
+    DataError
+        If a label is outside the bounds.
+    """
+    y = sample.y[:, 0]
+    if bounds is not None:
+        _check_bounds(y, bounds)
+        ends = np.isin(y, bounds)
+        score = bool(ends.all()) or not has_spread(y) or _piled(y, bounds) is not None
+        return Form(bounds if score else None, bounds)
+    if np.isin(y, (0.0, 1.0)).all():
+        return Form((0.0, 1.0), (0.0, 1.0))
+    if not has_spread(y):
+        return Form(None)
+    end = _piled(y, (float(y.min()), float(y.max())))
+    if end is None:
+        return Form(None)
+    seen = _joint_range(sample, end)
+    if seen is None:
+        return Form(None)
+    return Form(
+        seen,
+        seen,
+        f"most labels are {end:g}: human values are taken to lie in [{seen[0]:.4g}, "
+        f"{seen[1]:.4g}], the range seen; give bounds if you know them",
+    )
+
+
+def _check_bounds(y: FloatArray, bounds: tuple[float, float]) -> None:
+    low, high = bounds
+    if not low < high:
+        raise DataError(f"bounds {bounds}: the first must be below the second")
+    outside = np.flatnonzero((y < low) | (y > high))
+    if len(outside):
+        raise DataError(
+            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
+            f"{y[outside[0]]:g} at position {outside[0]}"
+        )
+
+
+def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
+    """Return the end at which half the labels or more pile up while few depart from it."""
+    for end in ends:
+        departing = int(np.count_nonzero(y != end))
+        tied = len(y) - departing
+        if tied >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
+            return end
+    return None
+
+
+def _joint_range(sample: JudgedSample, end: float) -> tuple[float, float] | None:
+    """Range of human and judge values, if the judge seems to answer on people's scale."""
+    y = sample.y[:, 0]
+    low, high = float(y.min()), float(y.max())
+    spread = high - low
+    if sample.x.shape[1] == 1:
+        judge = np.concatenate([sample.x[:, 0], sample.x_unlabeled[:, 0]])
+        lowest, highest = float(judge.min()), float(judge.max())
+        if end == high and highest <= high + spread:
+            low = min(low, lowest)
+        elif end == low and lowest >= low - spread:
+            high = max(high, highest)
+    return (low, high) if high - low <= _SAME_SCALE * spread else None
+
+
+def draw_interval(
+    sample: JudgedSample, fit: RegressionFit, target: Target, quantile: float, form: Form
+) -> tuple[float, float, float]:
+    """Return estimate, lower and upper end."""
+    if form.bounds is not None:
+        return score_form(sample, fit, target, quantile, form.bounds)
+    estimate = float(fit.estimate[0])
+    error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
+    skewness = fit.skewness if sample.n_units >= _MIN_SKEW else 0.0
+    lower = estimate - error * _hall(quantile, skewness)
+    upper = estimate - error * _hall(-quantile, skewness)
+    if form.clip is not None:
+        lower, estimate, upper = (float(np.clip(v, *form.clip)) for v in (lower, estimate, upper))
+    return estimate, min(lower, estimate), max(upper, estimate)
+
+
+def _hall(z: float, skewness: float) -> float:
+    """Quantile of a studentised mean from that of t (Hall 1992, transformation of its skewness).
+
+    ``skewness`` is that of the estimate, γ/√n; as it vanishes the value is ``z``.
+    """
+    if abs(skewness) < 1e-6:
+        return z
+    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)

@@ -1,0 +1,291 @@
+"""Checks of values: outside the scale, or all the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+
+# What every interval takes: values, a target, and how the labelled items were drawn.
+
+
+Labels = Sequence[Any] | npt.NDArray[Any]
+Target = Literal["population", "pool", "unlabeled"]
+
+
+class Design(TypedDict, total=False):
+    """How the labelled items were drawn; nothing means at random, one by one.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        Density ratios (pool over labelled) when the labelled items were drawn from another
+        distribution.
+    strata, strata_unlabeled : sequences of length n and N
+        Strata within which the labelled items were drawn; each needs 2 labels.
+    clusters, clusters_unlabeled : sequences of length n and N
+        Items that belong together, such as answers to one question; drawn as a whole.
+    """
+
+    weights: npt.ArrayLike | None
+    strata: Labels | None
+    strata_unlabeled: Labels | None
+    clusters: Labels | None
+    clusters_unlabeled: Labels | None
+
+
+def check_target(target: str) -> None:
+    """Raise unless the target is one of the three."""
+    if target not in get_args(Target):
+        raise DataError(f"target {target!r} is not one of {', '.join(get_args(Target))}")
+
+
+def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:
+    """Return finite float64 values of shape (n,), or (n, p) with ``columns``.
+
+    Raises
+    ------
+    DataError
+        Naming the first value that is not finite.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: values must be numbers ({error})") from None
+    if columns and array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 1 + columns:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per item")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"{name}: {int(bad.sum())} value(s) are not finite, first {array[first]} at position "
+            f"{first[0]}; leave such items out knowingly, or bound what they could have been "
+            "(rag_sourcebias.judges offers worst-case bounds)"
+        )
+    return array
+
+
+def judge_correlation(y: FloatArray, yhat: FloatArray) -> float:
+    """Pearson correlation; 0 where either side does not vary."""
+    a, b = y - y.mean(), yhat - yhat.mean()
+    size = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / size if size > 1e-300 else 0.0
+
+
+# A labelled sample and the judged pool it came from, checked and coded.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JudgedSample:
+    """Human values of n labelled items and judge values of all n + N items.
+
+    Parameters
+    ----------
+    y : float64 array of shape (n, k)
+        Human values; k outputs share the judge values (k = 1 for a mean, 2 for a ratio).
+    x : float64 array of shape (n, p)
+        Judge values of the labelled items.
+    x_unlabeled : float64 array of shape (N, p)
+    weights : float64 array of shape (n,)
+        1, or the covariate-shift weights.
+    shifted : bool
+        Whether the labelled items come from another distribution than the pool.
+    stratum, stratum_unlabeled : int64 arrays of shape (n,) and (N,)
+        Codes 0 … S − 1; all 0 without strata.
+    cluster, cluster_unlabeled : int64 arrays or None
+        Codes over both sets; None when every item is its own cluster.
+    """
+
+    y: FloatArray
+    x: FloatArray
+    x_unlabeled: FloatArray
+    weights: FloatArray
+    shifted: bool
+    stratum: IntArray
+    stratum_unlabeled: IntArray
+    n_strata: int
+    cluster: IntArray | None
+    cluster_unlabeled: IntArray | None
+
+    @classmethod
+    def build(
+        cls,
+        y: npt.ArrayLike,
+        yhat: npt.ArrayLike,
+        yhat_unlabeled: npt.ArrayLike,
+        **design: Unpack[Design],
+    ) -> JudgedSample:
+        """Check and code what the caller gave; see the class for shapes."""
+        strata, strata_unlabeled = design.get("strata"), design.get("strata_unlabeled")
+        clusters, clusters_unlabeled = design.get("clusters"), design.get("clusters_unlabeled")
+        weights = design.get("weights")
+        human = as_values("y", y, columns=True)
+        judge = as_values("yhat", yhat, columns=True)
+        pool = as_values("yhat_unlabeled", yhat_unlabeled, columns=True)
+        if len(pool) == 0:
+            pool = pool.reshape(0, judge.shape[1])
+        if len(human) != len(judge):
+            raise DataError(
+                f"{len(human)} human values and {len(judge)} judge values of the labelled items; "
+                "yhat holds the judge's values of the same items as y, in the same order"
+            )
+        if judge.shape[1] != pool.shape[1]:
+            raise DataError(f"yhat has {judge.shape[1]} columns, yhat_unlabeled {pool.shape[1]}")
+        stratum, stratum_pool = _codes("strata", strata, strata_unlabeled, len(human), len(pool))
+        n_strata = int(stratum.max(initial=0)) + 1 if strata is not None else 1
+        _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
+        cluster, cluster_pool = _codes(
+            "clusters", clusters, clusters_unlabeled, len(human), len(pool)
+        )
+        return cls(
+            y=human,
+            x=judge,
+            x_unlabeled=pool,
+            weights=_weights(weights, len(human)),
+            shifted=weights is not None,
+            stratum=stratum,
+            stratum_unlabeled=stratum_pool,
+            n_strata=n_strata,
+            cluster=None if clusters is None else cluster,
+            cluster_unlabeled=None if clusters is None else cluster_pool,
+        )
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of labelled items, n."""
+        return len(self.y)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Number of other items, N."""
+        return len(self.x_unlabeled)
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent labelled units: clusters, or items."""
+        return self.n_labeled if self.cluster is None else len(np.unique(self.cluster))
+
+
+def _codes(
+    name: str, labeled: Labels | None, unlabeled: Labels | None, n: int, n_pool: int
+) -> tuple[IntArray, IntArray]:
+    """Code both sides over one vocabulary, in which the labelled side comes first."""
+    if labeled is None:
+        if unlabeled is not None:
+            raise DataError(f"{name} of the unlabelled items without {name} of the labelled ones")
+        return np.zeros(n, dtype=np.int64), np.zeros(n_pool, dtype=np.int64)
+    if unlabeled is None and n_pool:
+        raise DataError(f"{name} of the unlabelled items are missing ({name}_unlabeled)")
+    first, second = np.asarray(labeled), np.asarray(unlabeled if n_pool else labeled[:0])
+    if len(first) != n or len(second) != n_pool:
+        raise DataError(
+            f"{len(first)} and {len(second)} {name} for {n} labelled and {n_pool} other items"
+        )
+    values, codes = np.unique(first, return_inverse=True)
+    place = np.searchsorted(values, second)
+    place[place == len(values)] = 0
+    known = values[place] == second if n_pool else np.zeros(0, dtype=bool)
+    _, extra = np.unique(second[~known], return_inverse=True)
+    pool = place.astype(np.int64)
+    pool[~known] = len(values) + extra
+    return codes.astype(np.int64), pool
+
+
+def _check_strata(
+    stratum: IntArray,
+    stratum_pool: IntArray,
+    labeled: Labels | None,
+    unlabeled: Labels | None,
+    n_strata: int,
+) -> None:
+    if labeled is None:
+        return
+    missing = stratum_pool >= n_strata
+    if missing.any() and unlabeled is not None:
+        raise InsufficientDataError(
+            f"stratum {_first(unlabeled, missing)!r} has no labelled item; label at least "
+            "2 in each stratum, or merge strata",
+            n=0,
+            n_needed=2,
+        )
+    counts = np.bincount(stratum, minlength=n_strata)
+    if counts.min() < 2:
+        code = int(counts.argmin())
+        raise InsufficientDataError(
+            f"stratum {_first(labeled, stratum == code)!r} has {counts[code]} labelled "
+            "item(s); label at least 2 in each stratum, or merge strata",
+            n=int(counts[code]),
+            n_needed=2,
+        )
+
+
+def _first(values: Labels, chosen: npt.NDArray[np.bool_]) -> Any:  # noqa: ANN401 - any label
+    return np.asarray(values)[chosen].tolist()[0]
+
+
+def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
+    if weights is None:
+        return np.ones(n)
+    array = as_values("weights", weights)
+    if len(array) != n:
+        raise DataError(f"{len(array)} weights for {n} labelled items")
+    if np.any(array < 0) or not array.any():
+        raise DataError("weights must be at least 0, and not all 0")
+    # Only ratios matter; a mean of 1 keeps sums of squares on the scale of the data.
+    scaled: FloatArray = array / array.mean()
+    return scaled
+
+
+# Checks of values: outside the scale, or all the same.
+
+
+def check_scale(
+    values: FloatArray,
+    low: float,
+    high: float,
+    *,
+    ids: Sequence[str] | None = None,
+    what: str = "human label",
+) -> None:
+    """Refuse values outside a scale.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        NaN (no value) passes.
+    low, high : float
+        Ends of the scale; both belong to it.
+    ids : sequence of str or None
+        Names of the items, for the message.
+
+    Raises
+    ------
+    DataError
+        Saying how many lie outside, and naming the first.
+    """
+    outside = np.flatnonzero((values < low) | (values > high))
+    if len(outside):
+        first = int(outside[0])
+        name = f"item {ids[first]!r}" if ids is not None else f"item {first} (counted from 0)"
+        raise DataError(
+            f"{len(outside)} {what}(s) outside the scale {low:g} … {high:g}, first "
+            f"{values[first]:g} of {name}; correct them, or state the scale they are on"
+        )
+
+
+def is_constant(values: FloatArray) -> bool:
+    """Whether all values (NaN aside) are equal up to rounding, so that a judge tells nothing."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return True
+    span = float(known.max()) - float(known.min())
+    return span <= 1e-12 * max(1.0, abs(float(known[0])))

@@ -1,0 +1,513 @@
+"""What distinguishes groups of texts, summarised with intervals for reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.data import Corpus
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.skew import QUANTILES, TextStatistic
+from rag_sourcebias.stats.classical import t_interval
+from rag_sourcebias.stats.resampling import as_generator, check_level
+
+# Length and lexical overlap of texts and their rewrites ([K] Fig. 3).
+
+
+_WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased runs of letters, digits and underscores, in any script."""
+    return _WORD.findall(text.lower())
+
+
+def word_counts(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Words per text, shape (len(texts),)."""
+    return np.fromiter((len(_WORD.findall(t)) for t in texts), np.int64, count=len(texts))
+
+
+def jaccard(first: str, second: str) -> float:
+    """|A ∩ B| / |A ∪ B| over distinct words, in [0, 1] ([K] Fig. 3a); 1 when both are empty."""
+    a, b = set(words(first)), set(words(second))
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def overlap(rewrite: str, original: str) -> float:
+    """|A ∩ B| / |B|: share of the original's words that the rewrite keeps ([K] Fig. 3b)."""
+    a, b = set(words(rewrite)), set(words(original))
+    return len(a & b) / len(b) if b else 1.0
+
+
+def mean_words(corpus: Corpus) -> dict[str, float]:
+    """Mean document length in words per source."""
+    counts = word_counts(corpus.texts)
+    codes = corpus.tags.source_codes
+    return {
+        source: float(counts[codes == code].mean())
+        for code, source in enumerate(corpus.tags.sources)
+        if np.any(codes == code)  # a sub-corpus keeps the names of sources it no longer holds
+    }
+
+
+def match_lengths(corpus: Corpus) -> Corpus:
+    """Cut every version of a document to the length of its shortest version, in words.
+
+    Documents without a pair stay as they are. Used to see how much of a skew is length.
+
+    Raises
+    ------
+    DataError
+        If no documents are paired.
+    """
+    codes = corpus.tags.pair_codes
+    if not np.any(codes >= 0):
+        raise DataError("no document has a pair_id, so lengths cannot be matched")
+    counts = word_counts(corpus.texts)
+    shortest = np.full(len(corpus.tags.pair_ids), np.iinfo(np.int64).max)
+    np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
+    texts = list(corpus.texts)
+    for row in np.flatnonzero((codes >= 0) & (counts > shortest[codes])):
+        texts[row] = cut_to_words(texts[row], int(shortest[codes[row]]))
+    return Corpus(texts=tuple(texts), tags=corpus.tags)
+
+
+def cut_to_words(text: str, n_words: int) -> str:
+    """Return a text up to the end of its ``n_words``-th word; nothing if it has fewer words."""
+    for i, match in enumerate(_WORD.finditer(text), start=1):
+        if i == n_words:
+            return text[: match.end()]
+    return ""
+
+
+# BLEU, METEOR and ROUGE-L of one text against another, each from its library.
+# The libraries belong to the extra ``text`` and are imported when a measure is first used.
+
+
+#: Takes a text and the reference that it is compared with.
+Similarity = Callable[[str, str], float]
+
+#: What compares a text with a reference, in the order of the papers.
+SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
+
+_STEMS = 100_000
+
+
+def similarity(name: str) -> Similarity:
+    """Return the function behind a name of :data:`SIMILARITIES`.
+
+    All are in [0, 1]. BLEU is sacrebleu's sentence BLEU (13a tokens, case-sensitive, effective
+    order) / 100. METEOR is nltk's, in the mode that :func:`meteor_mode` states; it stays just
+    below 1 for a text equal to its reference (penalty of one chunk). ROUGE-L is the F1 of
+    rouge-score. METEOR and ROUGE-L are given our own words (:func:`~.text.words`), which serve
+    any script, where rouge-score alone would see only ASCII.
+
+    Raises
+    ------
+    DataError
+        If there is no such name.
+    MissingExtraError
+        If its library is not installed.
+    """
+    makers: dict[str, Callable[[], Similarity]] = {
+        "BLEU": _bleu,
+        "METEOR": _meteor,
+        "ROUGE-L": _rouge_l,
+        "Jaccard": lambda: jaccard,
+        "overlap": lambda: overlap,
+    }
+    if name not in makers:
+        raise DataError(f"unknown similarity {name!r}; there are {', '.join(SIMILARITIES)}")
+    return makers[name]()
+
+
+def meteor_mode() -> str:
+    """Say which words METEOR takes as the same on this machine.
+
+    nltk adds synonyms from WordNet, whose data are a separate download. They are used where they
+    are found; nothing is downloaded.
+
+    Raises
+    ------
+    MissingExtraError
+        If nltk is not installed.
+    """
+    if _wordnet() is None:
+        return "METEOR matches equal words and equal stems (WordNet's synonyms are not installed)"
+    return "METEOR matches equal words, equal stems and WordNet's synonyms"
+
+
+def meteor_similarity(synonyms: Any) -> Similarity:  # noqa: ANN401 - nltk's corpus reader
+    """Return METEOR with given synonyms ([Banerjee & Lavie 2005]; nltk's α .9, β 3, γ .5).
+
+    Parameters
+    ----------
+    synonyms : WordNetCorpusReader
+        Anything whose ``synsets(word)`` returns synsets with ``lemmas()``.
+    """
+    score = _library("nltk.translate.meteor_score", "METEOR").single_meteor_score
+    stemmer = _Stemmer()
+
+    def meteor(text: str, reference: str) -> float:
+        return float(score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms))
+
+    return meteor
+
+
+@cache
+def _bleu() -> Similarity:
+    scorer = _library("sacrebleu.metrics", "BLEU").BLEU(effective_order=True)
+
+    def bleu(text: str, reference: str) -> float:
+        # Rounding takes a perfect score to 100.00000000000004.
+        return min(float(scorer.sentence_score(text, [reference]).score) / 100, 1.0)
+
+    return bleu
+
+
+@cache
+def _meteor() -> Similarity:
+    return meteor_similarity(_wordnet() or _NoSynonyms())
+
+
+@cache
+def _rouge_l() -> Similarity:
+    library = _library("rouge_score.rouge_scorer", "ROUGE-L")
+    scorer = library.RougeScorer(["rougeL"], tokenizer=_Words())
+
+    def rouge_l(text: str, reference: str) -> float:
+        return float(scorer.score(reference, text)["rougeL"].fmeasure)
+
+    return rouge_l
+
+
+@cache
+def _wordnet() -> Any | None:  # noqa: ANN401 - nltk's corpus reader
+    wordnet = _library("nltk.corpus", "METEOR").wordnet
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:  # nltk looks in its folders only; it downloads nothing
+        return None
+    return wordnet
+
+
+class _Words:
+    """Our words as a tokenizer of rouge-score."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return words(text)
+
+
+class _Stemmer:
+    """Porter's stems, each worked out once: they are most of METEOR's cost otherwise."""
+
+    def __init__(self) -> None:
+        stem = _library("nltk.stem.porter", "METEOR").PorterStemmer().stem
+        self.stem: Callable[[str], str] = lru_cache(maxsize=_STEMS)(stem)
+
+
+class _NoSynonyms:
+    def synsets(self, word: str) -> Sequence[Any]:  # noqa: ARG002 - nltk's signature
+        return ()
+
+
+def _library(module: str, feature: str) -> ModuleType:
+    name = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        package = name.replace("_", "-")
+        raise MissingExtraError(package=package, extra="text", feature=feature) from error
+
+
+# Statistics of texts, one value per text ([W] Fig. 1, 4, 6; [K] Fig. 3).
+
+
+#: One entry per text: a reference, several of which the best counts, or None.
+References = Sequence[str | Sequence[str] | None]
+
+TEXT_STATISTICS = ("words", *SIMILARITIES)
+"""``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
+how much of another text a text keeps, in [0, 1]. In the order of reports."""
+
+_LIBRARIES = {"BLEU": "sacrebleu", "METEOR": "nltk", "ROUGE-L": "rouge_score"}
+
+
+def installed_statistics() -> tuple[str, ...]:
+    """Return those of :data:`TEXT_STATISTICS` that need no package which is not installed."""
+    return tuple(s for s in TEXT_STATISTICS if s not in _LIBRARIES or find_spec(_LIBRARIES[s]))
+
+
+def text_scores(
+    name: str, texts: Sequence[str | None], references: References | None = None
+) -> FloatArray:
+    """Return one statistic of every text.
+
+    Parameters
+    ----------
+    name : str
+        ``"words"``, ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"`` or ``"overlap"``.
+    texts : sequence of (str or None), length n
+        None where there is no text.
+    references : sequence, length n, optional
+        What each text is compared with; needed for all statistics but words.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        Words, or a similarity in [0, 1] that is 0 for a text without words; NaN where the text is
+        missing or has no reference that holds a word.
+
+    Raises
+    ------
+    DataError
+        If the name is unknown, lengths differ, or something is not text.
+    MissingExtraError
+        If the library of the statistic is not installed.
+
+    Examples
+    --------
+    >>> text_scores("overlap", ["a cat", None, ""], ["the cat", "x", ["y", "z"]]).tolist()
+    [0.5, nan, 0.0]
+    """
+    for row, text in enumerate(texts):
+        if not (text is None or isinstance(text, str)):
+            raise DataError(
+                f"text {row} is {text!r:.80}; give a string, or None where it is missing"
+            )
+    if name == "words":
+        found = np.full(len(texts), np.nan)
+        present = [row for row, text in enumerate(texts) if text is not None]
+        found[present] = word_counts([text for text in texts if text is not None])
+        return found
+    compare = similarity(name)
+    if references is None:
+        raise DataError(f"{name} compares texts with references, and none were given")
+    if len(references) != len(texts):
+        raise DataError(f"{len(references)} references for {len(texts)} texts; need as many")
+    return np.array(
+        [
+            np.nan
+            if text is None or not wanted
+            else max(compare(text, reference) for reference in wanted)
+            if words(text)
+            else 0.0
+            for text, wanted in zip(texts, map(usable_references, references), strict=True)
+        ],
+        dtype=np.float64,
+    )
+
+
+def usable_references(reference: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the alternatives of a reference that hold at least one word, each once.
+
+    Raises
+    ------
+    DataError
+        If an alternative is not text.
+    """
+    parts = (reference,) if isinstance(reference, str) else tuple(reference or ())
+    for part in parts:
+        if not isinstance(part, str):
+            raise DataError(f"reference {reference!r:.80} holds something that is not text")
+    return tuple(dict.fromkeys(part for part in parts if words(part)))
+
+
+# What distinguishes groups of texts, summarised with intervals for reports.
+
+
+Texts = Sequence[str | None]
+
+
+def text_statistics(
+    texts: Mapping[str, Texts],
+    references: Mapping[str, References] | References | None,
+    *,
+    original: str | None = None,
+    statistics: Sequence[str] = TEXT_STATISTICS,
+    confidence_level: float = 0.95,
+    sample: int = 2_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[TextStatistic, ...]:
+    """Summarise groups of texts: their length, and what they keep of their references.
+
+    Parameters
+    ----------
+    texts : mapping of group to sequence of (str or None)
+        None where a text is missing; such texts are left out and counted in a note.
+    references : mapping of group to sequence, sequence, or None
+        What the texts of a group are compared with, row by row: a text, or several of which the
+        most similar counts. One sequence serves all groups. A group that a mapping leaves out
+        gets words only.
+    original : str, optional
+        The group that is itself the reference: it gets words only.
+    statistics : sequence of str
+        Out of ``"words"``, ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``,
+        which is the default.
+    sample : int
+        Similarities of a larger group are measured on this many of its texts, drawn at random
+        (the same rows in groups of the same length), and a note says so. Words count every text.
+    rng : numpy.random.Generator or int
+
+    Returns
+    -------
+    tuple of TextStatistic
+        By group, then by statistic. ``mean`` is Student's t over texts; its ``notes`` hold what a
+        reader must know. A statistic that no text of the group has is left out.
+
+    Raises
+    ------
+    DataError
+        If a name is unknown, or a group and its references differ in length.
+    MissingExtraError
+        If the library of a statistic is not installed.
+
+    Examples
+    --------
+    >>> found = text_statistics(
+    ...     {"human": ["the cat sat", "a dog"], "llm": ["the cat", "some dog ran"]},
+    ...     ["the cat sat", "a dog"],
+    ...     original="human",
+    ...     statistics=["words", "overlap"],
+    ... )
+    >>> [(s.group, s.name, round(s.average, 3)) for s in found]
+    [('human', 'words', 2.5), ('llm', 'words', 2.5), ('llm', 'overlap', 0.583)]
+    """
+    check_level(confidence_level)
+    if sample < 2:
+        raise DataError(f"sample {sample} is too few texts; use at least 2")
+    unknown = [name for name in statistics if name not in TEXT_STATISTICS]
+    if unknown:
+        raise DataError(f"unknown statistic {unknown[0]!r}; there are {', '.join(TEXT_STATISTICS)}")
+    if original is not None and original not in texts:
+        raise DataError(f"there is no group {original!r}; there are {list(texts)}")
+    rows = _Sample(sample, rng)
+    return tuple(
+        statistic
+        for group, column in texts.items()
+        for statistic in _of_group(
+            group,
+            column,
+            None if group == original else _references_of(group, column, references),
+            statistics,
+            confidence_level,
+            rows,
+        )
+    )
+
+
+class _Sample:
+    """The rows on which similarities are measured, the same for groups of the same length."""
+
+    def __init__(self, size: int, rng: np.random.Generator | int) -> None:
+        self.size = size
+        self._rng = as_generator(rng)
+        self._orders: dict[int, npt.NDArray[np.int64]] = {}
+
+    def of(
+        self, texts: Texts, references: Sequence[tuple[str, ...]]
+    ) -> tuple[list[int], list[str]]:
+        """Return at most ``size`` rows that have text and reference, and notes on the others."""
+        n = len(texts)
+        if n not in self._orders:
+            self._orders[n] = self._rng.permutation(n)
+        usable = [i for i in self._orders[n] if texts[i] is not None and references[i]]
+        lonely = sum(text is not None for text in texts) - len(usable)
+        notes = [f"{lonely:,} of {n:,} texts have no reference"] if lonely else []
+        if len(usable) > self.size:
+            notes.append(f"a random sample of {self.size:,} of {len(usable):,} texts")
+        return sorted(usable[: self.size]), notes
+
+
+def _references_of(
+    group: str, texts: Texts, references: Mapping[str, References] | References | None
+) -> References | None:
+    if references is None:
+        return None
+    if isinstance(references, Mapping):
+        if group not in references:
+            return None
+        references = references[group]
+    if isinstance(references, str) or len(references) != len(texts):
+        raise DataError(
+            f"group {group!r} has {len(texts)} texts but "
+            f"{'one string' if isinstance(references, str) else len(references)} as references; "
+            "need one reference (or None) per text"
+        )
+    return references
+
+
+def _of_group(  # noqa: PLR0917 - one caller
+    group: str,
+    texts: Texts,
+    references: References | None,
+    statistics: Sequence[str],
+    level: float,
+    rows: _Sample,
+) -> Iterator[TextStatistic]:
+    counted = _missing(texts)
+    compared: Texts = ()
+    wanted: list[tuple[str, ...]] = []
+    about_references: list[str] = []
+    if references is not None and any(name != "words" for name in statistics):
+        wanted = [usable_references(reference) for reference in references]
+        chosen, about_references = rows.of(texts, wanted)
+        compared, wanted = [texts[i] for i in chosen], [wanted[i] for i in chosen]
+    for name in statistics:
+        if name == "words":
+            values, notes = text_scores(name, texts), counted
+        else:
+            values, notes = text_scores(name, compared, wanted), counted + about_references
+            if name == "METEOR" and len(values):
+                notes = [*notes, meteor_mode()]
+        values = values[~np.isnan(values)]
+        if len(values):
+            yield _summary(group, name, values, level, notes)
+
+
+def _missing(texts: Texts) -> list[str]:
+    missing = sum(text is None for text in texts)
+    return [f"{missing:,} of {len(texts):,} texts are missing"] if missing else []
+
+
+def _summary(
+    group: str, name: str, values: FloatArray, level: float, notes: Sequence[str]
+) -> TextStatistic:
+    return TextStatistic(
+        group=group,
+        name=name,
+        n=len(values),
+        mean=_mean(values, level, notes, top=None if name == "words" else 1.0),
+        average=float(values.mean()),
+        quantiles=tuple(float(q) for q in np.quantile(values, QUANTILES)),
+    )
+
+
+def _mean(
+    values: FloatArray, level: float, notes: Sequence[str], *, top: float | None
+) -> Interval | None:
+    try:
+        found = t_interval(values, confidence_level=level)
+    except InsufficientDataError:
+        return None
+    return replace(
+        found,
+        lower=max(found.lower, 0.0),
+        upper=found.upper if top is None else min(found.upper, top),
+        method="t",
+        assumptions=("the texts of a group are a random sample", "their mean is close to normal"),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,851 @@
+"""The verb: measure writing-style bias from similarities."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import BoolArray, FloatArray
+from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval, RankPair
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.comparisons import compare_ranks, crossing, friedman_test
+from rag_sourcebias.stats.resampling import (
+    bootstrap_intervals,
+    dirichlet_sums,
+    normal_quantile,
+    t_quantile,
+)
+from rag_sourcebias.stats.texts import word_counts
+from rag_sourcebias.style.data import (
+    STYLE_SCHEMA_VERSION,
+    StyleConfig,
+    StyleData,
+    StyledTexts,
+    StyleFinding,
+    StyleGain,
+    StyleReport,
+    StyleRow,
+    StyleSystem,
+)
+from rag_sourcebias.style.measure import (
+    LengthAdjusted,
+    MatchingEffect,
+    StyleMatrix,
+    adjusted_from_means,
+    complete_queries,
+    length_adjusted,
+    length_columns,
+    matching_effect,
+    max_unfairness,
+    rank_versions,
+    style_finding,
+    unfairness,
+    unfairness_score,
+    unique_names,
+)
+
+# The queries of a style audit that have every version, and what to warn about.
+
+
+_FEW = 100
+_VERY_FEW = 20
+_SHOWN = 5
+_LENGTH_DIFFERS = 0.1
+
+
+def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:
+    """Tell which queries have a text in every style; shape (n,). A blank text is none.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 document styles, or a version is missing and
+        ``config.missing`` is ``"refuse"``.
+    InsufficientDataError
+        If no query has every version.
+    """
+    unique_names(tuple(texts.documents), "document style", at_least=2)
+    columns = [("query", style, column) for style, column in texts.queries.items()]
+    columns += [("document", style, column) for style, column in texts.documents.items()]
+    has = np.array([[bool(text and text.strip()) for text in column] for *_, column in columns])
+    keep = np.asarray(has.all(axis=0), dtype=np.bool_)
+    absent = np.argwhere(~has.T)
+    if len(absent) and config.missing == "refuse":
+        query, at = absent[0]
+        raise DataError(
+            f"{len(absent)} version(s) have no text, first {columns[at][0]} style "
+            f"{columns[at][1]!r} of query {texts.query_ids[query]!r}; add it, or use only the "
+            f"{np.count_nonzero(keep)} of {len(keep)} queries that have every version "
+            "(missing='balanced')"
+        )
+    if not keep.any():
+        lacking = np.count_nonzero(~has, axis=1)
+        side, style, _ = columns[int(lacking.argmax())]
+        raise InsufficientDataError(
+            f"none of {len(keep)} queries has a text in every style; {side} style {style!r} lacks "
+            f"{lacking.max()} of them: leave that style out, or add versions",
+            n=0,
+            n_needed=1,
+        )
+    return keep
+
+
+def take_queries(texts: StyledTexts, keep: BoolArray) -> StyledTexts:
+    """Return the queries asked for, with everything that belongs to them."""
+    rows = np.flatnonzero(keep).tolist()
+
+    def part(column: Sequence[str | None]) -> tuple[str | None, ...]:
+        return tuple(column[row] for row in rows)
+
+    return replace(
+        texts,
+        query_ids=tuple(texts.query_ids[row] for row in rows),
+        doc_ids=tuple(texts.doc_ids[row] for row in rows),
+        queries={style: part(column) for style, column in texts.queries.items()},
+        documents={style: part(column) for style, column in texts.documents.items()},
+    )
+
+
+def columns_of(versions: Mapping[str, tuple[str | None, ...]]) -> dict[str, list[str]]:
+    """Texts per style of queries that have every version."""
+    return {style: [text or "" for text in column] for style, column in versions.items()}
+
+
+def style_settings(
+    texts: StyledTexts, config: StyleConfig | None
+) -> tuple[StyleConfig, tuple[str, ...]]:
+    """Settings with the names of the originals that the data has, and warnings.
+
+    A name left at its default that the data does not have means the first style.
+
+    Raises
+    ------
+    DataError
+        If an original was named that the data does not have.
+    """
+    config, default = config or StyleConfig(), StyleConfig()
+    original, note = _original(config.original, default.original, texts.documents, "document")
+    query, query_note = _original(
+        config.original_query, default.original_query, texts.queries, "query"
+    )
+    warnings = tuple(text for text in (note, query_note) if text)
+    return replace(config, original=original, original_query=query), warnings
+
+
+def _original(
+    asked: str, default: str, styles: Mapping[str, object], side: str
+) -> tuple[str, str | None]:
+    if asked in styles:
+        return asked, None
+    if asked != default:
+        raise DataError(f"original {asked!r} is no {side} style; there are {list(styles)}")
+    first = next(iter(styles))
+    return first, f"there is no {side} style {asked!r}: {first!r}, the first, is the original"
+
+
+def style_warnings(
+    texts: StyledTexts, dropped: Sequence[str], config: StyleConfig
+) -> tuple[str, ...]:
+    """List what a reader must know about the data before trusting a number.
+
+    Parameters
+    ----------
+    texts : StyledTexts
+        With every version.
+    dropped : sequence of str
+        Queries that were left out.
+    """
+    found = []
+    if dropped:
+        more = ", …" if len(dropped) > _SHOWN else ""
+        found.append(
+            f"{len(dropped)} of {len(texts) + len(dropped)} queries lack a version and are left "
+            f"out ({', '.join(dropped[:_SHOWN])}{more}), so that all styles are compared on the "
+            "same queries"
+        )
+    if len(texts) < _VERY_FEW:
+        found.append(
+            f"{len(texts)} queries are too few to rank styles: intervals are rough, and only "
+            f"very large differences can be told from chance; use {_FEW} or more"
+        )
+    elif len(texts) < _FEW:
+        found.append(f"{len(texts)} queries are few: read the intervals, not the averages alone")
+    shared = sum(count for count in Counter(texts.doc_ids).values() if count > 1)
+    if shared:
+        found.append(
+            f"{shared} queries share their document with another query; intervals treat queries "
+            "as independent, so they are too narrow"
+        )
+    found += _lengths(texts, config)
+    for side, versions in (("document", texts.documents), ("query", texts.queries)):
+        found += _same_text(texts, side, columns_of(versions))
+    return tuple(found)
+
+
+def _lengths(texts: StyledTexts, config: StyleConfig) -> list[str]:
+    means = {s: float(word_counts(c).mean()) for s, c in columns_of(texts.documents).items()}
+    base = means.pop(config.original)
+    if not base:
+        return []
+    ratio = {style: mean / base for style, mean in means.items()}
+    differing = {s: r for s, r in ratio.items() if abs(r - 1) > _LENGTH_DIFFERS}
+    if not differing:
+        return []
+    by_ratio = sorted(differing, key=ratio.__getitem__)
+    extremes = dict.fromkeys((by_ratio[0], by_ratio[-1]))
+    named = " and ".join(f"{style!r} {ratio[style]:.2f} times" for style in extremes)
+    return [
+        f"{len(differing)} of {len(ratio)} document styles differ by more than "
+        f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({named} its words): length "
+        "alone can move ranks, compare the ranks at equal length"
+    ]
+
+
+def _same_text(texts: StyledTexts, side: str, columns: Mapping[str, list[str]]) -> list[str]:
+    rows = [
+        i for i, row in enumerate(zip(*columns.values(), strict=True)) if len({*row}) < len(row)
+    ]
+    if not rows:
+        return []
+    first: dict[str, str] = {}
+    alike = next(
+        (earlier, style)
+        for style, column in columns.items()
+        if (earlier := first.setdefault(column[rows[0]], style)) != style
+    )
+    effect = "they tie" if side == "document" else "they rank alike"
+    return [
+        f"{len(rows)} of {len(texts)} queries have the same {side} text in two or more styles "
+        f"(first {texts.query_ids[rows[0]]!r}: {alike[0]!r} and {alike[1]!r}); {effect}"
+    ]
+
+
+# Intervals for everything a style matrix shows.
+
+
+_MIN_QUERIES = 2
+_MIN_UNFAIR = 10  # simulated from here on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StyleMatrixIntervals:
+    """Intervals from one resampling of the queries.
+
+    Parameters
+    ----------
+    average_ranks : tuple of tuple of Interval, shape (q, d)
+    unfairness : tuple of Interval or None, length q
+        Per query style; None with fewer than 10 queries.
+    mean_unfairness : Interval or None
+        Mean over query styles ([W] Table 1, Avg).
+    adjusted_ranks : tuple of tuple of Interval or None, shape (q, d)
+        Average ranks at equal length (:func:`length_adjusted`); empty without lengths, and where
+        they cannot be told apart from styles.
+    length_slopes : tuple of float, length q
+        Empty where ``adjusted_ranks`` is.
+    """
+
+    average_ranks: tuple[tuple[Interval | None, ...], ...]
+    unfairness: tuple[Interval | None, ...]
+    mean_unfairness: Interval | None
+    adjusted_ranks: tuple[tuple[Interval | None, ...], ...] = ()
+    length_slopes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchingIntervals:
+    """Gain of each style under matching queries; None where all queries agree exactly."""
+
+    by_style: Mapping[str, Interval | None]
+    overall: Interval | None
+
+
+def style_matrix_intervals(
+    matrix: StyleMatrix,
+    *,
+    lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None,
+    ddof: int = 0,
+    confidence_level: float = 0.95,
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> StyleMatrixIntervals:
+    """Resample queries, each with all its versions.
+
+    Parameters
+    ----------
+    lengths : array of shape (n, d), optional
+        Length of every document version, positive; gives ranks at equal length.
+    ddof : int
+        Of the unfairness score.
+
+    Raises
+    ------
+    InsufficientDataError
+        If there are fewer than 2 queries.
+
+    Notes
+    -----
+    An average rank is a mean of bounded values: its ends are Gaffke's, with one query more at the
+    last or at the first place (:func:`~rag_sourcebias.stats.resampling.dirichlet_sums`).
+
+    Noise can only raise unfairness, so that resampled values lie above the truth. Its ends are
+    those of a test instead: average ranks that deviate in the seen direction by t are kept if the
+    seen unfairness lies within the central part of what they give with the errors of resampling.
+    Errors are enlarged to the variance and the quantile of a t interval; the query not seen has
+    no preference for the lower end, and the order seen for the upper one.
+    """
+    n, q, d = matrix.ranks.shape
+    if n < _MIN_QUERIES:
+        raise InsufficientDataError(
+            f"intervals need at least {_MIN_QUERIES} queries, there is {n}",
+            n=n,
+            n_needed=_MIN_QUERIES,
+        )
+    columns = matrix.ranks.reshape(n, q * d)
+    terms = None if lengths is None else _length_terms(matrix, lengths)
+    # One resampling for everything: a query is drawn with its ranks and its lengths.
+    drawn, share = dirichlet_sums(
+        columns if terms is None else np.concatenate((columns, terms), axis=1),
+        resamples=resamples,
+        rng=rng,
+    )
+    make = _Maker(n=n, level=confidence_level)
+    sums = drawn[:, : q * d]
+    found = None if lengths is None else _slopes(matrix, lengths)
+    adjusted: tuple[Interval | None, ...] = ()
+    if found is not None:
+        seen = drawn / (1 - share[:, None])
+        draws = [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)]
+        adjusted = bootstrap_intervals(
+            np.concatenate([row.adjusted for row in found]),
+            np.concatenate(draws, axis=1),
+            n=n,
+            confidence_level=confidence_level,
+        )
+    rows: list[Interval | None] = [None] * (q + 1)
+    if n >= _MIN_UNFAIR:
+        shaped = sums.reshape(-1, q, d)
+        parts = [slice(a, a + 1) for a in range(q)] + ([slice(None)] if q > 1 else [])
+        rows = [
+            make.unfairness(matrix.average[at], shaped[:, at], share, ddof=ddof) for at in parts
+        ]
+    return StyleMatrixIntervals(
+        average_ranks=_by_row(make.means(matrix.average.ravel(), sums, share, d), d),
+        unfairness=tuple(rows[:q]),
+        mean_unfairness=rows[-1],
+        adjusted_ranks=_by_row(adjusted, d),
+        length_slopes=() if found is None else tuple(row.slope for row in found),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Maker:
+    """Intervals of one level from weighted sums of n queries."""
+
+    n: int
+    level: float
+
+    def means(
+        self, average: FloatArray, sums: FloatArray, share: FloatArray, d: int
+    ) -> tuple[Interval, ...]:
+        tail = (1 - self.level) / 2
+        lower = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
+        upper = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
+        return tuple(
+            self._interval(float(m), float(low), float(high), "Gaffke")
+            for m, low, high in zip(average, lower, upper, strict=True)
+        )
+
+    def unfairness(
+        self, average: FloatArray, sums: FloatArray, share: FloatArray, *, ddof: int
+    ) -> Interval:
+        """Mean unfairness of average ranks of shape (r, d), from sums of (resamples, r, d)."""
+        d = average.shape[1]
+        seen = float(unfairness_score(average, ddof=ddof).mean())
+        if average.size == 2:
+            # Half the squared difference (ddof 0), so that its interval is that of the difference.
+            return self._of_two(seen, sums[:, 0, 0] - sums[:, 0, 1], share, ddof)
+        deviations = average - average.mean(axis=1, keepdims=True)
+        centred = sums - sums.mean(axis=2, keepdims=True)
+        outward = rank_versions(-deviations) - (d + 1) / 2
+        direction, unit = deviations, seen
+        if seen == 0:
+            direction = np.broadcast_to(np.arange(d) - (d - 1) / 2, average.shape)
+            unit = max_unfairness(d, ddof=ddof)
+
+        def at(errors: FloatArray, probability: float, t: float) -> float:
+            # The root, because unfairness grows with the square of t.
+            moved = np.sqrt(unfairness_score(t * direction + errors, ddof=ddof).mean(axis=1))
+            return float(np.quantile(moved, probability))
+
+        tail, root = (1 - self.level) / 2, math.sqrt(seen)
+        inward = self._enlarged(deviations - centred)
+        outer = self._enlarged(deviations - centred - share[:, None, None] * outward)
+        lower = crossing(partial(at, inward, 1 - tail), root) if seen > 0 else 0.0
+        upper = crossing(partial(at, outer, tail), root)
+        most = max_unfairness(d, ddof=ddof)
+        return self._interval(seen, lower**2 * unit, min(upper**2 * unit, most), "inverted test")
+
+    def _of_two(
+        self, seen: float, difference: FloatArray, share: FloatArray, ddof: int
+    ) -> Interval:
+        tail = (1 - self.level) / 2
+        low = float(np.quantile(difference - share, tail))
+        high = float(np.quantile(difference + share, 1 - tail))
+        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        most, farthest = max_unfairness(2, ddof=ddof), max(abs(low), abs(high))
+        return self._interval(seen, nearest**2 * most, farthest**2 * most, "Gaffke")
+
+    def _enlarged(self, errors: FloatArray) -> FloatArray:
+        n, probability = self.n, 0.5 + self.level / 2
+        scale = math.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
+        scale *= t_quantile(probability, n - 1) / normal_quantile(probability)
+        middle = errors.mean(axis=0)
+        enlarged: FloatArray = middle + scale * (errors - middle)
+        return enlarged
+
+    def _interval(self, estimate: float, lower: float, upper: float, method: str) -> Interval:
+        return Interval(
+            estimate=estimate,
+            lower=min(lower, estimate),
+            upper=max(upper, estimate),
+            confidence_level=self.level,
+            method=method,
+            n_labeled=self.n,
+            assumptions=("queries are a random sample of the queries of interest",),
+        )
+
+
+def matching_intervals(
+    matrix: StyleMatrix,
+    *,
+    reference: str | None = None,
+    matches: Mapping[str, str] | None = None,
+    confidence_level: float = 0.95,
+) -> MatchingIntervals:
+    """Intervals (t over queries) for what a style gains under queries of the same style.
+
+    Parameters are those of :func:`matching_effect`.
+    """
+    found: MatchingEffect = matching_effect(matrix, reference=reference, matches=matches)
+    return MatchingIntervals(
+        by_style={
+            style: _mean(column, confidence_level)
+            for style, column in zip(found.styles, found.gains.T, strict=True)
+        },
+        overall=_mean(found.gains.mean(axis=1), confidence_level),
+    )
+
+
+def _mean(values: npt.NDArray[np.float64], level: float) -> Interval | None:
+    try:
+        return clustered_mean(values, np.arange(len(values)), confidence_level=level)
+    except InsufficientDataError:
+        return None
+
+
+def _slopes(
+    matrix: StyleMatrix, lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+) -> list[LengthAdjusted] | None:
+    """Adjusted ranks per query style; None where length and style cannot be told apart."""
+    forms = range(len(matrix.query_styles))
+    try:
+        return [length_adjusted(matrix.ranks[:, form], lengths) for form in forms]
+    except InsufficientDataError:
+        return None
+
+
+def _length_terms(
+    matrix: StyleMatrix, lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Per query: log lengths x (d columns), Σ x·rank per query style (q), Σ x²."""
+    d = len(matrix.doc_styles)
+    rows = [length_columns(matrix.ranks[:, a], lengths) for a in range(len(matrix.query_styles))]
+    products = [row[:, -2] for row in rows]
+    return np.column_stack((rows[0][:, d : 2 * d], *products, rows[0][:, -1]))
+
+
+def _own(form: int, q: int, d: int) -> npt.NDArray[np.int64]:
+    """Columns of one query style, in the order of :func:`length_columns`."""
+    first = form * d
+    own = np.r_[first : first + d, q * d : q * d + d, q * d + d + form, q * d + d + q]
+    return np.asarray(own, dtype=np.int64)
+
+
+def _by_row(cells: tuple[Interval | None, ...], d: int) -> tuple[tuple[Interval | None, ...], ...]:
+    return tuple(cells[i : i + d] for i in range(0, len(cells), d))
+
+
+# Everything that the similarities of one encoder or retriever say about styles.
+
+
+def style_system(
+    name: str,
+    similarity: FloatArray,
+    *,
+    query_ids: Sequence[str],
+    query_styles: Sequence[str],
+    doc_styles: Sequence[str],
+    lengths: npt.NDArray[np.int64],
+    config: StyleConfig,
+    settings: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+) -> StyleSystem:
+    """Rank, compare and test the styles for one system.
+
+    Parameters
+    ----------
+    similarity : float64 array of shape (n, q, d)
+        No NaN.
+    lengths : int64 array of shape (n, d)
+        Words of every document version, at least 1.
+    """
+    matrix = StyleMatrix.from_scores(
+        similarity,
+        query_styles=query_styles,
+        doc_styles=doc_styles,
+        query_ids=query_ids,
+        ties=config.ties,
+    )
+    # Friedman's test needs averaged ties, whatever the averages shown are made of.
+    averaged = matrix.ranks if config.ties == "average" else rank_versions(similarity)
+    intervals = _intervals(matrix, lengths, config)
+    rows = _rows(matrix, averaged, intervals, config)
+    return StyleSystem(
+        name=name,
+        settings=dict(settings or {}),
+        query_ids=matrix.query_ids,
+        ranks=matrix.ranks,
+        rows=rows,
+        pairs=_compare(matrix.row(config.original_query).ranks, matrix, config, seed=1),
+        mean_unfairness=None if intervals is None else intervals.mean_unfairness,
+        finding=_finding(matrix, rows, config),
+        matching=_matching(matrix, config),
+        notes=(*notes, *_notes(averaged, intervals)),
+    )
+
+
+def _intervals(
+    matrix: StyleMatrix, lengths: npt.NDArray[np.int64], config: StyleConfig
+) -> StyleMatrixIntervals | None:
+    try:
+        return style_matrix_intervals(
+            matrix,
+            lengths=lengths,
+            ddof=config.ddof,
+            confidence_level=config.confidence_level,
+            resamples=config.resamples,
+            rng=config.seed,
+        )
+    except InsufficientDataError:  # a single query
+        return None
+
+
+def _rows(
+    matrix: StyleMatrix,
+    averaged: FloatArray,
+    intervals: StyleMatrixIntervals | None,
+    config: StyleConfig,
+) -> tuple[StyleRow, ...]:
+    rows = []
+    for at, form in enumerate(matrix.query_styles):
+        ranks = matrix.ranks[:, at]
+        against = _compare(ranks, matrix, config, seed=2, baseline=config.original)
+        adjusted = intervals is not None and bool(intervals.adjusted_ranks)
+        rows.append(
+            StyleRow(
+                query_style=form,
+                average_ranks=(None,) * ranks.shape[1]
+                if intervals is None
+                else intervals.average_ranks[at],
+                unfairness=unfairness(ranks, ddof=config.ddof),
+                unfairness_interval=None if intervals is None else intervals.unfairness[at],
+                friedman=friedman_test(averaged[:, at]),
+                against_original=tuple(_turned(pair) for pair in against),
+                adjusted_ranks=intervals.adjusted_ranks[at] if intervals and adjusted else (),
+                length_slope=intervals.length_slopes[at] if intervals and adjusted else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _compare(
+    ranks: FloatArray,
+    matrix: StyleMatrix,
+    config: StyleConfig,
+    *,
+    seed: int,
+    baseline: str | None = None,
+) -> tuple[RankPair, ...]:
+    return compare_ranks(
+        ranks,
+        matrix.doc_styles,
+        baseline=baseline,
+        correction=config.correction,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        rng=np.random.default_rng((config.seed, seed)),
+    )
+
+
+def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig) -> StyleFinding:
+    """Verdict under the original query style."""
+    at = matrix.query_styles.index(config.original_query)
+    return style_finding(
+        matrix.ranks[:, at],
+        matrix.doc_styles,
+        test=rows[at].friedman,
+        against_original=rows[at].against_original,
+        margin=config.margin,
+        confidence_level=config.confidence_level,
+        rng=np.random.default_rng((config.seed, 3)),
+    )
+
+
+def _turned(pair: RankPair) -> RankPair:
+    """Return the pair the other way round: the style first, the original second."""
+    interval = pair.interval
+    return replace(
+        pair,
+        first=pair.second,
+        second=pair.first,
+        difference=-pair.difference,
+        interval=None if interval is None else _negated(interval),
+    )
+
+
+def _negated(interval: Interval) -> Interval:
+    return replace(
+        interval, estimate=-interval.estimate, lower=-interval.upper, upper=-interval.lower
+    )
+
+
+def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]:
+    """Gain of each style under queries of its own style, against all other query styles.
+
+    The original wording is no style of its own: its row is compared with, never matched.
+    """
+    matches = {
+        form: form
+        for form in matrix.query_styles
+        if form in matrix.doc_styles and form != config.original_query
+    }
+    if not matches or len(matrix.query_styles) < 2:
+        return ()
+    effect = matching_effect(matrix, matches=matches)
+    try:
+        found = matching_intervals(
+            matrix, matches=matches, confidence_level=config.confidence_level
+        )
+    except InsufficientDataError:
+        found = None
+    gains = [
+        StyleGain(style=s, mean=float(mean), gain=None if found is None else found.by_style[s])
+        for s, mean in zip(effect.styles, effect.mean, strict=True)
+    ]
+    overall = None if found is None else found.overall
+    return (*gains, StyleGain(style="", mean=float(effect.gains.mean()), gain=overall))
+
+
+def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list[str]:
+    ordered = np.sort(averaged, axis=2)
+    tied = np.diff(ordered, axis=2) == 0
+    total = int(np.prod(averaged.shape[:2]))
+    notes = []
+    if some := int(np.count_nonzero(tied.any(axis=2))):
+        whole = int(np.count_nonzero(tied.all(axis=2)))
+        rest = f", {whole} of them tie every version" if whole else ""
+        notes.append(f"{some} of {total} rankings (queries × query styles) hold ties{rest}")
+    if intervals is None:
+        notes.append("there are no intervals: they need at least 2 queries")
+    elif not intervals.adjusted_ranks:
+        notes.append(
+            "no ranks at equal length: every style keeps its length relative to the others, so "
+            "length and style cannot be told apart"
+        )
+    return notes
+
+
+# The verb: measure writing-style bias from similarities.
+
+
+Settings = Mapping[str, Mapping[str, str]]
+
+
+def measure_style_bias(
+    similarities: Mapping[str, npt.NDArray[np.floating[Any]]],
+    texts: StyledTexts,
+    *,
+    config: StyleConfig | None = None,
+    settings: Settings | None = None,
+) -> StyleReport:
+    """Measure which writing styles similarities favour, for documents and queries ([W] §3–4).
+
+    Parameters
+    ----------
+    similarities : mapping of system name to float array of shape (n, q, d)
+        Similarity of query i in query style a to its document in style b, in the order of
+        ``texts.queries`` and ``texts.documents``; higher is more similar, NaN where there is no
+        version.
+    texts : StyledTexts
+        Lengths are taken from it, and a blank text counts as a missing version.
+    config : StyleConfig, optional
+        A missing version makes the whole query drop out for all systems, or is refused
+        (``config.missing``). Where ``original`` or ``original_query`` has its default and the
+        data does not have it, the first style is the original.
+    settings : mapping of system name to mapping, optional
+        What the report is to state about each system.
+
+    Returns
+    -------
+    StyleReport
+        Without text statistics and quality in an index, see
+        :func:`~rag_sourcebias.style.texts.audit_style`. A style's matching gain is its mean rank under
+        all other query styles, the original one among them, minus that under its own.
+
+    Raises
+    ------
+    DataError
+        If nothing was given, an array has another shape or an infinite number, there are fewer
+        than 2 document styles, or a version is missing and must not be.
+    InsufficientDataError
+        If no query has every version.
+
+    Examples
+    --------
+    >>> texts = StyledTexts(
+    ...     query_ids=("q",),
+    ...     queries={"original": ("who?",)},
+    ...     documents={"human": ("she",), "llm": ("It was she.",)},
+    ... )
+    >>> report = measure_style_bias({"x": np.array([[[0.9, 0.4]]])}, texts)
+    >>> report.system("x").average_ranks.tolist()
+    [[1.0, 2.0]]
+    """
+    if not similarities:
+        raise DataError("no similarities were given; give an array for at least one system")
+    unknown = [name for name in settings or {} if name not in similarities]
+    if unknown:
+        raise DataError(f"settings name {unknown[0]!r}; systems are {list(similarities)}")
+    config, warnings = style_settings(texts, config)
+    keep = with_every_version(texts, config)
+    arrays = {name: _checked(name, array, texts) for name, array in similarities.items()}
+    for name, array in arrays.items():
+        keep = _scored(name, array, texts, keep, config)
+    complete = take_queries(texts, keep)
+    systems = measure_systems(
+        {name: array[keep] for name, array in arrays.items()}, complete, config, settings
+    )
+    dropped = tuple(q for q, kept in zip(texts.query_ids, keep, strict=True) if not kept)
+    return assemble_styles(systems, complete, config, dropped=dropped, warnings=warnings)
+
+
+def measure_systems(
+    similarities: Mapping[str, FloatArray],
+    complete: StyledTexts,
+    config: StyleConfig,
+    settings: Settings | None = None,
+    *,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[StyleSystem, ...]:
+    """Measure systems on queries that have every version."""
+    columns = columns_of(complete.documents).values()
+    lengths = np.stack([np.maximum(word_counts(column), 1) for column in columns], axis=1)
+    return tuple(
+        style_system(
+            name,
+            array,
+            query_ids=complete.query_ids,
+            query_styles=tuple(complete.queries),
+            doc_styles=tuple(complete.documents),
+            lengths=lengths,
+            config=config,
+            settings=(settings or {}).get(name),
+            notes=(notes or {}).get(name, ()),
+        )
+        for name, array in similarities.items()
+    )
+
+
+def assemble_styles(
+    systems: Sequence[StyleSystem],
+    complete: StyledTexts,
+    config: StyleConfig,
+    *,
+    dropped: Sequence[str],
+    warnings: Sequence[str],
+    n_distractors: int = 0,
+) -> StyleReport:
+    """Put the report together."""
+    return StyleReport(
+        schema_version=STYLE_SCHEMA_VERSION,
+        data=StyleData(
+            name=complete.name,
+            n_queries=len(complete),
+            doc_styles=tuple(complete.documents),
+            query_styles=tuple(complete.queries),
+            dropped=tuple(dropped),
+            n_distractors=n_distractors,
+            license=complete.license,
+            attribution=complete.attribution,
+        ),
+        config=config,
+        systems=tuple(systems),
+        environment=environment(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        warnings=(*warnings, *style_warnings(complete, dropped, config)),
+    )
+
+
+def _checked(name: str, array: npt.NDArray[np.floating[Any]], texts: StyledTexts) -> FloatArray:
+    try:
+        values = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"similarities of {name!r} are not an array of numbers: {error}") from error
+    shape = (len(texts), len(texts.queries), len(texts.documents))
+    if values.shape != shape:
+        raise DataError(
+            f"similarities of {name!r} have shape {values.shape}, expected {shape}: queries, "
+            "query styles, document styles"
+        )
+    return values
+
+
+def _scored(
+    name: str,
+    values: FloatArray,
+    texts: StyledTexts,
+    keep: npt.NDArray[np.bool_],
+    config: StyleConfig,
+) -> npt.NDArray[np.bool_]:
+    """Which of the queries kept so far have a similarity for every version; shape (n,)."""
+    rows = np.flatnonzero(keep)
+    found = np.zeros(len(keep), dtype=np.bool_)
+    try:
+        found[rows] = complete_queries(
+            values[rows],
+            [texts.query_ids[row] for row in rows],
+            tuple(texts.queries),
+            tuple(texts.documents),
+            missing=config.missing,
+        )
+    except DataError as error:
+        raise DataError(f"similarities of {name!r}: {error}") from error
+    except InsufficientDataError as error:
+        raise InsufficientDataError(
+            f"similarities of {name!r}, for the queries that every text and the systems before it "
+            f"have: {error}",
+            n=error.n,
+            n_needed=error.n_needed,
+        ) from error
+    return found

@@ -1,0 +1,114 @@
+"""``audit style``: which writing styles a retriever favours and which it silences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rag_sourcebias.cli import options as common
+from rag_sourcebias.cli import style_options as opt
+from rag_sourcebias.cli.console import choice, err, require_writable, stages, whole_numbers
+from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.models import SpecBuilder
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.io.tables import read_texts
+from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.style.data import StyleConfig, StyledTexts
+from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
+from rag_sourcebias.style.texts import audit_style
+
+
+def style(
+    file: opt.StylesFile = None,
+    *,
+    sample: opt.Sample = False,
+    distractors: opt.Distractors = None,
+    original: opt.Original = "human",
+    original_query: opt.OriginalQuery = "original",
+    missing: opt.Missing = "balanced",
+    encoder: opt.Encoders = None,
+    bm25: opt.Bm25 = True,
+    retriever: opt.Retrievers = None,
+    cache: common.Cache = None,
+    index: opt.Index = True,
+    text_statistics: opt.TextStatistics = True,
+    cutoffs: opt.Cutoffs = "1,5,10",
+    confidence_level: common.ConfidenceLevel = 0.95,
+    correction: common.CorrectionOption = "holm",
+    margin: opt.Margin = 0.1,
+    resamples: opt.Resamples = 10_000,
+    seed: common.Seed = 0,
+    report: common.ReportFolder = None,
+) -> None:
+    """Measure which writing styles rankings favour, in documents and in queries.
+
+    Each query has one document, both written in several styles. The versions of the document are
+    ranked by similarity to the query: average ranks and unfairness with intervals, for every style
+    of query; what a query style costs in a real index; what length explains.
+
+    [bold]Examples[/]
+
+        rag-sourcebias audit style --sample --encoder all-MiniLM-L6-v2 --report report
+
+        rag-sourcebias audit style styles.jsonl --encoder all-MiniLM-L6-v2 --encoder path/to/model
+
+        rag-sourcebias audit style styles.csv --no-bm25 --retriever chroma:all-MiniLM-L6-v2
+    """
+    config = StyleConfig(
+        original=original,
+        original_query=original_query,
+        missing=choice("missing", missing, ("balanced", "refuse")),
+        cutoffs=whole_numbers("cutoffs", cutoffs),
+        confidence_level=confidence_level,
+        correction=choice("correction", correction, ("holm", "bh", "none")),
+        resamples=resamples,
+        seed=seed,
+        margin=margin,
+    )
+    if not (encoder or bm25 or retriever):
+        raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")
+    require_writable(report)
+    texts = _with_distractors(_load(file, sample=sample), distractors)
+    with stages() as progress:
+        builder = SpecBuilder(cache or cache_dir(), progress.advance)
+        found = audit_style(
+            texts,
+            encoders=[builder.encoder(text) for text in encoder or []],
+            bm25=BM25Spec() if bm25 else None,
+            retrievers=[builder.retriever(text) for text in retriever or []],
+            config=config,
+            index=index,
+            text_statistics=text_statistics,
+            on_stage=progress.begin,
+        )
+    deliver(found, report)
+
+
+def _load(file: Path | None, *, sample: bool) -> StyledTexts:
+    if sample == (file is not None):
+        raise DataError("give one data set: a file of styled texts, or --sample")
+    return load_styled_sample() if file is None else read_styled_texts(file)
+
+
+def _with_distractors(texts: StyledTexts, path: Path | None) -> StyledTexts:
+    """Add documents to the index that do not go by the id of one that is audited."""
+    if path is None:
+        return texts
+    found = read_texts(path, "document")
+    ids = set(texts.doc_ids)
+    # in a BEIR folder d1@human and d1@llm are both the document d1
+    kept = tuple(text for name, text in found.items() if name.partition("@")[0] not in ids)
+    if not kept:
+        raise DataError(
+            f"{path}: all {len(found)} documents have ids of those audited, such as "
+            f"{next(iter(found))!r}; give others as distractors"
+        )
+    if len(kept) < len(found):
+        err.print(
+            f"{len(found) - len(kept)} of {len(found)} distractors left out: by their ids they are "
+            "the documents audited",
+            highlight=False,
+            soft_wrap=True,
+        )
+    return replace(texts, distractors=(*texts.distractors, *kept))

@@ -1,0 +1,991 @@
+"""The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray, IntArray, require_finite
+from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.data import Run, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.interval import FriedmanTest, RankPair
+from rag_sourcebias.stats.comparisons import queries_to_tell
+from rag_sourcebias.stats.ranking import rank_span
+from rag_sourcebias.stats.resampling import dirichlet_sums, normal_quantile
+from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
+
+# Names and missing versions in tables of style scores.
+
+
+Missing = Literal["refuse", "balanced"]
+
+
+def unique_names(names: Sequence[str], kind: str, *, at_least: int = 1) -> tuple[str, ...]:
+    """Return the names as a tuple; raise when one comes twice or there are too few."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{kind} {twice[0]!r} is given twice; each {kind} may come once")
+    if len(names) < at_least:
+        raise DataError(
+            f"there is {len(names)} {kind} ({', '.join(map(repr, names)) or 'none'}); a comparison "
+            f"needs at least {at_least}"
+        )
+    return tuple(names)
+
+
+def query_names(query_ids: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    """Return n unique query ids; numbers from 0 where none are given."""
+    if query_ids is None:
+        return tuple(str(i) for i in range(n))
+    if len(query_ids) != n:
+        raise DataError(f"{len(query_ids)} query ids but scores of {n} queries; need as many")
+    return unique_names(query_ids, "query id")
+
+
+def complete_queries(
+    scores: FloatArray,
+    query_ids: Sequence[str],
+    query_styles: Sequence[str | None],
+    styles: Sequence[str],
+    *,
+    missing: Missing,
+) -> npt.NDArray[np.bool_]:
+    """Tell which queries have every version; shape (n,).
+
+    Parameters
+    ----------
+    scores : float64 array of shape (n, q, d)
+        NaN marks a missing version.
+    query_styles : sequence of length q
+        None where the query has one style only and need not be named.
+
+    Raises
+    ------
+    DataError
+        If a score is infinite, or one is missing and ``missing="refuse"``.
+    InsufficientDataError
+        If no query is complete.
+    """
+    if missing not in ("refuse", "balanced"):
+        raise DataError(f"missing {missing!r} is not one of 'refuse', 'balanced'")
+    if not len(scores):
+        raise InsufficientDataError("there is no query to rank versions for", n=0, n_needed=1)
+
+    def place(at: npt.NDArray[np.int64]) -> str:
+        query, form, style = at
+        of_form = "" if query_styles[form] is None else f" (query style {query_styles[form]!r})"
+        return f"query {query_ids[query]!r}{of_form}, style {styles[style]!r}"
+
+    infinite = np.argwhere(np.isinf(scores))
+    if len(infinite):
+        raise DataError(
+            f"{len(infinite)} infinite score(s), first for {place(infinite[0])}; a similarity must "
+            "be a finite number"
+        )
+    absent = np.argwhere(np.isnan(scores))
+    keep = np.asarray(~np.isnan(scores).any(axis=(1, 2)), dtype=np.bool_)
+    if len(absent) and missing == "refuse":
+        raise DataError(
+            f"{len(absent)} version(s) without a score (NaN), first for {place(absent[0])}; give a "
+            "score for each, or missing='balanced' to use only the "
+            f"{np.count_nonzero(keep)} of {len(keep)} queries that have every version"
+        )
+    if not keep.any():
+        lacking = np.isnan(scores).any(axis=1).sum(axis=0)
+        worst = int(lacking.argmax())
+        raise InsufficientDataError(
+            f"none of {len(keep)} queries has every version; style {styles[worst]!r} lacks one for "
+            f"{lacking[worst]} of them: leave that style out, or add versions",
+            n=0,
+            n_needed=1,
+        )
+    return keep
+
+
+# Unfairness of a retriever towards writing styles ([W] Eq. 2–3, METHODS §2).
+# Every document exists in k versions. With R̄ the average rank of each style over queries,
+# unfairness = (max R̄ − min R̄) · std(R̄)
+
+
+def unfairness_score(
+    average_ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0
+) -> npt.NDArray[np.float64]:
+    """Unfairness from average ranks: (max − min) · std ([W] Eq. 3).
+
+    Parameters
+    ----------
+    average_ranks : float array of shape (..., k)
+        One score is computed along the last axis.
+    ddof : int
+        The standard deviation divides by k − ddof. [W] does not state it; the Std column of its
+        Table 1 is the population form, so 0 is the default.
+
+    Returns
+    -------
+    float64 array of shape (...)
+        A single row gives an array of shape ().
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 styles, k − ddof is not positive, or a rank is not finite.
+
+    Examples
+    --------
+    >>> float(unfairness_score(np.array([1.0, 2.0, 3.0, 4.0])).round(4))
+    3.3541
+    """
+    ranks = np.asarray(average_ranks, dtype=np.float64)
+    _check(ranks.shape[-1] if ranks.ndim else 0, ddof)
+    require_finite(ranks, "average ranks", remedy="rank every version first")
+    score: FloatArray = np.ptp(ranks, axis=-1) * ranks.std(axis=-1, ddof=ddof)
+    return score
+
+
+def max_unfairness(n_styles: int, *, ddof: int = 0) -> float:
+    """Largest possible score of k styles: every query ranks them alike.
+
+    (k − 1) · √((k² − 1)/12) with ``ddof=0``: 25.85 for 10 styles.
+    """
+    _check(n_styles, ddof)
+    k = n_styles
+    return (k - 1) * math.sqrt((k * k - 1) / 12 * (k / (k - ddof)))
+
+
+def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> float:
+    r"""Mean unfairness of a retriever that does not care about style.
+
+    Without preferences each query shuffles its ranks, so the average ranks are nearly normal with
+    variance σ² = Σ v_i / N², v_i the variance of the ranks of query i ((k² − 1)/12 without ties)
+    and equal correlations. Range / std and std are then independent (Basu), and
+
+        E = σ² · √(k/(k − 1)) · d₂(k) / c₄(k) · √(k/(k − ddof)),
+
+    d₂ and c₄ being the mean range and mean standard deviation of k standard normal values. For
+    k = 10 this is 27.5/N. The normal form is 1 % high at N = 5 and 3 % at N = 2; it is cut off at
+    the largest score that these ties allow.
+
+    Parameters
+    ----------
+    ranks : float array of shape (n, k)
+        Per query; only their ties matter.
+    """
+    values = np.asarray(ranks, dtype=np.float64)
+    if values.ndim != 2 or not len(values):
+        raise DataError(f"ranks have shape {values.shape}; expected (queries, styles), not empty")
+    require_finite(values, "ranks", remedy="leave out queries that lack a version")
+    n, k = values.shape
+    _check(k, ddof)
+    variance: float = float(values.var(axis=1).sum()) / n**2
+    # Queries with these ties that all agree score highest; of one query that is the score itself.
+    most = float(unfairness_score(np.sort(values, axis=1).mean(axis=0), ddof=ddof))
+    log_c4 = math.lgamma(k / 2) - math.lgamma((k - 1) / 2)
+    c4 = math.sqrt(2 / (k - 1)) * math.exp(log_c4)
+    scale = math.sqrt(k / (k - 1)) * math.sqrt(k / (k - ddof))
+    return min(variance * scale * _mean_range(k) / c4, most)
+
+
+def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfairness:
+    """Score the per-query ranks of k styles, with null expectation and normalised forms.
+
+    Parameters
+    ----------
+    ranks : float array of shape (n, k)
+        Such as :attr:`StyleRanks.ranks`.
+    ddof : int
+    """
+    expected = null_unfairness(ranks, ddof=ddof)
+    average = np.asarray(ranks, dtype=np.float64).mean(axis=0)
+    n, k = ranks.shape
+    score = float(unfairness_score(average, ddof=ddof))
+    return Unfairness(
+        score=score,
+        null_expectation=expected,
+        corrected=score - expected,
+        normalised=score / max_unfairness(k, ddof=ddof),
+        rank_range=float(np.ptp(average)) / (k - 1),
+        ddof=ddof,
+        n_queries=n,
+        n_styles=k,
+    )
+
+
+def summarise_unfairness(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
+    """Mean and population standard deviation over query styles ([W] Table 1, Avg and Std).
+
+    A low mean is a fair retriever, a low standard deviation a robust one.
+
+    Parameters
+    ----------
+    scores : float array of shape (..., q)
+        Unfairness per query style.
+
+    Returns
+    -------
+    float64 array of shape (..., 2)
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    require_finite(values, "unfairness scores", remedy="rank every version first")
+    return np.stack((values.mean(axis=-1), values.std(axis=-1)), axis=-1)
+
+
+def _mean_range(k: int) -> float:
+    """Mean range of k standard normal values, ∫ 1 − Φᵏ − (1 − Φ)ᵏ."""
+    from scipy.special import ndtr
+
+    x = np.linspace(-12.0, 12.0, 4001)  # smooth and flat at both ends: sums are exact to 1e-12
+    below = ndtr(x)
+    return float(np.sum(1 - below**k - (1 - below) ** k) * (x[1] - x[0]))
+
+
+def _check(n_styles: int, ddof: int) -> None:
+    if n_styles < 2:
+        raise DataError(f"{n_styles} style(s) cannot be compared; unfairness needs at least 2")
+    if ddof < 0 or ddof >= n_styles:
+        raise DataError(f"ddof {ddof} must be at least 0 and below the {n_styles} styles; 0 is [W]")
+
+
+# Ranks of the versions of one document among themselves ([W] Eq. 1).
+
+
+TieRank = Literal["average", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StyleRanks:
+    """Ranks of every style for every query; 1 is most similar to the query.
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length n
+    styles : tuple of str, length k
+    ranks : float64 array of shape (n, k)
+        In [1, k]; with tied ranks averaged each row sums to k(k + 1)/2.
+    dropped : tuple of str
+        Queries left out because a version was missing.
+    """
+
+    query_ids: tuple[str, ...]
+    styles: tuple[str, ...]
+    ranks: FloatArray = field(repr=False)
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def average(self) -> FloatArray:
+        """Average rank per style, shape (k,) ([W] Eq. 2)."""
+        means: FloatArray = self.ranks.mean(axis=0)
+        return means
+
+
+def rank_versions(
+    scores: npt.NDArray[np.floating[Any]], *, ties: TieRank = "average"
+) -> FloatArray:
+    """Rank along the last axis, highest score first.
+
+    Parameters
+    ----------
+    scores : float array of shape (..., k)
+        Finite. Compared in single precision, as scores of a run are: scores that differ by less
+        than float32 resolves are tied.
+    ties : {"average", "min", "max"}
+        Rank of tied scores: the mean, the best or the worst of the ranks they share.
+
+    Returns
+    -------
+    float64 array of the same shape
+        In [1, k].
+
+    Examples
+    --------
+    >>> rank_versions(np.array([0.9, 0.5, 0.9, 0.1])).tolist()
+    [1.5, 3.0, 1.5, 4.0]
+    """
+    if ties not in ("average", "min", "max"):
+        raise DataError(f"unknown tie rank {ties!r}; there are 'average', 'min' and 'max'")
+    if not np.ndim(scores):
+        raise DataError(f"scores {scores!r} are one number; give one per version")
+    with np.errstate(over="ignore"):
+        values = np.asarray(scores, dtype=np.float32)
+    if not np.all(np.isfinite(values)):
+        raise DataError("scores hold NaN, infinity or a number beyond single precision")
+    # A version counts itself among its equals, hence the start value.
+    share = {"average": 0.5, "min": 0.0, "max": 1.0}[ties]
+    ranks = np.full(values.shape, 1.0 - share)
+    # One version at a time: k passes over (..., k) instead of an array of shape (..., k, k).
+    for j in range(values.shape[-1]):
+        other = values[..., j : j + 1]
+        ranks += other > values
+        if share:
+            ranks += share * (other == values)
+    return ranks
+
+
+def style_ranks(
+    scores: npt.NDArray[np.floating[Any]],
+    *,
+    styles: Sequence[str],
+    query_ids: Sequence[str] | None = None,
+    ties: TieRank = "average",
+    missing: Missing = "refuse",
+) -> StyleRanks:
+    """Rank the versions of one document for each query ([W] Eq. 1).
+
+    Parameters
+    ----------
+    scores : float array of shape (n, k)
+        Similarity of query i to the version of its document in style j, higher is more similar.
+        NaN marks a version that does not exist.
+    styles : sequence of str, length k
+        Such as ``"human"``, ``"0"`` … ``"8"``; each once.
+    query_ids : sequence of str, length n, optional
+        Numbers from 0 by default.
+    ties : {"average", "min", "max"}
+    missing : {"refuse", "balanced"}
+        What to do with queries that lack a version: raise, or leave them out and list them in
+        :attr:`StyleRanks.dropped`. Ranks among fewer versions are never mixed in: they are not
+        comparable.
+
+    Raises
+    ------
+    DataError
+        If a name occurs twice, shapes disagree, there are fewer than 2 styles, a score is
+        infinite, or a version is missing and ``missing="refuse"``.
+    InsufficientDataError
+        If no query has every version.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != len(styles):
+        raise DataError(
+            f"scores have shape {values.shape}; expected one row per query and one column for "
+            f"each of {len(styles)} styles"
+        )
+    ids = query_names(query_ids, len(values))
+    names = unique_names(styles, "style", at_least=2)
+    keep = complete_queries(values[:, None, :], ids, (None,), names, missing=missing)
+    return StyleRanks(
+        query_ids=tuple(q for q, kept in zip(ids, keep, strict=True) if kept),
+        styles=names,
+        ranks=rank_versions(values[keep], ties=ties),
+        dropped=tuple(q for q, kept in zip(ids, keep, strict=True) if not kept),
+    )
+
+
+# Average rank of every document style under every query style ([W] Table 1, Fig. 5).
+
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StyleMatrix:
+    """Ranks of d document styles for n queries, each query written in q styles.
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length n
+        Queries that have every version.
+    query_styles : tuple of str, length q
+    doc_styles : tuple of str, length d
+    ranks : float64 array of shape (n, q, d)
+        Rank of each document style, 1 is most similar; in [1, d].
+    ties : {"average", "min", "max"}
+        How tied scores were ranked.
+    dropped : tuple of str
+        Queries left out because a version was missing.
+    """
+
+    query_ids: tuple[str, ...]
+    query_styles: tuple[str, ...]
+    doc_styles: tuple[str, ...]
+    ranks: npt.NDArray[np.float64] = field(repr=False)
+    ties: TieRank = "average"
+    dropped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        unique_names(self.query_ids, "query id")
+        unique_names(self.query_styles, "query style")
+        d = len(unique_names(self.doc_styles, "document style", at_least=2))
+        shape = (len(self.query_ids), len(self.query_styles), d)
+        if self.ranks.shape != shape:
+            raise DataError(
+                f"ranks have shape {self.ranks.shape}, expected {shape}: queries, query styles, "
+                "document styles"
+            )
+        if not np.all((self.ranks >= 1) & (self.ranks <= d)):
+            raise DataError(f"ranks of {d} document styles must lie in [1, {d}]")
+        if self.ties == "average":
+            wrong = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2) > _ROUNDING * d
+            if wrong.any():
+                query, form = np.argwhere(wrong)[0]
+                raise DataError(
+                    f"query {self.query_ids[query]!r} (query style {self.query_styles[form]!r}): "
+                    f"ranks sum to {self.ranks[query, form].sum():g}, but ranks of {d} document "
+                    f"styles sum to {d * (d + 1) / 2:g}"
+                )
+        elif self.ties not in ("min", "max"):
+            raise DataError(f"unknown tie rank {self.ties!r}; there are 'average', 'min', 'max'")
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: npt.NDArray[np.floating[Any]],
+        *,
+        query_styles: Sequence[str],
+        doc_styles: Sequence[str],
+        query_ids: Sequence[str] | None = None,
+        ties: TieRank = "average",
+        missing: Missing = "refuse",
+    ) -> StyleMatrix:
+        """Rank the document versions under every query version.
+
+        Parameters
+        ----------
+        scores : float array of shape (n, q, d)
+            Similarity of query i in query style a to its document in style b; NaN marks a version
+            that does not exist.
+        missing : {"refuse", "balanced"}
+            Raise when a version is missing, or leave out that query under every query style, so
+            that all cells rest on the same queries; they are listed in :attr:`dropped`.
+
+        Raises
+        ------
+        DataError
+            If names repeat, shapes disagree, there are fewer than 2 document styles, a score is
+            infinite, or a version is missing and ``missing="refuse"``.
+        InsufficientDataError
+            If no query has every version.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        if values.ndim != 3 or values.shape[1:] != (len(query_styles), len(doc_styles)):
+            raise DataError(
+                f"scores have shape {values.shape}, expected (queries, {len(query_styles)}, "
+                f"{len(doc_styles)}): queries, query styles, document styles"
+            )
+        ids = query_names(query_ids, len(values))
+        forms = unique_names(query_styles, "query style", at_least=1)
+        styles = unique_names(doc_styles, "document style", at_least=2)
+        keep = complete_queries(values, ids, forms, styles, missing=missing)
+        return cls(
+            query_ids=tuple(q for q, kept in zip(ids, keep, strict=True) if kept),
+            query_styles=forms,
+            doc_styles=styles,
+            ranks=rank_versions(values[keep], ties=ties),
+            ties=ties,
+            dropped=tuple(q for q, kept in zip(ids, keep, strict=True) if not kept),
+        )
+
+    @classmethod
+    def from_ranks(
+        cls, rows: Mapping[str, StyleRanks], *, ties: TieRank = "average"
+    ) -> StyleMatrix:
+        """Put together what was ranked for each query style; only queries of all rows are kept.
+
+        Parameters
+        ----------
+        rows : mapping of query style to StyleRanks
+            Over the same document styles; a query keeps its id in every query style.
+        """
+        if not rows:
+            raise DataError("there is no query style; give ranks for at least one")
+        first = next(iter(rows.values()))
+        for form, row in rows.items():
+            if row.styles != first.styles:
+                raise DataError(
+                    f"query style {form!r} ranks {list(row.styles)}, others rank "
+                    f"{list(first.styles)}; every query style must rank the same document styles"
+                )
+        known = dict.fromkeys(q for row in rows.values() for q in (*row.query_ids, *row.dropped))
+        place = {form: {q: i for i, q in enumerate(row.query_ids)} for form, row in rows.items()}
+        common = [q for q in known if all(q in at for at in place.values())]
+        if not common:
+            raise InsufficientDataError(
+                f"no query was ranked under all of the query styles {list(rows)}; use the same "
+                "query ids in each",
+                n=0,
+                n_needed=1,
+            )
+        return cls(
+            query_ids=tuple(common),
+            query_styles=tuple(rows),
+            doc_styles=first.styles,
+            ranks=np.stack(
+                [row.ranks[[place[form][q] for q in common]] for form, row in rows.items()], axis=1
+            ),
+            ties=ties,
+            dropped=tuple(q for q in known if q not in set(common)),
+        )
+
+    @property
+    def average(self) -> npt.NDArray[np.float64]:
+        """Average ranks, shape (q, d); each row sums to d(d + 1)/2."""
+        means: npt.NDArray[np.float64] = self.ranks.mean(axis=0)
+        return means
+
+    def unfairness(self, *, ddof: int = 0) -> npt.NDArray[np.float64]:
+        """Unfairness per query style, shape (q,) ([W] Table 1)."""
+        return unfairness_score(self.average, ddof=ddof)
+
+    def row(self, query_style: str) -> StyleRanks:
+        """Ranks under one query style."""
+        if query_style not in self.query_styles:
+            raise DataError(
+                f"no query style {query_style!r} here; there are {list(self.query_styles)}"
+            )
+        return StyleRanks(
+            query_ids=self.query_ids,
+            styles=self.doc_styles,
+            ranks=self.ranks[:, self.query_styles.index(query_style)],
+            dropped=self.dropped,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> StyleMatrix:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        DataError
+            If a field is missing or holds something else.
+        """
+        try:
+            return from_plain(cls, data)
+        except DataError:
+            raise
+        except (ValueError, TypeError) as error:  # ragged lists, words among numbers
+            raise DataError(f"ranks are not a table of numbers ({error})") from error
+
+
+# Does a query in one style raise documents of the same style? ([W] §4, finding c).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatchingEffect:
+    """Ranks that a document style gains when the query is in the same style.
+
+    Parameters
+    ----------
+    styles : tuple of str, length m
+        Document styles that have a matching query style.
+    reference : str or None
+        Query style compared with; None for the mean of all that do not match.
+    gains : float64 array of shape (n, m)
+        Per query: rank under the reference − rank under the matching query style; positive when
+        the matching query raises the document. In [1 − d, d − 1].
+    """
+
+    styles: tuple[str, ...]
+    reference: str | None
+    gains: npt.NDArray[np.float64] = field(repr=False)
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Mean gain per style, shape (m,)."""
+        means: npt.NDArray[np.float64] = self.gains.mean(axis=0)
+        return means
+
+
+def matching_effect(
+    matrix: StyleMatrix,
+    *,
+    reference: str | None = None,
+    matches: Mapping[str, str] | None = None,
+) -> MatchingEffect:
+    """Compare the diagonal of the matrix with the rest of each column.
+
+    Parameters
+    ----------
+    matrix : StyleMatrix
+    reference : str, optional
+        Query style to compare with, such as the original wording; the mean of all other query
+        styles by default.
+    matches : mapping of query style to document style, optional
+        What counts as the same style; equal names by default.
+
+    Raises
+    ------
+    DataError
+        If nothing matches, a name is unknown, or there is no other query style to compare with.
+    """
+    forms, styles = matrix.query_styles, matrix.doc_styles
+    if reference is not None and reference not in forms:
+        raise DataError(f"no query style {reference!r} here; there are {list(forms)}")
+    pairs = {f: f for f in forms if f in styles} if matches is None else dict(matches)
+    for form, style in pairs.items():
+        if form not in forms or style not in styles:
+            raise DataError(
+                f"match {form!r} → {style!r} is not in the matrix; query styles are "
+                f"{list(forms)}, document styles {list(styles)}"
+            )
+    pairs.pop(reference or "", None)
+    if not pairs:
+        raise DataError(
+            f"no query style matches a document style; query styles are {list(forms)}, document "
+            f"styles {list(styles)}; name equal ones with matches="
+        )
+    if len(forms) < 2:
+        raise DataError(f"there is one query style ({forms[0]!r}); matching needs another")
+    columns = []
+    for form, style in pairs.items():
+        ranks = matrix.ranks[:, :, styles.index(style)]
+        own = forms.index(form)
+        others = (
+            np.delete(ranks, own, axis=1).mean(axis=1)
+            if reference is None
+            else ranks[:, forms.index(reference)]
+        )
+        columns.append(others - ranks[:, own])
+    return MatchingEffect(
+        styles=tuple(pairs.values()), reference=reference, gains=np.column_stack(columns)
+    )
+
+
+# Average ranks at equal length (METHODS §2.2).
+# Styles differ in length, so a preference for a style may be one for length. With x the log length
+# of a version minus the mean log length of the versions of its document,
+# rank_ij = a_j + b·x_ij + error, adjusted R̄_j = R̄_j − b·x̄_j
+# where the slope b comes from how lengths vary from query to query within a style.
+
+
+_CONSTANT = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LengthAdjusted:
+    """Average ranks with and without the part that length explains.
+
+    Parameters
+    ----------
+    average, adjusted : float64 arrays of shape (k,)
+        Both sum to k(k + 1)/2; an adjusted average may leave [1, k].
+    slope : float
+        Ranks per unit of ln(length); negative when longer versions rank higher.
+    """
+
+    average: FloatArray = field(repr=False)
+    adjusted: FloatArray = field(repr=False)
+    slope: float
+
+
+def length_adjusted(
+    ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[Any]
+) -> LengthAdjusted:
+    """Average rank of each style at the mean log length of all versions of a document.
+
+    Parameters
+    ----------
+    ranks : float array of shape (n, k)
+    lengths : number array of shape (n, k)
+        Length of each version, such as words; positive.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree or a length is not positive and finite.
+    InsufficientDataError
+        If lengths do not vary within styles, so that length and style cannot be told apart.
+    """
+    means = length_columns(ranks, lengths).mean(axis=0)
+    k = ranks.shape[1]
+    if _spread(means, k) < _CONSTANT:
+        raise InsufficientDataError(
+            f"over {len(ranks)} queries every style keeps its length relative to the other "
+            "versions, so length and style cannot be told apart; more queries are needed",
+            n=len(ranks),
+        )
+    return LengthAdjusted(
+        average=means[:k],
+        adjusted=adjusted_from_means(means),
+        slope=float(_slope(means, k)),
+    )
+
+
+def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[Any]) -> FloatArray:
+    """Per-query terms whose means determine the adjusted ranks, to resample queries by.
+
+    Returns
+    -------
+    float64 array of shape (n, 2k + 2)
+        Ranks, centred log lengths x, Σ x·rank and Σ x².
+    """
+    r, size = np.asarray(ranks, dtype=np.float64), np.asarray(lengths, dtype=np.float64)
+    if r.ndim != 2 or r.shape != size.shape or not len(r):
+        raise DataError(
+            f"ranks have shape {r.shape} and lengths {size.shape}; both must be (queries, styles)"
+        )
+    bad = np.argwhere(~(np.isfinite(size) & (size > 0)))
+    if len(bad):
+        row, column = bad[0]
+        raise DataError(
+            f"length {size[row, column]:g} in row {row}, column {column}; lengths must be positive "
+            "(leave out queries with an empty version)"
+        )
+    require_finite(r, "ranks", remedy="leave out queries that lack a version")
+    x = np.log(size)
+    x -= x.mean(axis=1, keepdims=True)
+    return np.column_stack((r, x, (x * r).sum(axis=1), (x * x).sum(axis=1)))
+
+
+def adjusted_from_means(means: FloatArray) -> FloatArray:
+    """Adjusted average ranks from means of :func:`length_columns`.
+
+    Parameters
+    ----------
+    means : float64 array of shape (..., 2k + 2)
+        Such as resampled means. Where lengths do not vary within styles nothing is adjusted.
+
+    Returns
+    -------
+    float64 array of shape (..., k)
+    """
+    k = means.shape[-1] // 2 - 1
+    adjusted: FloatArray = means[..., :k] - _slope(means, k)[..., None] * means[..., k : 2 * k]
+    return adjusted
+
+
+def _spread(means: FloatArray, k: int) -> FloatArray:
+    """Mean over queries of Σ (x − x̄ of its style)²."""
+    x = means[..., k : 2 * k]
+    return np.asarray(means[..., -1] - np.sum(x * x, axis=-1), dtype=np.float64)
+
+
+def _slope(means: FloatArray, k: int) -> FloatArray:
+    spread = _spread(means, k)
+    shared = means[..., -2] - np.sum(means[..., :k] * means[..., k : 2 * k], axis=-1)
+    slope: FloatArray = np.divide(
+        shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT
+    )
+    return slope
+
+
+# Ranks of the versions of a document taken from a run with tags.
+
+
+def run_style_ranks(
+    run: Run,
+    tags: TagTable,
+    *,
+    pair_of: Mapping[str, str] | None = None,
+    unstyled: str | None = None,
+    ties: TieRank = "average",
+    missing: Missing = "refuse",
+) -> StyleRanks:
+    """Rank the versions of each query's document among themselves ([W] Eq. 1).
+
+    Other documents between them do not count. The order of the run decides; equal neighbouring
+    scores are ties. A version that is tagged but was not retrieved ranks below all that were,
+    tied with others that were not: leaving such queries out would hide the styles that a
+    retriever silences.
+
+    Parameters
+    ----------
+    run : Run
+    tags : TagTable
+        Versions of one document share a ``pair_id``; each has a ``style``.
+    pair_of : mapping of query id to pair id, optional
+        The document of each query. Not needed when every query retrieved versions of one
+        document only.
+    unstyled : str, optional
+        Style name of versions without a style tag, such as ``"human"`` where only rewrites are
+        tagged.
+    ties : {"average", "min", "max"}
+    missing : {"refuse", "balanced"}
+        What to do with queries whose document lacks a version altogether, see
+        :func:`style_ranks`.
+
+    Raises
+    ------
+    MissingTagsError
+        If versions have no style tag and ``unstyled`` is not given, or nothing is paired.
+    DataError
+        If two versions of one document have the same style, the document of a query is unknown
+        or ambiguous, or as :func:`style_ranks`.
+    """
+    names, column = _columns(tags, unstyled)
+    version = _versions(tags, names, column)
+    rows = tags.rows_for(run.doc_ids)[run.doc_codes]
+    entry_pair = np.where(rows >= 0, tags.pair_codes[rows], -1)
+    pair = _pairs(run, tags, entry_pair, pair_of)
+    start, stop = rank_span(run, np.arange(len(run)), ties="expected")
+    exists = version[pair]
+    last = float(len(run) + 1)
+    scores = np.where(exists, -last, np.nan)
+    own = np.flatnonzero((entry_pair >= 0) & (entry_pair == pair[run.query_codes]))
+    scores[run.query_codes[own], column[rows[own]]] = -(start[own] + 1 + stop[own]) / 2
+    return style_ranks(scores, styles=names, query_ids=run.query_ids, ties=ties, missing=missing)
+
+
+def _columns(tags: TagTable, unstyled: str | None) -> tuple[tuple[str, ...], IntArray]:
+    """Style names of the versions, and the column of every tagged document (-1: not a version)."""
+    paired = tags.pair_codes >= 0
+    if not paired.any():
+        raise MissingTagsError("no document has a pair_id, so no versions are known to compare")
+    codes = tags.style_codes.astype(np.int64)
+    bare = np.flatnonzero(paired & (codes < 0))
+    names = list(tags.styles)
+    if len(bare) and unstyled is None:
+        raise MissingTagsError(
+            f"{len(bare)} version(s) have no style tag, first {tags.doc_ids[bare[0]]!r}; tag them "
+            'or name their style, as in unstyled="human"'
+        )
+    if len(bare) and unstyled is not None:
+        names = names if unstyled in names else [unstyled, *names]
+        codes = np.array([names.index(s) for s in tags.styles] + [names.index(unstyled)])[codes]
+    used = np.unique(codes[paired])
+    recode = np.full(len(names) + 1, -1)
+    recode[used] = np.arange(len(used))
+    return tuple(names[i] for i in used), np.where(paired, recode[codes], -1)
+
+
+def _versions(tags: TagTable, names: tuple[str, ...], column: IntArray) -> npt.NDArray[np.bool_]:
+    """Which versions exist; shape (pairs, k)."""
+    rows = np.flatnonzero(column >= 0)
+    key = tags.pair_codes[rows].astype(np.int64) * len(names) + column[rows]
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    if np.any(count > 1):
+        row = rows[first[count > 1][0]]
+        same = [tags.doc_ids[r] for r in rows[key == key[first[count > 1][0]]]]
+        raise DataError(
+            f"document {tags.pair_ids[tags.pair_codes[row]]!r} has {len(same)} versions in style "
+            f"{names[column[row]]!r} ({', '.join(same[:3])}); each style may come once"
+        )
+    exists = np.zeros(len(tags.pair_ids) * len(names), dtype=np.bool_)
+    exists[key] = True
+    return exists.reshape(-1, len(names))
+
+
+def _pairs(
+    run: Run, tags: TagTable, entry_pair: IntArray, pair_of: Mapping[str, str] | None
+) -> IntArray:
+    """Pair code of every query's document; shape (nq,)."""
+    if pair_of is not None:
+        code = {name: i for i, name in enumerate(tags.pair_ids)}
+        for query in run.query_ids:
+            if pair_of.get(query) not in code:
+                raise DataError(
+                    f"query {query!r}: document {pair_of.get(query)!r} is no pair_id of the tags; "
+                    "pair_of must name one for every query of the run"
+                )
+        return np.array([code[pair_of[query]] for query in run.query_ids], dtype=np.int64)
+    known = np.flatnonzero(entry_pair >= 0)
+    lowest = np.full(len(run.query_ids), len(tags.pair_ids))
+    highest = np.full(len(run.query_ids), -1)
+    np.minimum.at(lowest, run.query_codes[known], entry_pair[known])
+    np.maximum.at(highest, run.query_codes[known], entry_pair[known])
+    unclear = np.flatnonzero(lowest != highest)
+    if len(unclear):
+        found = "no version of any document" if highest[unclear[0]] < 0 else "several documents"
+        raise DataError(
+            f"{len(unclear)} queries, first {run.query_ids[unclear[0]]!r}, retrieved {found}; say "
+            "with pair_of whose versions to rank"
+        )
+    return lowest
+
+
+# The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet.
+
+
+_DRAWS = 1_000
+
+
+def style_finding(
+    ranks: FloatArray,
+    styles: Sequence[str],
+    *,
+    test: FriedmanTest,
+    against_original: Sequence[RankPair] = (),
+    margin: float,
+    confidence_level: float = 0.95,
+    rng: np.random.Generator | int = 0,
+) -> StyleFinding:
+    """Decide what the ranks of document styles say.
+
+    Styles are ranked alike where the upper bound for the distance of every two average ranks lies
+    within the margin (an intersection of one-sided tests, each at 1 − ``confidence_level``). Else
+    the system favours some styles where the test of equal average ranks is significant.
+
+    Parameters
+    ----------
+    ranks : float64 array of shape (n, k)
+        Ranks within each query.
+    test : FriedmanTest
+        Of these ranks.
+    against_original : sequence of RankPair
+        Each style (``first``) with the original, adjusted over the styles.
+    margin : float
+        Share of the k − 1 places.
+    """
+    n, k = ranks.shape
+    alpha = round(1 - confidence_level, 12)
+    means = ranks.mean(axis=0)
+    places = margin * (k - 1)
+    sums, share = dirichlet_sums(ranks, resamples=_DRAWS, rng=rng)
+    bound = _largest_distance(sums, share, alpha)
+    code, needed = _code(test, bound, places, alpha), None
+    if code is StyleCode.TOO_FEW:
+        needed = _fewest(alpha)
+    elif code is StyleCode.CANNOT_TELL:
+        needed = _queries_needed(ranks, places, alpha, rng)
+    clear = [p for p in against_original if code is StyleCode.FAVOURS and p.p_adjusted < alpha]
+    return StyleFinding(
+        code=code,
+        best=styles[int(means.argmin())],
+        worst=styles[int(means.argmax())],
+        apart=float(np.ptp(means)),
+        apart_at_most=bound,
+        margin=places,
+        p_value=test.p_value,
+        n_queries=n,
+        n_needed=needed,
+        favoured=tuple(p.first for p in clear if p.difference < 0),
+        silenced=tuple(p.first for p in clear if p.difference > 0),
+    )
+
+
+def _code(test: FriedmanTest, bound: float, margin: float, alpha: float) -> StyleCode:
+    if test.w is None:
+        return StyleCode.TIED
+    if test.n_queries < _fewest(alpha):
+        return StyleCode.TOO_FEW
+    if bound <= margin:
+        return StyleCode.ALIKE
+    return StyleCode.FAVOURS if test.p_value < alpha else StyleCode.CANNOT_TELL
+
+
+def _fewest(alpha: float) -> int:
+    """Queries below which even full agreement is not significant (:func:`friedman_test`)."""
+    return 1 + math.ceil(-math.log2(alpha))
+
+
+def _largest_distance(sums: FloatArray, share: FloatArray, alpha: float) -> float:
+    """Upper bound for every difference of two true average ranks, each at level alpha."""
+    k = sums.shape[1]
+    first, second = np.nonzero(~np.eye(k, dtype=np.bool_))
+    unseen = share * (k - 1)  # a query that puts the two at opposite ends
+    apart = sums[:, first] - sums[:, second] + unseen[:, None]
+    return float(np.quantile(apart, 1 - alpha, axis=0).max())
+
+
+def _queries_needed(
+    ranks: FloatArray, margin: float, alpha: float, rng: np.random.Generator | int
+) -> int:
+    k, quantile = ranks.shape[1], normal_quantile(1 - alpha)
+
+    def alike(found: FloatArray, queries: int, contrast: float) -> npt.NDArray[np.bool_]:
+        error = math.sqrt(2 / queries) * contrast
+        within: npt.NDArray[np.bool_] = (
+            np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1) <= margin
+        )
+        return within
+
+    return queries_to_tell(ranks, alpha=alpha, alike=alike, rng=rng)

@@ -1,0 +1,685 @@
+"""The verb: encode or retrieve texts in several styles, then measure style bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.retrieval.dense import DenseRetriever
+from rag_sourcebias.retrieval.lexical import BM25Spec, version_scores
+from rag_sourcebias.retrieval.vectors import DocumentVectors, encode_corpus, query_vectors
+from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean, difference_test
+from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.ranking import group_scores, score_run
+from rag_sourcebias.stats.skew import published_delta
+from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics
+from rag_sourcebias.stats.texts import text_statistics as summarise_texts
+from rag_sourcebias.style.audit import (
+    assemble_styles,
+    columns_of,
+    measure_systems,
+    style_settings,
+    take_queries,
+    with_every_version,
+)
+from rag_sourcebias.style.data import (
+    StyleConfig,
+    StyledTexts,
+    StyleIndexScore,
+    StyleQuality,
+    StyleReport,
+    StyleSystem,
+)
+from rag_sourcebias.style.measure import run_style_ranks
+
+# The documents of a style audit as corpora to index.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StyleCorpora:
+    """What is indexed and asked.
+
+    Parameters
+    ----------
+    queries : mapping of query style to tuple of Query, each of length n
+    versions : Corpus
+        Every version of every document, each document once, and the distractors; tagged with
+        style and document.
+    originals : Corpus
+        The documents in their original style, and the distractors.
+    rows : int64 array of shape (n, d)
+        Row in ``versions`` of each version of each query's document.
+    styles : tuple of str, length d
+        Document styles in the order of the columns.
+    original : str
+    pair_of : mapping of query id to document id
+    n_distractors : int
+    """
+
+    queries: Mapping[str, tuple[Query, ...]] = field(repr=False)
+    versions: Corpus = field(repr=False)
+    originals: Corpus = field(repr=False)
+    rows: npt.NDArray[np.int64] = field(repr=False)
+    styles: tuple[str, ...]
+    original: str
+    pair_of: Mapping[str, str] = field(repr=False)
+    n_distractors: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def style_qrels(self) -> Qrels:
+        """Every version of its document is relevant to a query."""
+        return self._qrels(range(self.rows.shape[1]))
+
+    @property
+    def original_qrels(self) -> Qrels:
+        """Only the original version is."""
+        return self._qrels([self.styles.index(self.original)])
+
+    def _qrels(self, columns: Sequence[int]) -> Qrels:
+        ids = self.versions.doc_ids
+        return Qrels.from_rows(
+            (query, ids[row], 1)
+            for query, rows in zip(self.pair_of, self.rows, strict=True)
+            for row in rows[list(columns)].tolist()
+        )
+
+
+def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
+    """Put documents and distractors together; equal distractors and known texts come once.
+
+    Parameters
+    ----------
+    complete : StyledTexts
+        With every version.
+    original : str
+        Document style whose versions make an index of their own.
+
+    Raises
+    ------
+    DataError
+        If two queries name the same document but give different texts.
+    """
+    columns = columns_of(complete.documents)
+    texts = list(zip(*columns.values(), strict=True))
+    first: dict[str, int] = {}
+    for at, doc_id in enumerate(complete.doc_ids):
+        _require_same(complete, texts, first.setdefault(doc_id, at), at)
+    place = {doc_id: i for i, doc_id in enumerate(first)}
+    d, at_original = len(columns), list(columns).index(original)
+    documents = [texts[at] for at in first.values()]
+    known = {text for versions in documents for text in versions}
+    others = [t for t in dict.fromkeys(complete.distractors) if t.strip() and t not in known]
+    tags = [
+        (f"d{i}.{style}", DocTags(style=style, pair_id=doc_id))
+        for i, doc_id in enumerate(first)
+        for style in columns
+    ]
+    table = TagTable.from_tags([*tags, *((f"x{i}", DocTags()) for i in range(len(others)))])
+    versions = Corpus(texts=(*(t for row in documents for t in row), *others), tags=table)
+    start = np.array([place[doc_id] * d for doc_id in complete.doc_ids], dtype=np.int64)
+    kept = np.r_[at_original : len(tags) : d, len(tags) : len(versions)]
+    return StyleCorpora(
+        queries={
+            form: tuple(
+                Query(query_id=q, text=t) for q, t in zip(complete.query_ids, column, strict=True)
+            )
+            for form, column in columns_of(complete.queries).items()
+        },
+        versions=versions,
+        originals=versions.take(kept),
+        rows=start[:, None] + np.arange(d),
+        styles=tuple(columns),
+        original=original,
+        pair_of=dict(zip(complete.query_ids, complete.doc_ids, strict=True)),
+        n_distractors=len(others),
+        warnings=_warnings(complete, [row[at_original] for row in documents], len(others)),
+    )
+
+
+def _require_same(
+    complete: StyledTexts, texts: Sequence[tuple[str, ...]], first: int, at: int
+) -> None:
+    if texts[first] == texts[at]:
+        return
+    differs = [a != b for a, b in zip(texts[first], texts[at], strict=True)].index(True)
+    raise DataError(
+        f"document {complete.doc_ids[at]!r} has different texts in style "
+        f"{list(complete.documents)[differs]!r} for queries {complete.query_ids[first]!r} and "
+        f"{complete.query_ids[at]!r}; give such documents different ids"
+    )
+
+
+def _warnings(complete: StyledTexts, originals: Sequence[str], n_others: int) -> tuple[str, ...]:
+    found = []
+    if left_out := len(complete.distractors) - n_others:
+        found.append(
+            f"{left_out} of {len(complete.distractors)} distractors are blank, occur twice or are "
+            "a version of a query's document: they are left out"
+        )
+    if copies := len(originals) - len(set(originals)):
+        found.append(
+            f"{copies} documents have the text of another document: in an index they tie with it, "
+            "and only the query's own counts as found"
+        )
+    return tuple(found)
+
+
+# Quality in a real index: per query style, and per document style among all styles.
+
+
+_NO_CHANGE = 1e-12
+
+
+def index_depth(config: StyleConfig) -> int:
+    """Documents to retrieve, so that ties across the largest cutoff are seen whole."""
+    return max(100, 2 * max(config.cutoffs))
+
+
+def style_quality(
+    retriever: Retriever, corpora: StyleCorpora, config: StyleConfig
+) -> tuple[StyleQuality, ...]:
+    """NDCG and recall of every query style over an index of the original documents.
+
+    A query's own document is the one that is relevant. Recall@1 is left out: with one relevant
+    document it is NDCG@1, and would be tested twice.
+
+    Parameters
+    ----------
+    retriever : Retriever
+        Over ``corpora.originals``.
+    """
+    qrels = corpora.original_qrels
+    depth = index_depth(config)
+    values: dict[str, FloatArray] = {}
+    measures: tuple[str, ...] = ()
+    for form, queries in corpora.queries.items():
+        scores = score_run(
+            retriever.retrieve(queries, depth),
+            qrels,
+            measures=("NDCG", "Recall"),
+            cutoffs=config.cutoffs,
+        )
+        measures = scores.measures
+        values[form] = np.stack([scores.of(measure, "all") for measure in measures])
+    rows = list(_quality_rows(values, measures, config))
+    adjusted = adjust_p_values([row.p_value for row in rows], correction=config.correction)
+    return tuple(replace(row, p_adjusted=p) for row, p in zip(rows, adjusted, strict=True))
+
+
+def _quality_rows(
+    values: dict[str, FloatArray], measures: Sequence[str], config: StyleConfig
+) -> Iterator[StyleQuality]:
+    level = config.confidence_level
+    for form, table in values.items():
+        for j, measure in enumerate(measures):
+            if measure == "Recall@1":
+                continue
+            column, base = table[j], values[config.original_query][j]
+            differs = bool(np.any(np.abs(column - base) > _NO_CHANGE))
+            yield StyleQuality(
+                query_style=form,
+                measure=measure,
+                mean=float(column.mean()),
+                score=_share(column, level),
+                change=_change(column - base, level) if differs else None,
+                p_value=None
+                if form == config.original_query
+                else difference_test(column - base, np.arange(len(column))),
+            )
+
+
+def index_scores(
+    run: Run, corpora: StyleCorpora, config: StyleConfig
+) -> tuple[StyleIndexScore, ...]:
+    """NDCG of each document style alone, and Relative Δ of the original against it ([K] §3.1).
+
+    Parameters
+    ----------
+    run : Run
+        Of the original queries, over ``corpora.versions``.
+    """
+    qrels, tags = corpora.style_qrels, corpora.versions.tags
+    styles = corpora.styles
+    column = np.array([styles.index(name) for name in tags.styles], dtype=np.int64)
+    groups = column[tags.style_codes[tags.rows_for(qrels.doc_ids)]]
+    scores = group_scores(run, qrels, groups, styles, measures=("NDCG",), cutoffs=config.cutoffs)
+    found = []
+    for style in styles:
+        for measure in scores.measures:
+            values = scores.of(measure, style)
+            delta, interval = None, None
+            if style != corpora.original:
+                original = scores.of(measure, corpora.original)
+                delta, interval, _ = published_delta(
+                    original, values, confidence_level=config.confidence_level
+                )
+            found.append(
+                StyleIndexScore(
+                    doc_style=style,
+                    measure=measure,
+                    mean=float(values.mean()),
+                    score=_share(values, config.confidence_level),
+                    relative_delta=delta,
+                    interval=interval,
+                )
+            )
+    return tuple(found)
+
+
+def _share(values: FloatArray, level: float) -> Interval | None:
+    try:
+        return clustered_mean(
+            np.clip(values, 0.0, 1.0),
+            np.arange(len(values)),
+            confidence_level=level,
+            bounds=(0.0, 1.0),
+        )
+    except InsufficientDataError:
+        return None
+
+
+def _change(difference: FloatArray, level: float) -> Interval | None:
+    try:
+        return clustered_difference(difference, np.arange(len(difference)), confidence_level=level)
+    except InsufficientDataError:
+        return None
+
+
+# Encoders and BM25, asked the same things: similarity of versions, and search.
+
+
+Stage = Callable[[str], None]
+_QUERIES = 1_000  # whose vectors are copied together
+
+
+class StyleSearch(Protocol):
+    """One system of the audit over one set of corpora."""
+
+    @property
+    def name(self) -> str:
+        """Name of the system."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What must be said about the similarities."""
+        ...
+
+    def similarity(self) -> FloatArray:
+        """Similarity of every query form to every version of its document, (n, q, d)."""
+        ...
+
+    def versions_run(self, form: str, depth: int) -> Run:
+        """Search all versions and distractors with one query style."""
+        ...
+
+    def originals(self) -> Retriever:
+        """Index the original documents and distractors."""
+        ...
+
+
+class _Remembered:
+    """An encoder that encodes each query text once."""
+
+    def __init__(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        self.name, self.encoder = encoder.name, encoder
+        self.row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        self.vectors = np.asarray(encoder.encode_queries(list(self.row_of)), dtype=np.float32)
+
+    @property
+    def fingerprint(self) -> str:
+        return self.encoder.fingerprint
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return self.encoder.settings
+
+    def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        if len(self.vectors) != len(self.row_of):
+            return self.vectors  # refused, with its shape, where it is used
+        return self.vectors[[self.row_of[text] for text in texts]]
+
+    def encode_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return self.encoder.encode_documents(texts)
+
+
+class EncoderSearch:
+    """Cosine similarity of vectors; every distinct text is encoded once."""
+
+    def __init__(self, encoder: Encoder, corpora: StyleCorpora, on_stage: Stage) -> None:
+        self.name, self.corpora = encoder.name, corpora
+        self.notes: list[str] = []
+        on_stage(f"{self.name}: encoding {len(set(corpora.versions.texts)):,} documents")
+        self.settings = {**encoder.settings, "similarity": "cosine"}  # may load the model
+        self.vectors = encode_corpus(encoder, corpora.versions, similarity="cosine")
+        asked = [query.text for form in corpora.queries.values() for query in form]
+        on_stage(f"{self.name}: encoding {len(set(asked)):,} queries")
+        self.encoder = _Remembered(encoder, asked)
+
+    def similarity(self) -> FloatArray:
+        """Compare each query with the versions of its own document."""
+        rows = self.vectors.row_of_doc[self.corpora.rows]
+        encoded = np.stack([self._queries(form) for form in self.corpora.queries.values()], axis=1)
+        size = self.vectors.distinct.shape[1]
+        if encoded.shape[2] != size:
+            raise DataError(
+                f"encoder {self.name!r}: query vectors have {encoded.shape[2]} dimensions, "
+                f"document vectors {size}; both sides must come from one model"
+            )
+        found = np.empty((len(rows), encoded.shape[1], rows.shape[1]))
+        for start in range(0, len(rows), _QUERIES):
+            part = slice(start, start + _QUERIES)
+            own = self.vectors.distinct[rows[part]].transpose(0, 2, 1)
+            found[part] = np.matmul(encoded[part], own)
+        # Equal texts must tie exactly, and a product may round differently in each column.
+        same = np.argmax(rows[:, :, None] == rows[:, None, :], axis=2)
+        return np.take_along_axis(found, same[:, None, :], axis=2)
+
+    def versions_run(self, form: str, depth: int) -> Run:
+        """Search all versions."""
+        return self._retriever(self.vectors).retrieve(self.corpora.queries[form], depth)
+
+    def originals(self) -> Retriever:
+        """Index the vectors at hand: nothing is encoded again."""
+        kept = self.corpora.originals.doc_ids
+        rows = self.vectors.row_of_doc[self.corpora.versions.tags.rows_for(kept)]
+        distinct, row_of_doc = np.unique(rows, return_inverse=True)
+        return self._retriever(
+            DocumentVectors(
+                doc_ids=kept,
+                distinct=self.vectors.distinct[distinct],
+                row_of_doc=row_of_doc.reshape(-1),
+                similarity="cosine",
+            )
+        )
+
+    def _queries(self, form: Sequence[Query]) -> npt.NDArray[np.float32]:
+        return query_vectors(self.encoder, form, similarity="cosine")
+
+    def _retriever(self, vectors: DocumentVectors) -> DenseRetriever:
+        return DenseRetriever(name=self.name, encoder=self.encoder, vectors=vectors)
+
+
+class BM25Search:
+    """BM25 scores as a similarity ([W] W2)."""
+
+    def __init__(self, spec: BM25Spec, corpora: StyleCorpora) -> None:
+        self.name, self.spec, self.corpora = spec.name, spec, corpora
+        self.settings = {**spec.settings, "similarity": "score, idf over all versions"}
+        self.notes: list[str] = []
+
+    def similarity(self) -> FloatArray:
+        """Score the versions of each query's document."""
+        texts, d = self.corpora.versions.texts, self.corpora.rows.shape[1]
+        forms = self.corpora.queries.values()
+        found = version_scores(
+            self.spec,
+            [[query.text for query in queries] for queries in zip(*forms, strict=True)],
+            [[texts[row] for row in rows] for rows in self.corpora.rows.tolist()],
+        )
+        silent = int(np.count_nonzero(~found.any(axis=2)))
+        if silent:
+            self.notes.append(
+                f"{silent} of {found.size // d} query versions share no word with any version of "
+                "their document, which all tie"
+            )
+        return found
+
+    def versions_run(self, form: str, depth: int) -> Run:
+        """Search all versions."""
+        retriever = self.spec.build(self.corpora.versions)
+        return retriever.retrieve(self.corpora.queries[form], depth)
+
+    def originals(self) -> Retriever:
+        """Index the original documents."""
+        return self.spec.build(self.corpora.originals)
+
+
+# A whole retriever, asked what an encoder is asked: similarity of versions, and search.
+
+
+_DEPTH = (1_000, 10_000)  # fewest and most documents asked for per query
+_ENTRIES = 1_000_000  # of one run
+
+
+class StackSearch:
+    """A whole retriever: versions are ranked as it ranks them among everything else."""
+
+    def __init__(
+        self, spec: RetrieverSpec, corpora: StyleCorpora, on_stage: Callable[[str], None]
+    ) -> None:
+        self.name, self.spec, self.corpora = spec.name, spec, corpora
+        self.settings, self.on_stage = dict(spec.settings), on_stage
+        self.notes: list[str] = []
+        depth = int(np.clip(_ENTRIES // len(corpora.rows), *_DEPTH))
+        self.depth = min(len(corpora.versions), depth)
+        on_stage(f"{self.name}: indexing {len(corpora.versions):,} documents")
+        self.retriever = spec.build(corpora.versions)
+        self.runs: dict[str, Run] = {}
+
+    def similarity(self) -> npt.NDArray[np.float64]:
+        """Minus the rank among the versions; what was not retrieved ties below the rest."""
+        tags, found = self.corpora.versions.tags, []
+        for form in self.corpora.queries:
+            ranks = run_style_ranks(
+                self.versions_run(form, self.depth), tags, pair_of=self.corpora.pair_of
+            )
+            found.append(
+                -ranks.ranks[:, [ranks.styles.index(style) for style in self.corpora.styles]]
+            )
+        unseen = sum(self._unseen(run) for run in self.runs.values())
+        total = self.corpora.rows.size * len(self.runs)
+        self.notes.append(
+            f"ranked among the versions that the retriever returned, at most {self.depth} "
+            "documents per query"
+            + (
+                f"; {unseen / total:.1%} of the versions were not returned and rank below the "
+                "others, tied"
+                if unseen
+                else "; every version was returned"
+            )
+        )
+        return np.stack(found, axis=1)
+
+    def versions_run(self, form: str, depth: int) -> Run:
+        """Search all versions, once per query style."""
+        if form not in self.runs:
+            self.on_stage(f"{self.name}: retrieving for query style {form!r}")
+            queries = self.corpora.queries[form]
+            run = self.retriever.retrieve(queries, max(depth, self.depth))
+            if run.query_ids != tuple(query.query_id for query in queries):
+                raise DataError(
+                    f"{self.name}: retrieved for {len(run.query_ids)} queries, not for the "
+                    f"{len(queries)} asked for in their order; a retriever returns one list per "
+                    "query, empty where nothing was found"
+                )
+            self.runs[form] = run
+        return self.runs[form]
+
+    def originals(self) -> Retriever:
+        """Index the original documents."""
+        return self.spec.build(self.corpora.originals)
+
+    def _unseen(self, run: Run) -> int:
+        """Versions of the queries' own documents that are not in the run."""
+        pair = self.corpora.versions.tags.pair_codes
+        rows = self.corpora.versions.tags.rows_for(run.doc_ids)[run.doc_codes]
+        own = np.where(rows >= 0, pair[rows], -1) == pair[self.corpora.rows[run.query_codes, 0]]
+        return self.corpora.rows.size - int(np.count_nonzero(own))
+
+
+# The verb: encode or retrieve texts in several styles, then measure style bias.
+
+
+_SMALL_INDEX = 1000
+
+
+def audit_style(
+    texts: StyledTexts,
+    *,
+    encoders: Sequence[Encoder] = (),
+    bm25: BM25Spec | None = None,
+    retrievers: Sequence[RetrieverSpec] = (),
+    config: StyleConfig | None = None,
+    index: bool = True,
+    text_statistics: bool = True,
+    on_stage: Callable[[str], None] | None = None,
+) -> StyleReport:
+    """Measure which writing styles encoders, BM25 and whole retrievers favour ([W] §3–4).
+
+    Parameters
+    ----------
+    texts : StyledTexts
+    encoders : sequence of Encoder
+        Versions are ranked by cosine similarity. Every distinct text is encoded once; a
+        :class:`~rag_sourcebias.retrieval.cache.CachedEncoder` keeps vectors and reports progress.
+    bm25 : BM25Spec, optional
+        Versions are ranked by their BM25 score, with idf over all versions.
+    retrievers : sequence of RetrieverSpec
+        Versions are ranked as each retriever ranks them in an index of all versions and
+        distractors; a version that it does not return ranks below the others. At
+        least 1,000 documents are asked for.
+    config : StyleConfig, optional
+        As in :func:`measure_style_bias`.
+    index : bool
+        Also measure quality in an index: NDCG and recall of every query style over the original
+        documents and distractors (a query's own document is the one that is relevant), and NDCG
+        of each document style where all are indexed together. Without it, distractors are not
+        used.
+    text_statistics : bool
+        Also describe the texts (extra ``text``).
+    on_stage : callable, optional
+        Told what begins, for progress display.
+
+    Returns
+    -------
+    StyleReport
+
+    Raises
+    ------
+    DataError
+        If no system was given, two have the same name, there are fewer than 2 document styles,
+        or a version is missing and must not be.
+    InsufficientDataError
+        If no query has every version.
+    """
+    stage = on_stage or (lambda _: None)
+    names = [encoder.name for encoder in encoders]
+    names += [spec.name for spec in (*([bm25] if bm25 else []), *retrievers)]
+    if not names or len(set(names)) != len(names):
+        raise DataError(
+            f"give one or more encoders, retrievers or BM25 with different names, got {names}"
+        )
+    config, warnings = style_settings(texts, config)
+    keep = with_every_version(texts, config)
+    complete = take_queries(texts, keep)
+    corpora = build_corpora(
+        complete if index else replace(complete, distractors=()), config.original
+    )
+    searches = _searches(corpora, encoders, bm25, retrievers, stage)
+    systems = [_system(s, complete, corpora, config, index=index, stage=stage) for s in searches]
+    report = assemble_styles(
+        systems,
+        complete,
+        config,
+        dropped=tuple(q for q, kept in zip(texts.query_ids, keep, strict=True) if not kept),
+        warnings=(*warnings, *corpora.warnings, *(_index_warnings(corpora) if index else ())),
+        n_distractors=corpora.n_distractors,
+    )
+    return _with_statistics(report, complete, stage) if text_statistics else report
+
+
+def _searches(
+    corpora: StyleCorpora,
+    encoders: Sequence[Encoder],
+    bm25: BM25Spec | None,
+    retrievers: Sequence[RetrieverSpec],
+    stage: Stage,
+) -> Iterator[StyleSearch]:
+    """One system after the other, so that only one holds its vectors."""
+    if bm25 is not None:
+        yield BM25Search(bm25, corpora)
+    for encoder in encoders:
+        yield EncoderSearch(encoder, corpora, stage)
+    for spec in retrievers:
+        yield StackSearch(spec, corpora, stage)
+
+
+def _system(
+    search: StyleSearch,
+    complete: StyledTexts,
+    corpora: StyleCorpora,
+    config: StyleConfig,
+    *,
+    index: bool,
+    stage: Stage,
+) -> StyleSystem:
+    similarity = search.similarity()
+    stage(f"{search.name}: ranking {similarity.shape[2]} document styles")
+    (system,) = measure_systems(
+        {search.name: similarity},
+        complete,
+        config,
+        {search.name: search.settings},
+        notes={search.name: search.notes},
+    )
+    if not index:
+        return system
+    stage(f"{search.name}: searching an index of {len(corpora.originals):,} documents")
+    quality = style_quality(search.originals(), corpora, config)
+    stage(f"{search.name}: searching an index of {len(corpora.versions):,} versions")
+    run = search.versions_run(config.original_query, index_depth(config))
+    return replace(system, quality=quality, index_scores=index_scores(run, corpora, config))
+
+
+def _index_warnings(corpora: StyleCorpora) -> tuple[str, ...]:
+    size = len(corpora.originals)
+    if size >= _SMALL_INDEX:
+        return ()
+    return (
+        f"the index holds {size} documents ({corpora.n_distractors} of them distractors): finding "
+        "the right one is easier than in a large index, so a loss of quality shows less",
+    )
+
+
+def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -> StyleReport:
+    """Describe the texts by the statistics whose library is installed; warn of the others."""
+    stage("text statistics")
+    config, statistics = report.config, installed_statistics()
+    documents, queries = (
+        summarise_texts(
+            columns,
+            columns[original],
+            original=original,
+            statistics=statistics,
+            confidence_level=config.confidence_level,
+            rng=config.seed,
+        )
+        for columns, original in (
+            (columns_of(complete.documents), config.original),
+            (columns_of(complete.queries), config.original_query),
+        )
+    )
+    missing = [name for name in TEXT_STATISTICS if name not in statistics]
+    warning = (f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'",)
+    return replace(
+        report,
+        document_statistics=documents,
+        query_statistics=queries,
+        warnings=(*report.warnings, *(warning if missing else ())),
+    )

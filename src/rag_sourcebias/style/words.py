@@ -1,0 +1,383 @@
+"""Names, findings and sentences of the report on writing styles.
+
+What is shown more than once is computed here once, so that outputs cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.report.format import (
+    CORRECTIONS,
+    count,
+    counted,
+    delta,
+    estimate,
+    interval,
+    join,
+    number,
+    p_clause,
+    score,
+    shorten,
+    split_measure,
+)
+from rag_sourcebias.stats.comparisons import friedman_test
+from rag_sourcebias.style.data import StyleCode, StyleFinding, StyleReport, StyleRow, StyleSystem
+from rag_sourcebias.style.measure import style_finding
+
+_LONGEST = 60  # characters of a style's name
+_NAME = 48  # of a system's name in the headline
+_SYSTEMS = 3  # that the headline names one by one
+_LISTED = 6  # styles that are named
+_EXCEPTED = 2  # styles that are named as the only exceptions
+_NAMED = 5  # styles of which the difference is written out
+
+
+# Names and numbers
+
+
+def style_name(style: str) -> str:
+    """Return ``style 3`` for a number (the styles of [W] are numbered), other names as they are."""
+    return f"style {style}" if style.isdigit() else shorten(style or "unnamed", _LONGEST)
+
+
+def style_list(styles: Sequence[str]) -> str:
+    """Return ``styles 3, 6 and 7`` or ``formal and style 3`` for one style or more."""
+    if len(styles) > 1 and all(s.isdigit() for s in styles):
+        return f"styles {join(styles)}"
+    return join([style_name(s) for s in styles])
+
+
+def original_text(report: StyleReport) -> str:
+    """Return what the other styles are compared with, such as ``human text``."""
+    return f"{style_name(report.config.original)} text"
+
+
+def span(bounds: Interval | None, *, scale: float = 1.0, digits: int = 1) -> str:
+    """Return the ends of an interval with a blank before, or nothing where there is none."""
+    return "" if bounds is None else f" {interval(bounds, scale=scale, digits=digits)}"
+
+
+def score_with(value: float, bounds: Interval | None, *, digits: int = 2) -> str:
+    """Return a number with its interval, or alone where there is none."""
+    return f"{number(value, digits=digits)}{span(bounds, digits=digits)}"
+
+
+def leading_measure(measures: Sequence[str]) -> str:
+    """Return NDCG at its largest cutoff, or the first measure at its largest."""
+    split = [(*split_measure(m), m) for m in measures]
+    leading = "NDCG" if any(name == "NDCG" for name, _, _ in split) else split[0][0]
+    return max((cutoff or 0, m) for name, cutoff, m in split if name == leading)[1]
+
+
+def alpha(report: StyleReport) -> float:
+    """Return the level below which an adjusted p-value is called significant."""
+    # Rounded, so that 0.05 is not below 1 − 0.95.
+    return round(1 - report.config.confidence_level, 12)
+
+
+def significant(report: StyleReport, p_value: float | None) -> bool:
+    """Return whether an adjusted p-value lies below the level; a test not made shows nothing."""
+    return p_value is not None and p_value < alpha(report)
+
+
+def original_row(report: StyleReport, system: StyleSystem) -> StyleRow:
+    """Return the row of the original query style."""
+    return next(r for r in system.rows if r.query_style == report.config.original_query)
+
+
+def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
+    """Return the average rank of each document style under one query style."""
+    return tuple(map(float, system.average_ranks[system.rows.index(row)]))
+
+
+def sides(report: StyleReport, row: StyleRow) -> tuple[str, ...]:
+    """Return "baseline" for styles significantly above the original, "other" below, else ""."""
+    found = {
+        pair.first: "baseline" if pair.difference < 0 else "other"
+        for pair in row.against_original
+        if significant(report, pair.p_adjusted)
+    }
+    return tuple(found.get(style, "") for style in report.data.doc_styles)
+
+
+# Findings: whether a system favours styles
+
+
+class Verdict(NamedTuple):
+    """What can be said about one system, with the row of the original query style."""
+
+    system: StyleSystem
+    row: StyleRow
+    found: StyleFinding
+
+
+def verdicts(report: StyleReport) -> tuple[Verdict, ...]:
+    """Return one verdict per system, in the order of the report."""
+    rows = [(system, original_row(report, system)) for system in report.systems]
+    # A report of version 0.1 has ranks but no finding.
+    return tuple(Verdict(s, row, s.finding or _decided(report, s, row)) for s, row in rows)
+
+
+def _decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
+    ranks, config = system.ranks[:, system.rows.index(row)], report.config
+    return style_finding(
+        ranks,
+        report.data.doc_styles,
+        test=friedman_test(ranks) if config.ties == "average" else row.friedman,
+        against_original=row.against_original,
+        margin=config.margin,
+        confidence_level=config.confidence_level,
+        rng=config.seed,
+    )
+
+
+def short(report: StyleReport, found: StyleFinding) -> str:
+    """Return the verdict in a few words."""
+    higher, lower = _listed(report, found.favoured), _listed(report, found.silenced)
+    parts = [f"ranks {higher} higher"] * bool(higher) + [f"ranks {lower} lower"] * bool(lower)
+    return {
+        StyleCode.FAVOURS: ", ".join(parts) or "ranks styles apart",
+        StyleCode.ALIKE: f"alike within ±{number(found.margin)} places",
+        StyleCode.CANNOT_TELL: "cannot tell",
+        StyleCode.TOO_FEW: "too few queries to tell",
+        StyleCode.TIED: "ties all styles",
+    }[found.code]
+
+
+def _listed(report: StyleReport, found: Sequence[str]) -> str:
+    """Return the styles in the order of the data, so that equal findings read alike."""
+    styles = [s for s in report.data.doc_styles if s in found]
+    if len(styles) <= _LISTED:
+        return style_list(styles)
+    others = [s for s in report.data.doc_styles if s not in (*found, report.config.original)]
+    if not others:
+        return "every other style"
+    few = len(others) <= _EXCEPTED
+    return f"all styles but {style_list(others)}" if few else f"{len(styles)} styles"
+
+
+def predicate(report: StyleReport, found: StyleFinding) -> str:
+    """Return the finding as the predicate of a sentence about one system."""
+    apart, margin = f"{number(found.apart)} places", number(found.margin)
+    match found.code:
+        case StyleCode.TIED:
+            return "gives all styles the same similarity for every query"
+        case StyleCode.TOO_FEW:
+            return (
+                f"may rank styles apart or alike: {_queries(found.n_queries)} "
+                f"{'is' if found.n_queries == 1 else 'are'} too few to tell, at least "
+                f"{found.n_needed} are needed"
+            )
+        case StyleCode.ALIKE:
+            return (
+                f"ranks all styles alike within ±{margin} places (average ranks lie {apart} "
+                f"apart, at most {number(found.apart_at_most)})"
+            )
+        case StyleCode.CANNOT_TELL:
+            return (
+                f"may rank styles apart or alike within ±{margin} places: average ranks lie "
+                f"{apart} apart ({p_clause(found.p_value)}), and about "
+                f"{count(found.n_needed or 0)} queries are needed to tell"
+            )
+    told, base = ((found.favoured, "above"), (found.silenced, "below")), original_text(report)
+    parts = [f"{_listed(report, styles)} {where}" for styles, where in told if styles]
+    if parts:
+        return " and ".join([f"ranks {parts[0]} {base}", *(f"{part} it" for part in parts[1:])])
+    return (
+        f"ranks styles apart ({p_clause(found.p_value)}): {style_name(found.best)} is highest, "
+        f"{style_name(found.worst)} lowest, {apart} below"
+    )
+
+
+def verdict_sentence(report: StyleReport, verdict: Verdict) -> str:
+    """Return the whole finding of a system, with its name and what chance alone would give."""
+    system, row, found = verdict
+    text = f"{system.name} {predicate(report, found)}"
+    if found.code is StyleCode.TIED:
+        return f"{text}."
+    return f"{text}{_distances(report, row, found)}. {chance_sentence(report, row)}"
+
+
+def _distances(report: StyleReport, row: StyleRow, found: StyleFinding) -> str:
+    """Return by how many places the named styles differ, the largest difference first."""
+    styles, tests = (*found.favoured, *found.silenced), len(row.against_original)
+    parts = [
+        f"{style_name(pair.first)} by {number(abs(pair.difference))}"
+        f"{span(pair.interval, scale=math.copysign(1, pair.difference))}"
+        for pair in sorted(row.against_original, key=lambda pair: -abs(pair.difference))
+        if pair.first in styles
+    ]
+    if not parts:
+        return ""
+    correction = report.config.correction
+    how = (
+        f"not corrected for {tests} comparisons"
+        if correction == "none"
+        else f"{CORRECTIONS[correction]} correction over {tests} comparisons"
+    )
+    return f", in places: {join(parts[:_NAMED])} ({how})"
+
+
+def _queries(n: int) -> str:
+    return counted(n, "query", "queries")
+
+
+def chance_sentence(report: StyleReport, row: StyleRow) -> str:
+    """Return the unfairness of a row beside what chance alone would give."""
+    found, p_value, queries = (
+        row.unfairness,
+        row.friedman.p_value,
+        _queries(row.unfairness.n_queries),
+    )
+    start = f"Unfairness {score_with(found.score, row.unfairness_interval)}"
+    null = number(found.null_expectation, digits=2)
+    if found.score <= found.null_expectation:
+        return f"{start}: no more than the {null} that chance alone gives over {queries}."
+    part = number(100 * found.null_expectation / found.score, digits=0)
+    rest = f", and the rest may be chance too (Friedman {p_clause(p_value)})"
+    return (
+        f"{start}; chance alone would give {null} over {queries} ({part}% of that)"
+        f"{'' if significant(report, p_value) else rest}."
+    )
+
+
+# The headline: no more certain than the findings
+
+
+def headline(report: StyleReport) -> str:
+    """Return what a reader in a hurry should take away."""
+    found, style = verdicts(report), report.config.original_query
+    if not found:
+        return "No system was measured."
+    start = f"Over {_queries(report.data.n_queries)}"
+    if len(report.data.query_styles) > 1:
+        start += " in their original wording" if style == "original" else f" in {style_name(style)}"
+    if len(found) > _SYSTEMS:
+        return f"{start}, {_tally(report, found)}. {_range(found)}"
+    said = "; ".join(f"{shorten(v.system.name, _NAME)} {predicate(report, v.found)}" for v in found)
+    if len(found) > 1:
+        return f"{start}, {said}. {_range(found)}"
+    tied = found[0].found.code is StyleCode.TIED
+    return f"{start}, {said}.{'' if tied else f' {chance_sentence(report, found[0].row)}'}"
+
+
+def _tally(report: StyleReport, found: Sequence[Verdict]) -> str:
+    """Say of each style how many systems rank it above or below the original."""
+    total, base, parts = len(found), original_text(report), []
+    for where, sides_ in (
+        ("above", [v.found.favoured for v in found]),
+        ("below", [v.found.silenced for v in found]),
+    ):
+        counts = Counter(style for styles in sides_ for style in styles)
+        named = [
+            f"{style_list([s for s in report.data.doc_styles if counts[s] == n])} by "
+            f"{'all' if n == total else n}"
+            for n in sorted(set(counts.values()), reverse=True)[:_SYSTEMS]
+        ]
+        parts += [f"{where} {base}: {', '.join(named)}"] * bool(named)
+    if not parts:
+        return f"none of {total} systems ranks a style significantly above or below {base}"
+    return f"{total} systems rank styles significantly {'; '.join(parts)}"
+
+
+def _range(found: Sequence[Verdict]) -> str:
+    """Compare unfairness under the original query style, with what chance alone gives."""
+    known = sorted(found, key=lambda v: v.row.unfairness.score)
+    many = len(known) > _SYSTEMS
+    texts = [
+        f"{score_with(v.row.unfairness.score, v.row.unfairness_interval)} for "
+        f"{shorten(v.system.name, _NAME)}"
+        for v in (known[:: len(known) - 1] if many else known)
+    ]
+    said = f"from {texts[0]} to {texts[-1]}" if many else join(texts)
+    nulls = [v.row.unfairness.null_expectation for v in found]
+    chance = " to ".join(dict.fromkeys(number(n, digits=2) for n in (min(nulls), max(nulls))))
+    return f"Unfairness is {said}; chance alone would give {chance}."
+
+
+# One sentence per system for each effect, so that no number must be found in a picture
+
+
+def matching_sentence(system: StyleSystem) -> str:
+    """Say whether queries raise documents of their own style."""
+    *each, overall = system.matching
+    text = (
+        f"a query in the style of a document {'raises' if overall.mean >= 0 else 'lowers'} it by "
+        f"{number(abs(overall.mean))} places"
+        f"{span(overall.gain, scale=1 if overall.mean >= 0 else -1)} on average"
+    )
+    if overall.gain is not None and not overall.gain.excludes(0):
+        text += ", which may be chance"
+    if len(each) > 1:
+        most = max(each, key=lambda g: g.mean)
+        gained = f"{number(most.mean, signed=True)}{span(most.gain)}"
+        text += f"; most in {style_name(most.style)}: {gained}"
+    return f"{text}."
+
+
+def length_sentence(report: StyleReport, system: StyleSystem) -> str:
+    """Say what twice the length does to the rank."""
+    slope = original_row(report, system).length_slope or 0.0
+    shift = math.log(2) * slope
+    told = f"(slope {number(slope, digits=2, signed=True)} per unit of ln words)"
+    if round(shift, 2) == 0:
+        return f"in these data length makes no difference to the rank {told}."
+    return (
+        f"in these data a version twice as long ranks {number(abs(shift), digits=2)} places "
+        f"{'higher' if shift < 0 else 'lower'} on average {told}."
+    )
+
+
+def quality_sentence(report: StyleReport, system: StyleSystem) -> str:
+    """Say which styles of a question cost quality."""
+    measure, base = (
+        leading_measure([q.measure for q in system.quality]),
+        report.config.original_query,
+    )
+    mean = next(q.mean for q in system.quality if (q.query_style, q.measure) == (base, measure))
+    start = (
+        f"{measure} is {score(mean)} for {base} queries; asking in another style changes {measure}"
+    )
+    found = sorted(
+        (
+            change.estimate,
+            f"{estimate(change, scale=100, signed=True)} in {style_name(q.query_style)}",
+        )
+        for q in system.quality
+        if q.measure == measure
+        and (change := q.change) is not None
+        and significant(report, q.p_adjusted)
+    )
+    if not found:
+        return f"{start} nowhere significantly."
+    return f"{start} significantly by {_first([text for _, text in found], 'in ')}."
+
+
+def index_sentence(report: StyleReport, system: StyleSystem) -> str:
+    """Say which styles rank apart in one index."""
+    known = [s for s in system.index_scores if s.relative_delta is not None]
+    measure, base = leading_measure([s.measure for s in known]), original_text(report)
+    found = sorted(
+        (-abs(value), f"{style_name(s.doc_style)} {delta(value)} {interval(s.interval)}")
+        for s in known
+        if s.measure == measure
+        and (value := s.relative_delta) is not None
+        and s.interval is not None
+        and s.interval.excludes(0)
+    )
+    if not found:
+        return f"by {measure} no style can be told apart from {base}."
+    return (
+        f"Relative Δ of {measure} against {base}, positive where {base} ranks higher: "
+        f"{_first([text for _, text in found])}."
+    )
+
+
+def _first(texts: Sequence[str], more: str = "") -> str:
+    rest = len(texts) - _NAMED
+    return join([*texts[:_NAMED], *[f"{more}{rest} more"] * (rest > 0)])

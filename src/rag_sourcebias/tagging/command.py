@@ -1,0 +1,644 @@
+"""``tag``: say of which source and style the documents of a store are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from rag_sourcebias.cli.console import choice, err, json_text, out, require_writable_file, stages
+from rag_sourcebias.cli.tags import show_examples, show_result, show_summary, summarise
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.io.beir import read_corpus
+from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.io.tables import ids_of, read_table
+from rag_sourcebias.tagging.declared import ProvenanceTagger
+from rag_sourcebias.tagging.detector.files import check_detector_folder, save_detector
+from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, Rate
+from rag_sourcebias.tagging.documents import DocumentStore, SidecarStore, open_document_store
+from rag_sourcebias.tagging.rules import IdTagger, RuleTagger, read_rules
+from rag_sourcebias.tagging.taggers import Tagger, taggers_fingerprint
+
+# Options of the tag commands, named once.
+
+
+_STORE, _TAGGERS, _WRITING = "Store", "Taggers, in order of trust", "Writing"
+
+Store = Annotated[
+    str,
+    typer.Option(
+        help="chroma:FOLDER · chroma:http://host:8000 · corpus:FOLDER or corpus:FILE.jsonl (a BEIR "
+        "corpus, only read).",
+        rich_help_panel=_STORE,
+    ),
+]
+Collection = Annotated[
+    str | None,
+    typer.Option(help="Collection, where the store holds several.", rich_help_panel=_STORE),
+]
+Sidecar = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
+        rich_help_panel=_STORE,
+    ),
+]
+ReportSidecar = Annotated[
+    Path | None,
+    typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
+]
+Provenance = Annotated[
+    bool,
+    typer.Option(
+        "--provenance",
+        help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+        rich_help_panel=_TAGGERS,
+    ),
+]
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
+    ),
+]
+IdPattern = Annotated[
+    str | None,
+    typer.Option(
+        help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
+        "reads d17#human and d17@llm:gpt-4o.",
+        rich_help_panel=_TAGGERS,
+    ),
+]
+Detectors = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--detector",
+        help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
+        "repeatable (one for sources, one for styles).",
+        rich_help_panel=_TAGGERS,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace the tags that other taggers wrote; they are kept in a backup.",
+        rich_help_panel=_WRITING,
+    ),
+]
+Backup = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
+        rich_help_panel=_WRITING,
+    ),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
+]
+
+
+# What the tag commands read: the store, the taggers, the name of the backup.
+
+
+_AUTO = "auto"
+
+
+def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> DocumentStore:
+    """Open a store that holds documents, with a file beside it where one is named."""
+    require_writable_file("sidecar", sidecar)
+    store = open_document_store(spec, collection=collection)
+    if len(store) == 0:
+        raise DataError(f"{store.name} holds no documents; there is nothing to tag")
+    return store if sidecar is None else SidecarStore(store, sidecar)
+
+
+def read_taggers(
+    *, provenance: bool, rules: Path | None, id_pattern: str | None, detectors: Sequence[Path]
+) -> list[Tagger]:
+    """Taggers in order of trust: what a document declares comes before what is guessed of it."""
+    taggers: list[Tagger] = []
+    if provenance:
+        taggers.append(ProvenanceTagger())
+    if rules is not None:
+        taggers.append(RuleTagger(read_rules(rules)))
+    if id_pattern is not None:
+        taggers.append(IdTagger() if id_pattern == _AUTO else IdTagger(id_pattern))
+    if detectors:
+        from rag_sourcebias.tagging.detector.files import DetectorTagger, load_detector
+
+        taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
+    if not taggers:
+        raise DataError(
+            "nothing to tag with: give at least one of --rules FILE, --provenance, "
+            "--id-pattern REGEX and --detector FOLDER"
+        )
+    return taggers
+
+
+def backup_file(
+    backup: Path | None,
+    spec: str,
+    *,
+    collection: str | None,
+    taggers: Sequence[Tagger],
+) -> Path:
+    """Return the file for the tags that are replaced, the same one each time a command is run.
+
+    By default it is beside a store on disk, and in the working folder for one on a server.
+    """
+    if backup is None:
+        place = spec.partition(":")[2]
+        server = place.startswith(("http://", "https://"))
+        path = Path(re.sub(r"\W+", "-", place.partition("://")[2]).strip("-") if server else place)
+        parts = (path.name, *([collection] if collection else []))
+        name = ".".join((*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl"))
+        backup = path.parent / name
+    require_writable_file("backup", backup)
+    if backup.suffix != ".jsonl":
+        raise DataError(f"--backup {backup}: tags are kept as JSON lines; name a .jsonl file")
+    return backup
+
+
+# Options of ``tag fit``.
+
+
+_COLUMNS = "Columns"
+
+LabelledPath = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV, JSON lines or Parquet with text and label, or a folder with "
+        "corpus/<source>.jsonl per source (same _id = same document rewritten)."
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")]
+Target = Annotated[str, typer.Option(help="source or style.")]
+TextColumn = Annotated[
+    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_COLUMNS,
+        help="Default: source (human or llm:<model>), style, or label. Rows without a label are "
+        "left out.",
+    ),
+]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_COLUMNS,
+        help="What documents are about: pair, topic, prompt. Those of one group are never split "
+        "between learning and testing. Default: pair_id, group, topic, …, if there.",
+    ),
+]
+IdColumn = Annotated[
+    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
+]
+OneLlm = Annotated[
+    bool,
+    typer.Option("--one-llm", help="Only tell human from LLM: every llm:<model> becomes llm:any."),
+]
+MaxError = Annotated[
+    float,
+    typer.Option(help="Wrong tags wanted at most, as a share; what is less sure is left unknown."),
+]
+Seed = Annotated[int, typer.Option(help="Of the folds.")]
+
+
+# Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
+
+
+_IDS = ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id")
+_TEXTS = ("text", "contents", "content", "passage", "body", "document")
+_GROUPS = ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid")
+ANY_LLM = "llm:any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Labelled documents.
+
+    Parameters
+    ----------
+    documents : list of (doc_id, text, label)
+    groups : list of str or None
+        In the order of the documents; None where nothing says what belongs together.
+    grouped_by : str
+        Where the groups come from, in words.
+    """
+
+    documents: list[tuple[str, str, str | None]]
+    groups: list[str | None] | None
+    grouped_by: str
+
+    def with_one_llm(self) -> Labelled:
+        """Give every LLM the same label."""
+        return Labelled(
+            documents=[
+                (doc_id, text, ANY_LLM if label and label.startswith("llm:") else label)
+                for doc_id, text, label in self.documents
+            ],
+            groups=self.groups,
+            grouped_by=self.grouped_by,
+        )
+
+
+def read_labelled(
+    path: Path,
+    *,
+    target: str,
+    text: str | None = None,
+    label: str | None = None,
+    group: str | None = None,
+    id: str | None = None,
+) -> Labelled:
+    """Read labelled documents of a table or a folder.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, an id is empty or occurs twice, or options do not fit a folder.
+    """
+    if path.is_dir():
+        if text or label or group or id:
+            raise DataError(
+                f"{path} is a folder, which has no columns; leave out --text-column, "
+                "--label-column, --group-column and --id-column"
+            )
+        return _of_folder(path, target)
+    chosen: dict[str, str | None] = {}
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        chosen["id"] = _column(path, names, "id", id, _IDS, needed=False)
+        chosen["text"] = _column(path, names, "text", text, _TEXTS)
+        chosen["label"] = _column(path, names, "label", label, (target, "label"))
+        chosen["group"] = _column(path, names, "group", group, _GROUPS, needed=False)
+        return list(dict.fromkeys(name for name in chosen.values() if name is not None))
+
+    table = read_table(path, choose)
+    columns = {role: table.columns[name] for role, name in chosen.items() if name is not None}
+    # ids of rows when there are none: messages then name the row
+    ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
+    groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
+    texts, labels = columns["text"], columns["label"]
+    return Labelled(
+        documents=[
+            (doc_id, _cell(body) or "", _label(name, target, table.where(row)))
+            for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
+        ],
+        groups=groups,
+        grouped_by="pair ids in the document ids, if there are any"
+        if groups is None
+        else f"column {chosen['group']!r}",
+    )
+
+
+def _of_folder(path: Path, target: str) -> Labelled:
+    root = path.parent if path.name == "corpus" and not (path / "corpus").exists() else path
+    corpus = read_corpus(root, sources=None, titles=False).corpus
+    tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
+    pairs = [tag.pair_id for tag in tags]
+    return Labelled(
+        documents=[
+            (doc_id, text, tag.source if target == "source" else tag.style)
+            for (doc_id, text), tag in zip(corpus, tags, strict=True)
+        ],
+        groups=pairs if any(pairs) else None,
+        grouped_by="pairs of the folder" if any(pairs) else "nothing: each document alone",
+    )
+
+
+def _column(
+    path: Path,
+    names: Sequence[str],
+    role: str,
+    given: str | None,
+    usual: Sequence[str],
+    *,
+    needed: bool = True,
+) -> str | None:
+    if given is not None:
+        if given not in names:
+            raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(names)}")
+        return given
+    found = next((name for known in usual for name in names if name.lower() == known), None)
+    if found is None and needed:
+        raise DataError(
+            f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; call "
+            f"it {usual[0]} or name it with --{role}-column"
+        )
+    return found
+
+
+def _label(value: object, target: str, where: str) -> str | None:
+    label = _cell(value)
+    return label if label is None else require_name(label, target, where)
+
+
+def _cell(value: object) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+# What ``tag fit`` prints.
+
+
+_WEAK = 0.3  # sensitivity + specificity − 1 below which skew cannot be corrected for tag errors
+_LEFT_OUT = {
+    "unlabelled": "without a label",
+    "empty": "without text",
+    "repeated": "repeating another",
+    "contradictory": "whose text has two labels",
+}
+
+
+def show_detector(detector: Detector, *, grouped_by: str) -> None:
+    """Print what a detector does to documents it has not seen."""
+    report = detector.report
+    out.print(_labels_table(detector))
+    left = [f"{n:,} {_LEFT_OUT[why]}" for why, n in report.left_out.items() if n]
+    _say(
+        f"{report.n_documents:,} documents in {report.n_groups:,} groups ({grouped_by}), each "
+        f"judged by a model of {report.n_folds - 1} of {report.n_folds} folds that saw neither it "
+        "nor its group" + (f"; left out: {', '.join(left)}" if left else "")
+    )
+    _say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
+    _say(
+        f"left unknown                 {_rate(report.unknown)}; {report.unlike.hits:,} of them "
+        "unlike the other labelled documents"
+    )
+    if report.error.n:
+        _say(
+            f"wrong among the decided      {_rate(report.error)}, wanted at most "
+            f"{detector.max_error:.1%}"
+        )
+    _say(
+        f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
+        f"|accuracy − confidence| {report.calibration_error:.3f}"
+    )
+    _show_sources(report)
+    _warn(detector)
+
+
+def _labels_table(detector: Detector) -> Table:
+    report = detector.report
+    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
+    table.add_column(detector.target, overflow="fold")
+    table.add_column("documents", justify="right")
+    table.add_column("AUROC", justify="right")
+    for label in report.labels:
+        table.add_column(f"tagged {label}", justify="right", overflow="fold")
+    table.add_column("unknown", justify="right")
+    for label, row in zip(report.labels, report.confusion, strict=True):
+        cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
+        table.add_row(label, *cells)
+    return table
+
+
+def _show_sources(report: DetectorReport) -> None:
+    if report.sensitivity is None or report.specificity is None:
+        return
+    _say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
+    _say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
+    if not (report.sensitivity.n and report.specificity.n):
+        return
+    if report.sensitivity.lower + report.specificity.lower - 1 < _WEAK:
+        _say(
+            "Warning: too weak or too little tested to correct a measured skew for its errors; "
+            "label more documents"
+        )
+
+
+def _warn(detector: Detector) -> None:
+    if detector.threshold is None:
+        _say(
+            f"Warning: no threshold keeps an error of {detector.max_error:.1%}, so this detector "
+            "leaves every document unknown; label more documents or raise --max-error"
+        )
+    if not detector.linear.converged:
+        _say("Warning: the fit stopped before it converged; the figures above are of that fit")
+    _say(
+        "• the figures hold for documents like the labelled ones, with labels about as frequent; "
+        "on other topics, genres or models a detector does worse: check some by hand"
+    )
+
+
+def _rate(rate: Rate) -> str:
+    if not rate.n:
+        return "no document"
+    return f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+
+
+def _say(line: str) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+# ``tag fit``: learn to tell sources or styles from labelled documents.
+
+
+_INTERRUPTED = 130
+
+
+def fit(
+    labelled: LabelledPath,
+    *,
+    out: Out,
+    target: Target = "source",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    group_column: GroupColumn = None,
+    id_column: IdColumn = None,
+    one_llm: OneLlm = False,
+    max_error: MaxError = 0.05,
+    seed: Seed = 0,
+) -> None:
+    r"""Learn to tell sources or styles from documents that you labelled.
+
+    Label at least 20 documents of every source, better several hundred, out of your own corpus.
+    The table it prints is of documents that the model had not seen; it is stored beside the model,
+    with what is needed to correct a measured skew for wrong tags.
+
+    Needs scikit-learn: pip install 'rag-sourcebias\[detector]'
+
+    [bold]Examples[/]
+
+        rag-sourcebias tag fit labelled.csv --out detector
+
+        rag-sourcebias tag fit essays.jsonl --group-column prompt --one-llm --out detector
+
+        rag-sourcebias tag fit labelled.parquet --target style --label-column tone --out styles
+
+    Then: rag-sourcebias tag apply --store chroma:./db --detector detector
+    """
+    kind = choice("target", target, ("source", "style"))
+    if one_llm and kind != "source":
+        raise DataError("--one-llm goes with --target source")
+    check_detector_folder(out)
+    data = read_labelled(
+        labelled,
+        target=kind,
+        text=text_column,
+        label=label_column,
+        group=group_column,
+        id=id_column,
+    )
+    if one_llm:
+        data = data.with_one_llm()
+    try:
+        with stages() as progress:
+            progress.begin(f"learning {kind}s from {len(data.documents):,} documents")
+            detector = fit_detector(
+                data.documents,
+                target=kind,
+                groups=data.groups,
+                rng=seed,
+                max_error=max_error,
+                on_progress=progress.advance,
+            )
+    except KeyboardInterrupt:
+        err.print("\ninterrupted: no detector was written", soft_wrap=True)
+        raise SystemExit(_INTERRUPTED) from None
+    save_detector(detector, out)
+    show_detector(detector, grouped_by=data.grouped_by)
+    err.print(f"detector: {out}", highlight=False, soft_wrap=True)
+
+
+# ``tag``: say of which source and style the documents of a store are.
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Say of which source and style the documents of a store are, and report it.",
+)
+
+
+@app.command()
+def apply(
+    *,
+    store: Store,
+    collection: Collection = None,
+    sidecar: Sidecar = None,
+    provenance: Provenance = False,
+    rules: Rules = None,
+    id_pattern: IdPattern = None,
+    detector: Detectors = None,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+    backup: Backup = None,
+) -> None:
+    """Tag every document of a store; the first tagger that knows a source decides.
+
+    Tags are written into the metadata of the store, under keys that start with rsb_; texts,
+    vectors and other metadata stay as they are. With --sidecar the store is only read. The same
+    command goes on where an interrupted one stopped.
+
+    [bold]Examples[/]
+
+        rag-sourcebias tag apply --store chroma:./db --rules rules.yaml --dry-run
+
+        rag-sourcebias tag apply --store chroma:./db --collection wiki --rules rules.yaml \
+--provenance
+
+        rag-sourcebias tag apply --store chroma:http://localhost:8000 --detector detector \
+--sidecar tags.sqlite
+
+    Then: rag-sourcebias tag report --store chroma:./db
+    """
+    taggers = read_taggers(
+        provenance=provenance, rules=rules, id_pattern=id_pattern, detectors=detector or ()
+    )
+    if backup is not None and not overwrite:
+        raise DataError(f"--backup {backup}: no tags are replaced without --overwrite")
+    place = store if sidecar is None else f"sidecar:{sidecar}"
+    kept: Path | None = None
+    if overwrite:
+        kept = backup_file(backup, place, collection=collection, taggers=taggers)
+    opened = open_store(store, collection=collection, sidecar=sidecar)
+    try:
+        with stages() as progress:
+            total = len(opened)
+            progress.begin(f"{'counting' if dry_run else 'tagging'} {opened.name}")
+            result = opened.tag(
+                taggers,
+                dry_run=dry_run,
+                overwrite=overwrite,
+                backup=kept,
+                on_progress=lambda done: progress.advance(done, total),
+            )
+    except KeyboardInterrupt:
+        _say_interrupted(kept, dry_run=dry_run)
+        raise SystemExit(_INTERRUPTED) from None
+    show_result(opened, result, taggers)
+    if dry_run:
+        show_examples(opened, taggers)
+
+
+@app.command()
+def report(
+    *,
+    store: Store,
+    collection: Collection = None,
+    sidecar: ReportSidecar = None,
+    json: Json = None,
+) -> None:
+    """Share of each source and style, how the sources are known, and how surely.
+
+    [bold]Examples[/]
+
+        rag-sourcebias tag report --store chroma:./db --json tags.json
+
+        rag-sourcebias tag report --store chroma:./db --sidecar tags.sqlite
+
+        rag-sourcebias tag report --store corpus:./nq-utd
+    """
+    require_writable_file("json", json)
+    if sidecar is not None and not sidecar.is_file():
+        raise DataError(
+            f"--sidecar {sidecar} does not exist; write it with: rag-sourcebias tag apply --store "
+            f"{store} --sidecar {sidecar} …"
+        )
+    opened = open_store(store, collection=collection, sidecar=sidecar)
+    with stages() as progress:
+        total = len(opened)
+        progress.begin(f"reading the tags of {opened.name}")
+        found = summarise(opened.tags(), lambda done: progress.advance(done, total))
+    if json is not None:
+        write_atomic(json, json_text({"store": opened.name, **found.to_dict()}))
+        err.print(f"json: {json}", highlight=False, soft_wrap=True)
+    show_summary(opened.name, found)
+    if isinstance(opened, SidecarStore) and (left := opened.left_over()):
+        err.print(
+            f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
+            f"{', '.join(left[:3])}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+app.command("fit")(fit)
+
+
+def _say_interrupted(backup: Path | None, *, dry_run: bool) -> None:
+    text = "nothing was written, as in any dry run"
+    if not dry_run:
+        text = (
+            "the tags written so far are kept; run the same command again, and it goes on where "
+            "it stopped"
+        )
+    err.print(f"\ninterrupted: {text}", markup=False, highlight=False, soft_wrap=True)
+    if backup is not None and backup.exists():
+        text = f"the tags replaced so far are kept in {backup}"
+        err.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,463 @@
+"""Open a store of documents by its address, ``KIND:PLACE``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
+from rag_sourcebias.io.beir import (
+    document_text,
+    metadata_of,
+    metadata_text,
+    read_corpus,
+    read_rows,
+    source_of_stem,
+)
+from rag_sourcebias.io.files import read_json, write_atomic
+from rag_sourcebias.tagging.stores import JsonlTagStore, open_tag_store
+from rag_sourcebias.tagging.taggers import Tagger, tag_documents, taggers_fingerprint
+
+# What tagging a store came to.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagResult:
+    """Counts of one pass of taggers over a store.
+
+    Parameters
+    ----------
+    n_documents : int
+        Documents looked at.
+    n_written : int
+        Documents whose tags were written, or would be in a dry run.
+    n_unchanged : int
+        Documents that already carried exactly these tags.
+    n_untagged : int
+        Documents whose source no tagger knows.
+    sources, styles : mapping of str to int
+        Documents of each source and of each style.
+    n_missing : int
+        Documents that were deleted from the store before their tags could be written.
+    missing_ids : tuple of str
+        The first of them.
+    fingerprint : str
+        Identity of the taggers.
+    dry_run : bool
+        Nothing was written.
+    backup : str or None
+        The file that keeps the tags that were replaced.
+    """
+
+    n_documents: int
+    n_written: int
+    n_unchanged: int
+    n_untagged: int
+    sources: Mapping[str, int] = field(default_factory=dict)
+    styles: Mapping[str, int] = field(default_factory=dict)
+    n_missing: int = 0
+    missing_ids: tuple[str, ...] = ()
+    fingerprint: str = ""
+    dry_run: bool = False
+    backup: str | None = None
+
+
+# Counts of a pass of taggers over documents.
+
+
+@dataclass(slots=True)
+class PassCounts:
+    """What a :class:`TagResult` counts, while the pass goes on."""
+
+    n_written: int = 0
+    n_unchanged: int = 0
+    sources: Counter[str | None] = field(default_factory=Counter)
+    styles: Counter[str | None] = field(default_factory=Counter)
+
+    def add(self, tags: DocTags, *, written: bool) -> None:
+        """Count one document."""
+        self.n_written += written
+        self.n_unchanged += not written
+        self.sources[tags.source] += 1
+        self.styles[tags.style] += 1
+
+    def result(self, *, fingerprint: str, dry_run: bool, backup: str | None = None) -> TagResult:
+        """Return the counts of the pass that has ended."""
+        return TagResult(
+            n_documents=self.n_written + self.n_unchanged,
+            n_written=self.n_written,
+            n_unchanged=self.n_unchanged,
+            n_untagged=self.sources[None],
+            sources=_known(self.sources),
+            styles=_known(self.styles),
+            fingerprint=fingerprint,
+            dry_run=dry_run,
+            backup=backup,
+        )
+
+
+def _known(counter: Counter[str | None]) -> dict[str, int]:
+    return dict(sorted((name, n) for name, n in counter.items() if name is not None))
+
+
+# The seam to stores of documents whose metadata can hold tags.
+
+
+@runtime_checkable
+class DocumentStore(Protocol):
+    """Documents in a vector store, read and tagged page by page with constant memory.
+
+    A package offers one by an entry point in the group ``rag_sourcebias.stores``, named as the
+    kind in ``--store KIND:PLACE``: a callable ``(place, collection)`` that opens it.
+    """
+
+    name: str
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        ...
+
+    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Id, text and metadata of every document, in a stable order."""
+        ...
+
+    def tags(self) -> Iterator[tuple[str, DocTags]]:
+        """Id and stored tags of every document, in a stable order."""
+        ...
+
+    def tag(
+        self,
+        taggers: Sequence[Tagger],
+        *,
+        dry_run: bool = False,
+        overwrite: bool = False,
+        backup: str | Path | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> TagResult:
+        """Write the tags of every document into its metadata, nothing else of it being touched.
+
+        Goes on where an interrupted pass of the same taggers stopped.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Count only.
+        overwrite : bool
+            Replace tags that other taggers wrote.
+        backup : str or Path, optional
+            JSONL file that keeps the tags that are replaced.
+        on_progress : callable, optional
+            Told how many documents are done.
+
+        Raises
+        ------
+        DataError
+            If other taggers tagged the store before and ``overwrite`` is off.
+        """
+        ...
+
+
+# A corpus on disk as a store of documents: read, never written.
+
+
+_OWN_KEYS = frozenset({"_id", "title", "text", "metadata"})
+_EVERY = 1_000  # documents between two reports of progress
+
+
+class CorpusStore:
+    """Documents of a BEIR folder or of one file of JSON lines.
+
+    Parameters
+    ----------
+    place : str or Path
+        A folder with ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, or one such file
+        (``_id``, ``text``, optionally ``title`` and ``metadata``). Metadata are the row's other
+        keys and what is under ``metadata``.
+
+    Raises
+    ------
+    DataError
+        If there is no such place, or it holds no corpus.
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self.place = Path(place)
+        self.name = f"corpus:{place}"
+        if not self.place.exists():
+            raise DataError(
+                f"corpus {str(place)!r} does not exist; expected a BEIR folder or a file of JSON "
+                "lines with _id and text"
+            )
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[str, Mapping[str, object], DocTags]]:
+        if not self.place.is_dir():
+            return {
+                doc_id: (document_text(row, titles=True), _metadata(row), _tags(doc_id, row))
+                for doc_id, row in read_rows(self.place)
+            }
+        found = read_corpus(self.place, sources=None, titles=True)
+        metadata: dict[str, Mapping[str, object]] = {}
+        folder = self.place / "corpus" if found.paired else self.place
+        for file in sorted(folder.iterdir()):
+            stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
+            is_corpus = file.name.endswith((".jsonl", ".jsonl.gz"))
+            if is_corpus and (found.paired or stem == "corpus"):
+                ending = f"@{source_of_stem(stem)}" if found.paired else ""
+                metadata |= {doc_id + ending: _metadata(row) for doc_id, row in read_rows(file)}
+        tags = found.corpus.tags
+        return {i: (text, metadata[i], tags.get(i)) for i, text in found.corpus}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Id, text and metadata of every document, in the order of the files."""
+        for doc_id, (text, metadata, _) in self._rows.items():
+            yield doc_id, text, metadata
+
+    def tags(self) -> Iterator[tuple[str, DocTags]]:
+        """Id and tags of every document, as the corpus declares them."""
+        for doc_id, (_, _, tags) in self._rows.items():
+            yield doc_id, tags
+
+    def tag(
+        self,
+        taggers: Sequence[Tagger],
+        *,
+        dry_run: bool = False,
+        overwrite: bool = False,  # noqa: ARG002 - of the protocol
+        backup: str | Path | None = None,  # noqa: ARG002
+        on_progress: Callable[[int], None] | None = None,
+    ) -> TagResult:
+        """Count what the taggers would write; see :class:`DocumentStore`.
+
+        Raises
+        ------
+        DataError
+            Unless it is a dry run: a corpus is only read.
+        """
+        if not dry_run:
+            raise DataError(
+                f"{self.name} is only read: nothing is written to a corpus; keep its tags in a "
+                "file beside it with --sidecar tags.sqlite, or count only with --dry-run"
+            )
+        counts = PassCounts()
+        known = self._rows
+        for done, (doc_id, tags) in enumerate(tag_documents(self.documents(), taggers), start=1):
+            counts.add(tags, written=tags != known[doc_id][2])
+            if on_progress is not None and (done % _EVERY == 0 or done == len(known)):
+                on_progress(done)
+        return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
+
+
+def _metadata(row: Mapping[str, Any]) -> Mapping[str, object]:
+    return {k: v for k, v in row.items() if k not in _OWN_KEYS} | dict(metadata_of(row))
+
+
+def _tags(doc_id: str, row: Mapping[str, Any]) -> DocTags:
+    """Tags of a row under our own keys, else what it declares as a BEIR row does."""
+    metadata = _metadata(row)
+    try:
+        found = from_metadata(metadata)
+    except DataError as error:
+        raise DataError(f"document {doc_id!r}: {error}") from error
+    if found != DocTags():
+        return found
+    source = metadata.get("source")
+    try:
+        declared = check_source(source) if isinstance(source, str) else None
+    except DataError:  # a path, an address or a publisher
+        declared = None
+    return DocTags(
+        source=declared,
+        style=metadata_text(row, "style"),
+        pair_id=metadata_text(row, "pair_id"),
+        origin=None if declared is None else "declared",
+    )
+
+
+# Tags of a store's documents in a file beside it; the store itself is only read.
+
+
+_PAGE = 1_000
+
+
+class SidecarStore:
+    """The documents of a store, their tags kept by document id and text hash in a tag store.
+
+    Which taggers wrote the tags is noted in a small file beside it, ``<file>.taggers.json``.
+
+    Parameters
+    ----------
+    documents : DocumentStore
+    path : str or Path
+        File of the tags, as :func:`open_tag_store` takes it; created by the first tag.
+
+    Raises
+    ------
+    DataError
+        If the file has another ending, or is damaged.
+    """
+
+    def __init__(self, documents: DocumentStore, path: str | Path) -> None:
+        self._documents = documents
+        self.path = Path(path)
+        self.name = f"{documents.name}, tags in {path}"
+        self.tag_store: TagStore = open_tag_store(path)
+        self._note = _beside(self.path, "taggers.json")
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Id, text and metadata of every document, in the order of the store."""
+        return self._documents.documents()
+
+    def tags(self) -> Iterator[tuple[str, DocTags]]:
+        """Id and tags of every document of the store, all unknown where the file has none."""
+        for page in self._pages():
+            ids = [doc_id for doc_id, _, _ in page]
+            yield from zip(ids, self.tag_store.get(ids), strict=True)
+
+    def left_over(self) -> list[str]:
+        """Ids in the file that the store does not hold, such as deleted documents."""
+        there = {doc_id for doc_id, _, _ in self.documents()}
+        return [doc_id for doc_id in self.tag_store.table().doc_ids if doc_id not in there]
+
+    def tag(
+        self,
+        taggers: Sequence[Tagger],
+        *,
+        dry_run: bool = False,
+        overwrite: bool = False,
+        backup: str | Path | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> TagResult:
+        """Keep the tags of every document in the file; see :class:`DocumentStore`.
+
+        Old tags are appended to the backup, a tag store of JSON lines; without a name it is
+        ``<file>.before-<taggers>.jsonl``.
+
+        Raises
+        ------
+        DataError
+            If other taggers wrote the file and ``overwrite`` is off, or a file cannot be written.
+        """
+        fingerprint = taggers_fingerprint(taggers)
+        replacing = len(self.tag_store) > 0 and self._tagged_by() != fingerprint
+        if replacing and not overwrite:
+            raise DataError(
+                f"{self.path} holds the tags of {len(self.tag_store)} documents by other taggers; "
+                "replace them with --overwrite (they are kept in a backup), or name another file"
+            )
+        saved = Path(backup or _beside(self.path, f"before-{fingerprint[:8]}.jsonl"))
+        if not dry_run:
+            if replacing:
+                self._back_up(saved)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # before the first tag, so that an interrupted pass is known as one of these taggers
+            write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")
+        counts = PassCounts()
+        for page in self._pages():
+            rows = list(tag_documents(page, taggers))
+            self._store(rows, {doc_id: text for doc_id, text, _ in page}, counts, dry_run=dry_run)
+            if on_progress is not None:
+                on_progress(counts.n_written + counts.n_unchanged)
+        return counts.result(
+            fingerprint=fingerprint,
+            dry_run=dry_run,
+            backup=str(saved) if replacing and not dry_run else None,
+        )
+
+    def _store(
+        self,
+        rows: Sequence[tuple[str, DocTags]],
+        texts: Mapping[str, str],
+        counts: PassCounts,
+        *,
+        dry_run: bool,
+    ) -> None:
+        changed: list[tuple[str, DocTags]] = []
+        before = self.tag_store.get([doc_id for doc_id, _ in rows])
+        by_text = self.tag_store.get_by_text([texts[doc_id] for doc_id, _ in rows])
+        for (doc_id, tags), old, same_text in zip(rows, before, by_text, strict=True):
+            # the text of a document may have changed where its tags have not
+            differs = tags != old or (tags != UNKNOWN and same_text == UNKNOWN)
+            counts.add(tags, written=differs)
+            if differs:
+                changed.append((doc_id, tags))
+        if not dry_run:
+            self.tag_store.put(changed, texts=texts)
+
+    def _pages(self) -> Iterator[list[tuple[str, str, Mapping[str, object]]]]:
+        documents = iter(self.documents())
+        while page := list(islice(documents, _PAGE)):
+            yield page
+
+    def _tagged_by(self) -> str | None:
+        try:
+            found = read_json(self._note, "a note on taggers")
+        except DataError:  # then --overwrite is asked for
+            return None
+        return str(found.get("taggers")) if isinstance(found, dict) else None
+
+    def _back_up(self, path: Path) -> None:
+        table = self.tag_store.table()
+        JsonlTagStore(path).put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.name}.{ending}")
+
+
+# Open a store of documents by its address, ``KIND:PLACE``.
+
+
+STORE_GROUP = "rag_sourcebias.stores"
+_CORPUS = "corpus"
+
+
+def open_document_store(spec: str, *, collection: str | None = None) -> DocumentStore:
+    """Open the store that an address names.
+
+    Parameters
+    ----------
+    spec : str
+        ``corpus:PLACE`` is a BEIR folder or a file of JSON lines, only read. Any other kind comes
+        from an installed package: an entry point of that name in the group
+        ``rag_sourcebias.stores``, a callable ``(place, collection)`` that opens the store.
+    collection : str, optional
+        Name of the collection, where a store holds several.
+
+    Raises
+    ------
+    DataError
+        If the address has no kind or no place, no installed package offers the kind, or the store
+        cannot be opened.
+    MissingExtraError
+        If the package of the store is not installed.
+    """
+    openers = {entry.name: entry for entry in entry_points(group=STORE_GROUP)}
+    kind, colon, place = spec.partition(":")
+    known = ", ".join(sorted({_CORPUS, *openers}))
+    if not colon or not place.strip():
+        raise DataError(f"store {spec!r} is not KIND:PLACE, such as chroma:./db; kinds are {known}")
+    if kind == _CORPUS:
+        if collection is not None:
+            raise DataError(f"store {spec!r} has no collections; leave {collection!r} out")
+        return CorpusStore(place)
+    if kind not in openers:
+        raise DataError(f"store kind {kind!r} in {spec!r} is unknown; there are {known}")
+    opener: Callable[[str, str | None], DocumentStore] = openers[kind].load()
+    return opener(place, collection)
