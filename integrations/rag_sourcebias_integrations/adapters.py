@@ -117,29 +117,29 @@ class FrameworkAdapter:
 
 LANGCHAIN = FrameworkAdapter(
     accepts='a LangChain retriever or vector store, or "langchain" for all retrievers',
-    module="langchain.attach",
+    module="langchain.observe",
     package="langchain-core",
     extra="langchain",
     at_least="1.0",
     completes="a LangChain chat model or LLM",
     completer_class="langchain.completer:LangChainCompleter",
     searches="a LangChain retriever, chain or vector store",
-    asking="langchain.asking",
+    asking="langchain.observe",
 )
 LLAMA_INDEX = FrameworkAdapter(
     accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
-    module="llama_index.attach",
+    module="llama_index.observe",
     package="llama-index-core",
     extra="llama-index",
     at_least="0.13",
     completes="a LlamaIndex LLM",
     completer_class="llama_index.completer:LlamaIndexCompleter",
     searches="a LlamaIndex retriever, query engine or index",
-    asking="llama_index.asking",
+    asking="llama_index.observe",
 )
 CHROMA = FrameworkAdapter(
     accepts='a Chroma collection or client, or "chroma" for all collections',
-    module="chroma.attach",
+    module="chroma.observe",
     package="chromadb",
     extra="chroma",
     at_least="1.0.20",
@@ -148,5 +148,5 @@ PYTHON = FrameworkAdapter(
     accepts="a function from a query to documents, best first",
     module="python.attach",
     searches="a function from a query to document ids, best first",
-    asking="python.asking",
+    asking="python.attach",
 )

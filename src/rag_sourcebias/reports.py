@@ -292,11 +292,11 @@ def _standing(config: DebiasConfig, found: Interval | None) -> str:
 T = TypeVar("T")
 
 _MODULES = {
-    SkewReport: "skew",
+    SkewReport: "source",
     StyleReport: "style",
     AnswerBiasReport: "answers",
     DebiasReport: "debias",
-    ExplainReport: "explanation",
+    ExplainReport: "explain",
     JudgedReport: "judged",
     PairReport: "pairs",
 }
@@ -323,7 +323,7 @@ def document_of(report: object, *, lines: bool = True) -> Document:
         )
     shown = visible_report(report, lines=lines)
     # Loaded now: most runs need one kind only.
-    found: Document = import_module(f"rag_sourcebias.report.{module}").document(shown)
+    found: Document = import_module(f"rag_sourcebias.{module}.report").document(shown)
     older = changed(changed_verdicts(shown))
     return replace(found, warnings=(*older, *found.warnings)) if older else found
 

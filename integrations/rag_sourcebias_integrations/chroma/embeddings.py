@@ -38,7 +38,7 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
     ----------
     encoder : str, Path or Encoder
         Name of a packaged or hub model, folder of a model, or any
-        :class:`~rag_sourcebias.core.protocols.Encoder`. A path is stored as it is given. An object
+        :class:`~rag_sourcebias.core.Encoder`. A path is stored as it is given. An object
         cannot be rebuilt, so a collection made with one has to be opened with
         ``embedding_function=EncoderEmbeddingFunction(that encoder)``.
     **settings : str, int or bool

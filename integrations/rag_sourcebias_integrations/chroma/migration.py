@@ -758,7 +758,7 @@ def migrate_projection(
         What encodes queries of the copy: the folder that
         :func:`~rag_sourcebias.neural.projected.write_projected_model` wrote, which Chroma
         remembers by its path, or a
-        :class:`~rag_sourcebias.debias.projection.ProjectedEncoder`.
+        :class:`~rag_sourcebias.debias.ProjectedEncoder`.
     batch_size : int, optional
         Documents per request; 1,000, or fewer where the client takes fewer, by default.
     on_progress : callable, optional

@@ -477,7 +477,7 @@ def instrument_chroma(
     """Observe every query of every collection in this process.
 
     The same as ``instrument("chroma", observer, **options)``, see
-    :func:`rag_sourcebias.instrument.adapter.instrument`.
+    :func:`rag_sourcebias.instrument.instrument`.
     """
     return instrument("chroma", observer, **options)
 
@@ -486,7 +486,7 @@ class InstrumentedCollection:
     """A collection whose ``query`` is observed; everything else is the collection's.
 
     The collection itself is left alone, but ``isinstance(x, chromadb.Collection)`` is False:
-    where that matters use :func:`rag_sourcebias.instrument.adapter.instrument`, which works in place.
+    where that matters use :func:`rag_sourcebias.instrument.instrument`, which works in place.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class ShadowedCollection(ShadowControls):
         candidate, by default.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.events.hash_query`).
+        (:func:`~rag_sourcebias.instrument.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1; further ones are dropped and counted.
     rng : int

@@ -332,7 +332,7 @@ def tag_collection(
     collection : chromadb.Collection
         Embedded, on disk or of an HTTP client.
     taggers : Tagger or sequence of Tagger
-        In order of trust; combined as by :func:`rag_sourcebias.tagging.taggers.tag_documents`.
+        In order of trust; combined as by :func:`rag_sourcebias.tagging.tag_documents`.
     batch_size : int, optional
         Documents per request; as many as the client takes by default.
     where : mapping, optional
@@ -345,7 +345,7 @@ def tag_collection(
         Replace tags that other taggers wrote; needs ``backup``.
     backup : str or Path, optional
         JSONL tag store to which the replaced tags are appended before they are replaced; it is
-        read by :func:`rag_sourcebias.tagging.stores.open_tag_store`.
+        read by :func:`rag_sourcebias.tagging.open_tag_store`.
     layout : {"auto", "flat", "llama-index"}
         Whether to rewrite the node JSON of LlamaIndex; by default where a document has one.
     on_progress : callable, optional

@@ -599,7 +599,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     Per call (``config={"callbacks": [handler]}``) or bound
     (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
     reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
-    retriever of the process, use :func:`rag_sourcebias.instrument.adapter.instrument`.
+    retriever of the process, use :func:`rag_sourcebias.instrument.instrument`.
 
     Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
     store fires none (instrument the store).
@@ -608,7 +608,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     ----------
     observer : Observer of RetrievalEvent
     labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument.adapter.instrument`. The class of the retriever is added
+        As for :func:`~rag_sourcebias.instrument.instrument`. The class of the retriever is added
         as the label "retriever" and that of its vector store as "store", where there is room.
 
     Raises

@@ -42,7 +42,7 @@ class InstrumentedRetriever(BaseRetriever):
     doc_id : callable, optional
     query_key : bytes, optional
     queue : bool
-        As for :func:`~rag_sourcebias.instrument.adapter.instrument`.
+        As for :func:`~rag_sourcebias.instrument.instrument`.
     score_key : str, optional
         Return copies of the documents that hold their score under this key of the metadata
         ("rsb_score"). Without it nothing is changed or copied.

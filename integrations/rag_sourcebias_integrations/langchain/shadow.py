@@ -53,7 +53,7 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         From a document to its id.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.events.hash_query`).
+        (:func:`~rag_sourcebias.instrument.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1.
     rng : int

@@ -40,8 +40,8 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
     embeddings : Encoder or Embeddings
         What the adjustment was fitted on; checked where both are known.
     adjustment : StyleAdjustment
-        Of :func:`~rag_sourcebias.answers.measure.fit_similarity_adjustment` or
-        :func:`~rag_sourcebias.answers.measure.read_adjustment`.
+        Of :func:`~rag_sourcebias.answers.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.answers.read_adjustment`.
     covariates : mapping of str to function, optional
         How covariates of the fit are computed from a prediction.
     **options

@@ -112,8 +112,8 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
     embed_model : Encoder or BaseEmbedding
         What the adjustment was fitted on; checked where both are known.
     adjustment : StyleAdjustment
-        Of :func:`~rag_sourcebias.answers.measure.fit_similarity_adjustment` or
-        :func:`~rag_sourcebias.answers.measure.read_adjustment`.
+        Of :func:`~rag_sourcebias.answers.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.answers.read_adjustment`.
     similarity_threshold : float
         Adjusted score from which on a response passes.
     covariates : mapping of str to function, optional

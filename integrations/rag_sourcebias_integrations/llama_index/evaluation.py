@@ -116,7 +116,7 @@ class IntervalEvaluator(BaseEvaluator):
             Human scores by item id, or one entry per item in the order of :attr:`scores`; None or
             NaN where there is none.
         **options
-            As for :func:`rag_sourcebias.stats.means.mean_interval`: method, confidence_level,
+            As for :func:`rag_sourcebias.mean_interval`: method, confidence_level,
             bounds, target, …
 
         Returns

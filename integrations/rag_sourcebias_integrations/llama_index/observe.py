@@ -184,7 +184,7 @@ class RetrievalListener:
     Parameters
     ----------
     recorder, reranks, label_tags
-        See :class:`~rag_sourcebias_integrations.llama_index.observe.SourceBiasEventHandler`.
+        See :class:`~rag_sourcebias_integrations.llama_index.SourceBiasEventHandler`.
     inside : SpansInside, optional
         Only retrievals in these spans count.
     """
@@ -450,14 +450,14 @@ class InstrumentedRetriever(BaseRetriever):
     """Wrap a retriever; results are the very objects it returns.
 
     For applications that would rather pass a retriever than use the process-wide dispatcher
-    (:func:`rag_sourcebias.instrument.adapter.instrument`). Both together count a retrieval once.
+    (:func:`rag_sourcebias.instrument.instrument`). Both together count a retrieval once.
 
     Parameters
     ----------
     inner : BaseRetriever
     observer : Observer of RetrievalEvent
     labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument.adapter.instrument`. ``doc_id`` is given the
+        As for :func:`~rag_sourcebias.instrument.instrument`. ``doc_id`` is given the
         ``NodeWithScore``: ``lambda n: n.node.ref_doc_id`` names the source document.
 
     Raises

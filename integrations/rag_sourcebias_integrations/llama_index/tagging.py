@@ -41,7 +41,7 @@ class SourceTagger(TransformComponent):
     Parameters
     ----------
     taggers : Tagger or sequence of Tagger
-        In order of trust, see :func:`rag_sourcebias.tagging.taggers.tag_documents`. With ``num_workers``
+        In order of trust, see :func:`rag_sourcebias.tagging.tag_documents`. With ``num_workers``
         above 1 they must pickle, and what worker processes lose is logged there, not counted here.
     store : TagStore, optional
         Not with ``num_workers`` above 1.

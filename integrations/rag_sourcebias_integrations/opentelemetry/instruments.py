@@ -20,7 +20,7 @@ class SkewInstruments:
     """Observable counters and gauges of one monitor, read when the SDK collects.
 
     Names and attributes are those of
-    :class:`~rag_sourcebias_integrations.prometheus.collector.SkewCollector` as OpenTelemetry writes them:
+    :class:`~rag_sourcebias_integrations.prometheus.SkewCollector` as OpenTelemetry writes them:
     ``rag_sourcebias.exposure`` with unit 1 becomes ``rag_sourcebias_exposure_ratio`` in
     Prometheus, and ``rag_sourcebias.retrievals`` becomes ``rag_sourcebias_retrievals_total``.
     Buckets of ranks are counters with the attribute ``le``, for there are no observable

@@ -89,7 +89,7 @@ class EncoderEmbedding(BaseRagasEmbedding):
     ragas' similarity metrics know no query side: texts are encoded as documents. Only
     ``embed_query``, which the legacy answer relevancy calls, encodes a query. The async methods
     use a thread, and join concurrent calls into one of the encoder. To keep vectors between
-    runs give it a :class:`rag_sourcebias.retrieval.cache.CachedEncoder`: the key of a ragas cache does
+    runs give it a :class:`rag_sourcebias.retrieval.CachedEncoder`: the key of a ragas cache does
     not name the model.
 
     Parameters

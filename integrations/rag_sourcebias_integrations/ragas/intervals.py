@@ -292,7 +292,7 @@ def intervals(
         The field by which labels are joined; None takes the first that the rows have of ``id``,
         ``item_id``, ``sample_id``, ``example_id``, ``user_input`` and ``question``.
     method : str
-        Of :func:`rag_sourcebias.stats.means.mean_interval`; ``"auto"`` is its default: regression
+        Of :func:`rag_sourcebias.mean_interval`; ``"auto"`` is its default: regression
         on the judge, or labels alone where there are too few for it.
     target, confidence_level, bounds
         As there; labels outside ``bounds`` are refused.

@@ -93,8 +93,8 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
     embeddings : Encoder or BaseRagasEmbedding
         What the adjustment was fitted on; checked where both are known.
     adjustment : StyleAdjustment
-        Of :func:`~rag_sourcebias.answers.measure.fit_similarity_adjustment` or
-        :func:`~rag_sourcebias.answers.measure.read_adjustment`.
+        Of :func:`~rag_sourcebias.answers.fit_similarity_adjustment` or
+        :func:`~rag_sourcebias.answers.read_adjustment`.
     name : str
     threshold : float, optional
         Makes the score 1 from this adjusted similarity on, and 0 below.

@@ -412,7 +412,7 @@ class RayEngine:
     ) -> list[ResultT]:
         """Apply a function to every item and return the results in the order of the items.
 
-        See :meth:`rag_sourcebias.core.protocols.Engine.map`.
+        See :meth:`rag_sourcebias.core.Engine.map`.
 
         Raises
         ------

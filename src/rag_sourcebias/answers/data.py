@@ -239,7 +239,7 @@ class AnswerScores:
     def judged_items(self) -> JudgedItems:
         """Return the answers as items with the score as the judge, grouped by system.
 
-        From these, :func:`rag_sourcebias.judged.audit.judge_items_with_intervals` gives each system's
+        From these, :func:`rag_sourcebias.judged.judge_items_with_intervals` gives each system's
         human correctness with an interval where only some answers were judged by people.
         """
         return JudgedItems(

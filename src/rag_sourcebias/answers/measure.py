@@ -584,7 +584,7 @@ def fit_similarity_adjustment(
     encoder : Encoder
         Its fingerprint is kept with the adjustment.
     within_systems : bool
-        As for :func:`~rag_sourcebias.answers.measure.fit_adjustment`.
+        As for :func:`~rag_sourcebias.answers.fit_adjustment`.
 
     Raises
     ------
@@ -641,7 +641,7 @@ class QuestionAUC:
     Parameters
     ----------
     auc : float
-        In [0, 1]; over all systems equal to :func:`~rag_sourcebias.answers.measure.correctness_auc`.
+        In [0, 1]; over all systems equal to :func:`correctness_auc`.
     influence : float64 array of shape (n_questions,)
         Of each question with a usable answer, in the order of first occurrence. The error of the
         AUC is about the mean of these; their mean is 0. Two scores of the same answers are

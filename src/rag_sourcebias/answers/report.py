@@ -806,7 +806,7 @@ def _data(report: AnswerBiasReport) -> b.Section:
         ("Data", b.Table(columns=("data", ""), rows=data)),
         ("Audit", b.Table(columns=("setting", ""), rows=audit)),
         ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
-        ("Environment", b.environment_table(report)),
+        ("Environment", b.environment_table(report.environment, report.created)),
     )
     return b.data(tables, _systems_grid(report))
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,17 @@ from rich.table import Table
 
 from rag_sourcebias.cli.console import out
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.tagging.documents import CorpusStore, DocumentStore, SidecarStore, TagResult
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.tagging.documents import (
+    CorpusStore,
+    DocumentStore,
+    SidecarStore,
+    TagResult,
+    open_document_store,
+)
 from rag_sourcebias.tagging.rules import RuleTagger
+from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias.tagging.taggers import Tagger, tag_documents
 
 # What a pass of taggers came to, as tables.
@@ -247,3 +257,26 @@ def _confidence_table(sure: dict[str, Any]) -> Table:
         table.add_column(names.get(level, f"{float(level):.0%}"), justify="right")
     table.add_row(*(f"{value:.3f}" for value in sure["quantiles"].values()))
     return table
+
+
+def tag_store(path: Path) -> TagStore | None:
+    """Open a tag store that is there; None for a tag file of another kind.
+
+    Raises
+    ------
+    DataError
+        If there is no such store.
+    """
+    if path.suffix not in (".sqlite", ".jsonl", ".db"):
+        return None
+    if not path.is_file():
+        raise DataError(f"there is no tag store {path}")
+    return open_tag_store(path)
+
+
+def summarise_store(spec: str) -> tuple[str, TagSummary]:
+    """Count the tags of a store of documents; returns its name too."""
+    store, summary = open_document_store(spec), TagSummary()
+    for _, tags in store.tags():
+        summary.add(tags)
+    return store.name, summary

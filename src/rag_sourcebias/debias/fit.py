@@ -44,7 +44,7 @@ def score_twins(
 ) -> tuple[list[ScoredTwins], list[ScoredTwins]]:
     """Score both versions of relevant pairs for their queries, without running a retriever.
 
-    Parameters are those of :func:`~rag_sourcebias.debias.fit.fit_parity_calibration`.
+    Parameters are those of :func:`~rag_sourcebias.debias.fit_parity_calibration`.
 
     Returns
     -------

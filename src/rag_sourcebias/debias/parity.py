@@ -63,7 +63,7 @@ class ScoreMap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParityCalibration:
-    """A fitted calibration; a :class:`~rag_sourcebias.core.protocols.Rescorer`.
+    """A fitted calibration; a :class:`~rag_sourcebias.core.Rescorer`.
 
     Documents of the baseline, of a source that was not fitted, and of unknown source keep their
     scores.

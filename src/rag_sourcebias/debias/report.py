@@ -959,6 +959,6 @@ def _data(report: DebiasReport) -> b.Section:
     tables += [
         ("Comparison", b.Table(columns=("setting", ""), rows=comparison)),
         ("Systems", b.Table(columns=("system", "settings"), rows=tuple(systems.items()))),
-        ("Environment", b.environment_table(report)),
+        ("Environment", b.environment_table(report.environment, report.created)),
     ]
     return b.data(tables)

@@ -101,7 +101,7 @@ def constrained_order(groups: Sequence[int], shares: Sequence[Fraction]) -> list
 
 
 class ExposureReranker:
-    """Re-rank what one query retrieved; a :class:`~rag_sourcebias.core.protocols.Rescorer`.
+    """Re-rank what one query retrieved; a :class:`~rag_sourcebias.core.Rescorer`.
 
     Only the order of the documents is read, not their scores. Untagged documents keep their ranks;
     minimum shares count among the tagged ones. The new scores are n, n − 1, …, 1.
@@ -253,7 +253,7 @@ class PerplexityCorrection:
 
 
 class PerplexityRescorer:
-    """A correction at work; a :class:`~rag_sourcebias.core.protocols.Rescorer`.
+    """A correction at work; a :class:`~rag_sourcebias.core.Rescorer`.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def debias_points(
 def relative_delta_over_seeds(candidate: DebiasCandidate, *, confidence_level: float) -> Interval:
     """Relative Δ of the mean over seeds, with an interval for new queries and new seeds.
 
-    The interval of :func:`~rag_sourcebias.stats.ratio.relative_delta_interval` for the scores
+    The interval of :func:`~rag_sourcebias.relative_delta_interval` for the scores
     averaged over seeds, widened on the scale of ln(h / l) by what random seeds add to the
     variance of its influence values.
     """

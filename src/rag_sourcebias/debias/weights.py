@@ -237,7 +237,7 @@ def projection_variants(
     ----------
     strengths : sequence of float in [0, 1]
     twins, method, n_directions, sides
-        As in :func:`~rag_sourcebias.debias.fit.fit_source_projection`.
+        As in :func:`~rag_sourcebias.debias.fit_source_projection`.
     similarity : {"cosine", "dot"}
         Of the search.
     """

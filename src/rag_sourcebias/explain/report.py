@@ -1035,7 +1035,7 @@ def _data(report: ExplainReport) -> b.Section:
         (
             ("Data", b.Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
             ("Settings", b.Table(columns=("setting", ""), rows=settings)),
-            ("Environment", b.environment_table(report)),
+            ("Environment", b.environment_table(report.environment, report.created)),
         )
     )
 

@@ -363,7 +363,7 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
     """Weigh the query words that both versions of relevant documents hold.
 
     idf(w) = ln(1 + (N − df + ½) / (df + ½)), as of BM25 in Lucene and in
-    :class:`~rag_sourcebias.retrieval.lexical.BM25Spec`; words are lower-cased, not stemmed, and no stop
+    :class:`~rag_sourcebias.retrieval.BM25Spec`; words are lower-cased, not stemmed, and no stop
     words are removed (their idf is small). Words that no document holds are left out.
 
     Parameters

@@ -122,7 +122,7 @@ def instrument(
         Chroma collection or client, or a function from a query to documents. A name
         (``"langchain"``, ``"llama-index"``, ``"chroma"``) stands for everything in the process.
     observer : Observer of RetrievalEvent
-        For example :class:`~rag_sourcebias.instrument.observers.ExposureObserver`.
+        For example :class:`~rag_sourcebias.instrument.ExposureObserver`.
     labels : mapping of str to str, optional
         Added to every event ("collection", "route", …).
     tags : TagStore, optional

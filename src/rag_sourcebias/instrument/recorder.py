@@ -189,7 +189,7 @@ class EventQueue(Generic[EventT]):
     """A bounded queue drained into an observer by one daemon thread; itself an observer.
 
     Events are observed in the order they were put, one at a time, under
-    :class:`~rag_sourcebias.instrument.recorder.suppress` (an observer that retrieves does not observe
+    :class:`~rag_sourcebias.instrument.suppress` (an observer that retrieves does not observe
     itself). The thread starts with the first event, and sees a
     later one within about 50 ms (:meth:`flush` at once). After a fork the parent delivers what was
     queued and the child starts empty, with a thread of its own. When the interpreter ends the
@@ -643,7 +643,7 @@ class Recorder:
         From a native document to its id, where the framework's own is not the one wanted.
     query_key : bytes, optional
         Record a hash of the query under this key (see
-        :func:`~rag_sourcebias.instrument.events.hash_query`); without it nothing of the query is kept.
+        :func:`~rag_sourcebias.instrument.hash_query`); without it nothing of the query is kept.
     queue : bool
         Observe on a thread of its own; without, the application waits for the observer. One that
         promises to be quick (its attribute ``inline`` is True) needs that thread only with

@@ -407,7 +407,7 @@ class ShadowComparison:
         ----------
         current, candidate : ShadowRanking
         query_id : str
-            Identifier that is not the text (see :func:`~rag_sourcebias.instrument.events.hash_query`);
+            Identifier that is not the text (see :func:`~rag_sourcebias.instrument.hash_query`);
             those of the most changed queries are kept.
         """
         rows = [_top(ranking, self.depth) for ranking in (current, candidate)]
@@ -540,7 +540,7 @@ Reader = Callable[[Any], tuple[Sequence[str], Sequence[DocTags]]]
 class ShadowRunner(Generic[RetrieverT]):
     """Two retrievers, of which one answers and the other is asked afterwards, on a thread.
 
-    The thread has a context of its own, under :class:`~rag_sourcebias.instrument.recorder.suppress`.
+    The thread has a context of its own, under :class:`~rag_sourcebias.instrument.suppress`.
 
     Parameters
     ----------

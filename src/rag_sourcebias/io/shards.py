@@ -266,7 +266,7 @@ class CorpusFile:
 class FolderCorpus:
     """Reads documents from files whose parts are known; see :func:`open_sharded`.
 
-    It implements :class:`~rag_sourcebias.core.protocols.ShardedCorpus`. It holds paths and positions
+    It implements :class:`~rag_sourcebias.core.ShardedCorpus`. It holds paths and positions
     only (a pickle takes some 50 bytes per shard), and can be sent to any process that sees the
     files under the same paths.
 
@@ -390,7 +390,7 @@ def _tags_of(state: FileState) -> TagTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardedDataset:
-    """What :class:`~rag_sourcebias.core.data.Dataset` is, without texts and ids of the corpus.
+    """What :class:`~rag_sourcebias.Dataset` is, without texts and ids of the corpus.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ class ShardedDataset:
     where : str
         Path of the file of judgments, for messages.
     design : {"rewrites", "independent", "unknown"}
-        As for :class:`~rag_sourcebias.core.data.Dataset`.
+        As for :class:`~rag_sourcebias.Dataset`.
     license, attribution : str
     """
 

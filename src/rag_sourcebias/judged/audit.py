@@ -879,8 +879,8 @@ def judge_with_intervals(
     ----------
     data : JudgedItems, or Run or sequence of Run
         Items with human and judge values
-        (:func:`~rag_sourcebias.judged.audit.judge_items_with_intervals`), or rankings
-        (:func:`~rag_sourcebias.judged.audit.judge_ranking_with_intervals`).
+        (:func:`~rag_sourcebias.judged.judge_items_with_intervals`), or rankings
+        (:func:`~rag_sourcebias.judged.judge_ranking_with_intervals`).
     human : Qrels
         For rankings: judgments by people, of some queries.
     judge : LabelDistributions

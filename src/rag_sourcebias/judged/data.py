@@ -410,7 +410,7 @@ class JudgedConfig:
     Parameters
     ----------
     method : str
-        A method of :func:`rag_sourcebias.stats.means.mean_interval`.
+        A method of :func:`rag_sourcebias.mean_interval`.
     target : {"population", "pool", "unlabeled"}
     confidence_level : float
     gain : {"exponential", "linear"}

@@ -551,8 +551,8 @@ def read_ragas_result(
     ------
     DataError
         If the metric is not unique (the columns are listed), nothing joins the files, or as
-        :func:`~rag_sourcebias.judged.files.read_judged_items` and
-        :func:`~rag_sourcebias.judged.files.join_judged`.
+        :func:`~rag_sourcebias.read_judged_items` and
+        :func:`~rag_sourcebias.join_judged`.
     """
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names

@@ -319,7 +319,7 @@ class Verdict:
     ----------
     probs : float64 array of shape (L,) or None
     status, reason : str
-        As in :class:`~rag_sourcebias.core.judgments.Judgments`.
+        As in :class:`~rag_sourcebias.core.Judgments`.
     mass : float
     n_bounded : int
     """

@@ -1054,7 +1054,7 @@ def _data(report: JudgedReport) -> b.Section:
         (
             ("Data", b.Table(columns=("data", ""), rows=data)),
             ("Evaluation", b.Table(columns=("setting", ""), rows=settings)),
-            ("Environment", b.environment_table(report)),
+            ("Environment", b.environment_table(report.environment, report.created)),
         )
     )
 

@@ -345,7 +345,7 @@ def ids_compared(queries: CanaryQueries, answers: Answers) -> bool:
 
 
 def score_answers(queries: CanaryQueries, answers: Answers, measure: str) -> FloatArray:
-    """Score rankings once per source, as :func:`rag_sourcebias.stats.ranking.source_scores` does.
+    """Score rankings once per source, as :func:`rag_sourcebias.source_scores` does.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from rag_sourcebias.cli.console import (
     stages,
 )
 from rag_sourcebias.cli.models import SpecBuilder
-from rag_sourcebias.cli.tags import TagSummary
+from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Dataset, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import hash_query, read_key
@@ -62,8 +62,6 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.retrieval.adapters import as_search, document_id, metrics_factory
-from rag_sourcebias.tagging.documents import open_document_store
-from rag_sourcebias.tagging.stores import open_tag_store
 
 # Options of the monitor commands, named once.
 
@@ -276,19 +274,14 @@ def _shares(text: str, rest: str) -> dict[str, float]:
 
 
 def _of_tags(path: Path, by: Any) -> CorpusShare:  # noqa: ANN401 - a literal
-    if path.suffix in (".sqlite", ".jsonl", ".db"):
-        if not path.is_file():
-            raise DataError(f"there is no tag store {path}")
-        return corpus_share(open_tag_store(path), by=by)
-    return corpus_share(read_tags(path), by=by)
+    store = tag_store(path)
+    return corpus_share(read_tags(path) if store is None else store, by=by)
 
 
 def _of_store(spec: str, by: str) -> CorpusShare:
-    store, summary = open_document_store(spec), TagSummary()
-    for _, tags in store.tags():
-        summary.add(tags)
+    name, summary = summarise_store(spec)
     if not summary.n_documents:
-        raise DataError(f"{store.name} holds no documents: there is no share of the corpus")
+        raise DataError(f"{name} holds no documents: there is no share of the corpus")
     counts = summary.counts(0 if by == "source" else 1)
     counts[""] = summary.n_documents - sum(counts.values())
     return CorpusShare({name: n / summary.n_documents for name, n in counts.items() if n})

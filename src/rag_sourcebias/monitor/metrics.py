@@ -384,7 +384,7 @@ def write_rules(folder: PathLike, *, overwrite: bool = False) -> tuple[Path, ...
     """Write every rule file into a folder, which is created.
 
     The expressions ask for the metrics of
-    :class:`rag_sourcebias_integrations.prometheus.collector.SkewCollector` with its default prefix.
+    :class:`rag_sourcebias_integrations.prometheus.SkewCollector` with its default prefix.
 
     Parameters
     ----------

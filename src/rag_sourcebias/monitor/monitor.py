@@ -477,7 +477,7 @@ _AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropp
 
 
 class Watching:
-    """Base of :class:`~rag_sourcebias.monitor.monitor.SkewMonitor`, which says what it does.
+    """Base of :class:`~rag_sourcebias.monitor.SkewMonitor`, which says what it does.
 
     Parameters
     ----------

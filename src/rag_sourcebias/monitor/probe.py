@@ -129,7 +129,7 @@ class CanaryProbe:
     Figures are about these queries: they stand for production as far as the queries do. Queries
     that fail are left out, so a retriever that fails on some kind of query is judged by the rest.
 
-    Retrievals of a probe are hidden from observation (:class:`rag_sourcebias.instrument.recorder.suppress`).
+    Retrievals of a probe are hidden from observation (:class:`rag_sourcebias.instrument.suppress`).
     Thread-safe: rounds never overlap. One process at a time may use a log.
 
     Parameters

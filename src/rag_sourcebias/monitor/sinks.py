@@ -314,7 +314,7 @@ class WebhookSink:
     """POST each alarm as JSON, from a thread of its own.
 
     The body is ``{"kind": "alarm", "version": 1, "alarm": {…}}``, with the fields of
-    :class:`~rag_sourcebias.monitor.data.Alarm`; numbers that are not finite are null. Any 2xx
+    :class:`~rag_sourcebias.monitor.Alarm`; numbers that are not finite are null. Any 2xx
     status is success. No connection, no answer in time, 408, 425, 429 and 5xx are tried again
     after pauses that double; any other status (redirects, too: they are not followed) is final.
     An alarm that was not accepted is dropped and counted. An endpoint may get an alarm twice,

@@ -1,4 +1,4 @@
-"""A cross-encoder as a :class:`~rag_sourcebias.core.protocols.Reranker`."""
+"""A cross-encoder as a :class:`~rag_sourcebias.core.Reranker`."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def file_sha256(file: Path) -> str:
     return digest.hexdigest()
 
 
-# A sentence-transformers model as an :class:`~rag_sourcebias.core.protocols.Encoder`.
+# A sentence-transformers model as an :class:`~rag_sourcebias.core.Encoder`.
 
 
 class SentenceEncoder:
@@ -497,7 +497,7 @@ def _set_max_length(model: Any, max_length: int) -> None:  # noqa: ANN401
     model.max_seq_length = max_length
 
 
-# A cross-encoder as a :class:`~rag_sourcebias.core.protocols.Reranker`.
+# A cross-encoder as a :class:`~rag_sourcebias.core.Reranker`.
 
 
 class CrossEncoderReranker:

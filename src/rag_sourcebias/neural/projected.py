@@ -40,7 +40,7 @@ def write_projected_model(
     that lets ``encode_query`` pass. A caller that uses plain ``encode`` for both sides, as the
     wrappers of LangChain, LlamaIndex and Chroma do, gets projected queries too; LangChain's
     accepts ``query_encode_kwargs={"task": "query"}``, and
-    :class:`~rag_sourcebias.debias.projection.ProjectedEncoder` needs nothing.
+    :class:`~rag_sourcebias.debias.ProjectedEncoder` needs nothing.
 
     Parameters
     ----------

@@ -774,7 +774,7 @@ def annotation_units(
     Returns
     -------
     tuple of AnnotationUnit
-        For :func:`rag_sourcebias.pairs.annotate.annotation_sheet`; ids are ``"<query> <pair>"`` or the
+        For :func:`annotation_sheet`; ids are ``"<query> <pair>"`` or the
         pair's.
 
     Raises

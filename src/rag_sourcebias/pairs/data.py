@@ -190,12 +190,12 @@ class PairChecks:
         n = len(self.pair_ids)
         if len(set(self.pair_ids)) < n:
             raise DataError("pair ids must be unique")
-        for field in fields(self):
-            column = getattr(self, field.name)
+        for own in fields(self):
+            column = getattr(self, own.name)
             if isinstance(column, np.ndarray):
                 column.setflags(write=False)
             if isinstance(column, np.ndarray | tuple) and len(column) != n:
-                raise DataError(f"{len(column)} values of {field.name} for {n} pairs")
+                raise DataError(f"{len(column)} values of {own.name} for {n} pairs")
         if self.flags.shape != (n, len(PAIR_FLAGS)):
             raise DataError(
                 f"flags have shape {self.flags.shape}, not one column for each of {PAIR_FLAGS}"

@@ -641,7 +641,7 @@ def _data(report: PairReport) -> b.Section:
         ("Data", b.summary_table(report.data)),
         ("Checks", b.Table(columns=("setting", ""), rows=tuple(rows))),
         ("Encoder and retrievers", b.Table(columns=("system", "settings"), rows=systems)),
-        ("Environment", b.environment_table(report)),
+        ("Environment", b.environment_table(report.environment, report.created)),
     )
     return b.data(tables)
 

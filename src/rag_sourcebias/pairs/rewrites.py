@@ -384,7 +384,7 @@ def human_rows(
         A path is a BEIR folder (``corpus/human.jsonl``, or ``corpus.jsonl`` with the source of a
         document in ``tags.tsv``, ``.csv``, ``.jsonl`` or in its metadata; all plain or ``.gz``).
         Documents with another source are left out. In a data set, documents with a pair id are
-        named by it, as :func:`rag_sourcebias.io.beir.read_beir` made the ids.
+        named by it, as :func:`rag_sourcebias.read_beir` made the ids.
     limit : int, optional
         End after that many.
     untagged : {"error", "human"}

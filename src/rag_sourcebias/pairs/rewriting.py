@@ -474,7 +474,7 @@ def build_paired_corpus(
     holds ``corpus/human.jsonl`` and one ``corpus/<model>.jsonl`` per prompt (ids and titles
     copied), ``queries.jsonl`` and ``qrels/`` (copied), ``raw/`` (one record per document and
     prompt: how it ended, and all that the model wrote) and ``manifest.json``. Read it with
-    :func:`rag_sourcebias.io.beir.read_beir`. A document without a rewrite stays in
+    :func:`rag_sourcebias.read_beir`. A document without a rewrite stays in
     ``corpus/human.jsonl``; ``RewriteReport.complete`` tells whether there is any.
 
     A run may be killed at any moment and called again with the same arguments: answers that came

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.report.format import count, number, source_name
 from rag_sourcebias.report.pictures import Picture
-
-if TYPE_CHECKING:
-    from rag_sourcebias.reports import Report
 
 Output = Literal["page", "markdown", "terminal"]
 PAGE: tuple[Output, ...] = ("page",)
@@ -471,7 +468,7 @@ def summary_table(data: DataSummary) -> Table:
     return Table(columns=("data", ""), rows=tuple(rows))
 
 
-def environment_table(report: Report) -> Table:
+def environment_table(environment: Mapping[str, str], created: str) -> Table:
     """Return versions, machine and time."""
-    rows = (*report.environment.items(), ("created", report.created))
+    rows = (*environment.items(), ("created", created))
     return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))

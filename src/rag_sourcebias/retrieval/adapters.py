@@ -63,7 +63,7 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
     ----------
     model : object
         A LangChain chat model or LLM, a LlamaIndex LLM, or a
-        :class:`~rag_sourcebias.core.protocols.Completer`.
+        :class:`~rag_sourcebias.core.Completer`.
     **options
         Of the framework's completer: ``name``, ``max_concurrency``, ``parameters``.
 

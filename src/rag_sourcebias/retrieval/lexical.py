@@ -15,7 +15,7 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.retrieval.dense import score_in_blocks, top_documents
 
-# The index behind :class:`~rag_sourcebias.retrieval.lexical.BM25Spec`, by bm25s.
+# The index behind :class:`~rag_sourcebias.retrieval.BM25Spec`, by bm25s.
 
 
 _TOKENS = r"(?u)\b\w\w+\b"

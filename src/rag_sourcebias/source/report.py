@@ -817,6 +817,6 @@ def _data(report: SkewReport) -> b.Section:
             ("Data", b.summary_table(report.data)),
             ("Audit", b.Table(columns=("setting", ""), rows=audit)),
             ("Systems", b.Table(columns=("system", "settings"), rows=runs)),
-            ("Environment", b.environment_table(report)),
+            ("Environment", b.environment_table(report.environment, report.created)),
         )
     )

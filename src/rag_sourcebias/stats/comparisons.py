@@ -595,7 +595,7 @@ def queries_to_tell(
     columns : float64 array of shape (n, k)
         One row per query. Only differences within rows count.
     alpha : float
-        Of the test of equal means (:func:`~rag_sourcebias.stats.comparisons.friedman_test`).
+        Of the test of equal means (:func:`~rag_sourcebias.stats.friedman_test`).
     alike : callable
         Whether deviations of means, of shape (..., k), found with so many queries are called alike,
         given also the standard deviation of one query's contrast of length 1.

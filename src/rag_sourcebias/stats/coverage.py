@@ -371,7 +371,7 @@ def coverage_study(
     sizes : sequence of int
         Numbers of labelled items (of clusters, where given) to study.
     methods : sequence of str, or mapping of str to callable
-        Names :func:`~rag_sourcebias.stats.means.mean_interval` knows, ``"bca"`` and
+        Names :func:`~rag_sourcebias.mean_interval` knows, ``"bca"`` and
         ``"studentized"``; or callables of (y, yhat, yhat_unlabeled) that return an interval for
         the target. An InsufficientDataError or CalibrationError counts as a failure.
     n_unlabeled : int

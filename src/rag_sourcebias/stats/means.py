@@ -268,7 +268,7 @@ def difference_interval(
         Human and judge values of the labelled items, one column per system.
     yhat_unlabeled : array-like of shape (N, 2)
     **design
-        As for :func:`~rag_sourcebias.stats.means.mean_interval`.
+        As for :func:`~rag_sourcebias.mean_interval`.
 
     Returns
     -------

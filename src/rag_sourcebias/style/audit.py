@@ -710,7 +710,7 @@ def measure_style_bias(
     -------
     StyleReport
         Without text statistics and quality in an index, see
-        :func:`~rag_sourcebias.style.texts.audit_style`. A style's matching gain is its mean rank under
+        :func:`~rag_sourcebias.audit_style`. A style's matching gain is its mean rank under
         all other query styles, the original one among them, minus that under its own.
 
     Raises

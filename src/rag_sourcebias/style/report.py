@@ -986,6 +986,6 @@ def _data(report: StyleReport) -> b.Section:
             ("Data", b.Table(columns=("data", ""), rows=about)),
             ("Audit", b.Table(columns=("setting", ""), rows=audit)),
             ("Systems", b.Table(columns=("system", "settings"), rows=systems)),
-            ("Environment", b.environment_table(report)),
+            ("Environment", b.environment_table(report.environment, report.created)),
         )
     )

@@ -547,7 +547,7 @@ def audit_style(
     texts : StyledTexts
     encoders : sequence of Encoder
         Versions are ranked by cosine similarity. Every distinct text is encoded once; a
-        :class:`~rag_sourcebias.retrieval.cache.CachedEncoder` keeps vectors and reports progress.
+        :class:`~rag_sourcebias.retrieval.CachedEncoder` keeps vectors and reports progress.
     bm25 : BM25Spec, optional
         Versions are ranked by their BM25 score, with idf over all versions.
     retrievers : sequence of RetrieverSpec

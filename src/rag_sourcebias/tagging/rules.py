@@ -498,11 +498,11 @@ def _rule(node: Node, place: Place, number: int) -> TagRule:
     conditions = _conditions(when, when_place)
     tags: dict[str, str] = {}
     fields = ("source", "style", "pair_id")
-    for field, (where, value) in entries(chosen, set_place, allowed=fields).items():
-        tags[field] = str(scalar(value, where, kinds=(str,)))
-        if field == "source" and "{" not in tags[field]:
+    for key, (where, value) in entries(chosen, set_place, allowed=fields).items():
+        tags[key] = str(scalar(value, where, kinds=(str,)))
+        if key == "source" and "{" not in tags[key]:
             with where.naming(value):
-                check_source(tags[field])
+                check_source(tags[key])
     with set_place.naming(chosen):
         return TagRule(
             name=name,

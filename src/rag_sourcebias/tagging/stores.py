@@ -34,7 +34,7 @@ from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
 
 
 class MemoryTagStore:
-    """Tags that end with the process; see :class:`~rag_sourcebias.core.tags.TagStore`.
+    """Tags that end with the process; see :class:`~rag_sourcebias.core.TagStore`.
 
     Examples
     --------
@@ -464,7 +464,7 @@ VALUES (?1, COALESCE(?2, (SELECT text_hash FROM {TABLE} WHERE doc_id = ?1)), ?3,
 
 
 class SqliteTagStore:
-    """Tags in one SQLite file; see :class:`~rag_sourcebias.core.tags.TagStore`.
+    """Tags in one SQLite file; see :class:`~rag_sourcebias.core.TagStore`.
 
     A ``put`` is one transaction. A writer waits for another one up to a minute.
 

@@ -499,7 +499,7 @@ class EventLog:
     hashed_labels : sequence of str
         Labels of whose values a hash under ``key`` is kept, as ``hash_query`` makes it.
     key : bytes or None
-        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.events.read_key`.
+        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.read_key`.
     max_bytes : int or None
         Size above which the oldest retrievals go, at least 1 MB; the write-ahead file beside the
         log comes on top (4 MB, more while it is read).

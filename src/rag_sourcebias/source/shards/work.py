@@ -694,7 +694,7 @@ class LocalEngine:
         *,
         on_done: Callable[[int, int], None] | None = None,
     ) -> list[ResultT]:
-        """Apply a function to every item; see :class:`rag_sourcebias.core.protocols.Engine`."""
+        """Apply a function to every item; see :class:`rag_sourcebias.core.Engine`."""
         if not items:
             return []
         function = prepare()
