@@ -1,0 +1,165 @@
+"""What version 0.1 documented can be imported: as it was, or with a warning that says from where.
+
+``tests/data/version_0_1/imports.py`` collected the names, and the entry points.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+import types
+import warnings
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_sourcebias._lazy import deprecated_names
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data" / "version_0_1"
+IMPORTS: dict[str, list[str]] = json.loads((DATA / "imports.json").read_text("utf-8"))
+ENTRY_POINTS: dict[str, dict[str, str]] = json.loads(
+    (DATA / "entry_points.json").read_text("utf-8")
+)
+NEEDS = {
+    "rag_sourcebias_integrations.chroma": "chromadb",
+    "rag_sourcebias_integrations.langchain": "langchain_core",
+    "rag_sourcebias_integrations.llama_index": "llama_index.core",
+    "rag_sourcebias_integrations.opentelemetry": "opentelemetry",
+    "rag_sourcebias_integrations.prometheus": "prometheus_client",
+    "rag_sourcebias_integrations.ragas": "ragas",
+}
+#: Names whose replacement is something else: their method, or what they described, is given up.
+REPLACED = {
+    "rag_sourcebias.inference.queries_needed",
+    "rag_sourcebias.inference.sign_flip_test",
+    "rag_sourcebias.report.verdicts.Elsewhere",
+}
+_USE = re.compile(r"; use (rag_sourcebias[\w.]+)$")
+
+
+def resolved(path: str) -> Any:
+    """Return the object, or the module, of a full path."""
+    module, _, name = path.rpartition(".")
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        return getattr(import_module(module), name)
+
+
+def complaint(module: str, name: str) -> str | None:
+    """Say what is wrong with a documented import; None if nothing is."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            scope: dict[str, Any] = {}
+            exec(f"from {module} import {name}", scope)
+        except ImportError as error:
+            return f"{module}.{name}: {error}"
+    said = {str(w.message) for w in caught if "rag_sourcebias" in str(w.message)}
+    if not said:
+        return None
+    kinds = {w.category for w in caught if str(w.message) in said}
+    told = _USE.search(next(iter(said)))
+    if len(said) > 1 or kinds != {DeprecationWarning} or told is None:
+        return (
+            f"{module}.{name}: expected one DeprecationWarning that ends in '; use …', got {said}"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            new = resolved(told[1])
+        except (ImportError, AttributeError, Warning) as error:
+            return f"{module}.{name}: {told[1]} cannot be imported: {error}"
+    if new is scope[name] or f"{module}.{name}" in REPLACED:
+        return None
+    return f"{module}.{name}: {told[1]} is another object"
+
+
+def require(module: str) -> None:
+    for package, needed in NEEDS.items():
+        if module == package or module.startswith(f"{package}."):
+            pytest.importorskip(needed)
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_documented_names_can_be_imported(module: str) -> None:
+    require(module)
+    found = (complaint(module, name) for name in IMPORTS[module])
+    assert [text for text in found if text] == []
+
+
+@pytest.mark.parametrize("file", ["inputs.py", "readings.py"])
+def test_files_are_read_by_documented_names(file: str) -> None:
+    """They run with the code of version 0.1 and of today."""
+    used = [
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse((DATA / file).read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("rag_sourcebias")
+        for alias in node.names
+    ]
+    assert used
+    assert [f"{module}.{name}" for module, name in used if name not in IMPORTS[str(module)]] == []
+
+
+@pytest.mark.parametrize(
+    ("homes", "instead", "wrong"),
+    [
+        ({}, {}, "cannot import name"),
+        ({"Run": "rag_sourcebias.types.Run"}, {}, None),
+        ({"Run": "rag_sourcebias.types.Run"}, {"Run": "rag_sourcebias.Nothing"}, "no attribute"),
+        ({"Run": "rag_sourcebias.types.Run"}, {"Run": "rag_sourcebias.Qrels"}, "another object"),
+        ({"Run": "rag_sourcebias.types.Run"}, {"Run": "the manual"}, "expected one Deprecation"),
+    ],
+)
+def test_imports_that_do_not_keep_the_promise_are_seen(
+    homes: dict[str, str], instead: dict[str, str], wrong: str | None, monkeypatch: Any
+) -> None:
+    former = types.ModuleType("rag_sourcebias.former")
+    former.__getattr__ = deprecated_names(former.__name__, homes, instead=instead)
+    monkeypatch.setitem(import_module("sys").modules, former.__name__, former)
+    found = complaint(former.__name__, "Run")
+    assert (found is None) if wrong is None else (wrong in str(found))
+
+
+def test_what_replaces_them_takes_the_same_scores() -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    baseline, other = rng.random(60), rng.random(60) * 0.8
+    with pytest.warns(DeprecationWarning, match=r"use rag_sourcebias\.inference\.difference_test"):
+        from rag_sourcebias.inference import sign_flip_test
+    with pytest.warns(DeprecationWarning, match=r"use rag_sourcebias\.inference\.queries_for_"):
+        from rag_sourcebias.inference import queries_needed
+    # computed by version 0.1
+    assert sign_flip_test(baseline, other) == pytest.approx(0.31466853314668536)
+    assert queries_needed(baseline, other, half_width=5.0) == 804
+
+
+def test_entry_points_keep_their_groups_and_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    now = {"console_scripts": project["scripts"], **project["entry-points"]}
+    gone = [
+        f"{group}: {name}"
+        for group, entries in ENTRY_POINTS.items()
+        for name in entries
+        if name not in now.get(group, {})
+    ]
+    assert gone == []
+
+
+@pytest.mark.parametrize("group", ENTRY_POINTS)
+def test_entry_points_load_what_they_did(group: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    now = {"console_scripts": project["scripts"], **project["entry-points"]}[group]
+    for name, before in ENTRY_POINTS[group].items():
+        target = now[name]
+        require(target.partition(":")[0])
+        loaded = metadata.EntryPoint(name, target, group).load()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            assert metadata.EntryPoint(name, before, group).load() is loaded
