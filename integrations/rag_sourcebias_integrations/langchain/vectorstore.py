@@ -116,7 +116,7 @@ class SourceTagger(BaseDocumentTransformer):
     Examples
     --------
     >>> from langchain_core.documents import Document
-    >>> from rag_sourcebias.core import DocTags
+    >>> from rag_sourcebias import DocTags
     >>> tagger = SourceTagger(lambda doc_id, text, metadata: DocTags(source="human"))
     >>> tagger.transform_documents([Document("some text", metadata={"source": "a.txt"})])
     [Document(metadata={'source': 'a.txt', 'rsb_source': 'human'}, page_content='some text')]

@@ -1,1 +1,5 @@
-"""The command line: the application, and what its commands share."""
+"""The command line: one module per command group."""
+
+from rag_sourcebias.cli.app import main
+
+__all__ = ["main"]

@@ -44,7 +44,7 @@ class ObserverGroup:
     Examples
     --------
     >>> from rag_sourcebias.instrument import CountingObserver, ExposureObserver
-    >>> from rag_sourcebias.core import RankedList
+    >>> from rag_sourcebias import RankedList
     >>> count, exposure = CountingObserver(), ExposureObserver()
     >>> group = ObserverGroup(count, exposure)
     >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
@@ -231,7 +231,7 @@ class ExposureObserver:
 
     Examples
     --------
-    >>> from rag_sourcebias.core import DocTags, RankedList
+    >>> from rag_sourcebias import DocTags, RankedList
     >>> observer = ExposureObserver()
     >>> ranked = RankedList(query_id="", doc_ids=("a", "b"))
     >>> observer.observe(RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"), DocTags())))

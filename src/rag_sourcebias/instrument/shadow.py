@@ -368,7 +368,7 @@ class ShadowComparison:
 
     Examples
     --------
-    >>> from rag_sourcebias.core import DocTags
+    >>> from rag_sourcebias import DocTags
     >>> human, llm = DocTags(source="human"), DocTags(source="llm:x")
     >>> comparison = ShadowComparison(depth=2)
     >>> comparison.add(

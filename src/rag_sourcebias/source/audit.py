@@ -89,7 +89,7 @@ def measure_source_bias(
 
     Examples
     --------
-    >>> from rag_sourcebias.core import DocTags
+    >>> from rag_sourcebias import DocTags
     >>> run = Run.from_dict({f"q{i}": {"h": 2.0, "l": 1.0} for i in range(9)})
     >>> qrels = Qrels.from_dict({f"q{i}": {"h": 1, "l": 1} for i in range(9)})
     >>> tags = TagTable.from_tags(

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias.errors import SourceBiasError
+from rag_sourcebias.core.errors import SourceBiasError
 
 TESTS = Path(__file__).parents[2]
 DATA = TESTS / "data" / "version_0_1"
@@ -126,8 +126,8 @@ def test_a_figure_that_differs_is_seen() -> None:
 
 def test_a_collection_of_another_model_is_refused(tmp_path: Path) -> None:
     folder = unpacked("chroma", tmp_path)
-    from rag_sourcebias_integrations.chroma import EncoderEmbeddingFunction
-    from rag_sourcebias_integrations.chroma.client import open_client
+    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
+    from rag_sourcebias_integrations.chroma.collections import open_client
 
     collection = open_client(folder / "db").get_collection("shop", embedding_function=None)
     EncoderEmbeddingFunction(folder / "model")  # the same one under another path
@@ -137,8 +137,8 @@ def test_a_collection_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_that_two_originals_may_have_had_is_not_given_to_either(tmp_path: Path) -> None:
     folder = unpacked("chroma", tmp_path)
-    from rag_sourcebias_integrations.chroma import restore_collection
-    from rag_sourcebias_integrations.chroma.client import open_client
+    from rag_sourcebias_integrations.chroma.migration import restore_collection
+    from rag_sourcebias_integrations.chroma.collections import open_client
 
     client = open_client(folder / "db")
     client.delete_collection("kept")
@@ -149,7 +149,7 @@ def test_a_name_that_two_originals_may_have_had_is_not_given_to_either(tmp_path:
 
 @pytest.mark.parametrize("file", REPORTS, ids=lambda path: path.name)
 def test_every_figure_of_a_report_is_read(file: Path) -> None:
-    from rag_sourcebias import read_report_json
+    from rag_sourcebias.reports import read_report_json
 
     content = file.read_bytes()
     stored = json.loads(gzip.decompress(content) if file.suffix == ".gz" else content)
@@ -158,7 +158,7 @@ def test_every_figure_of_a_report_is_read(file: Path) -> None:
 
 
 def test_half_a_report_is_refused(tmp_path: Path) -> None:
-    from rag_sourcebias import read_report_json
+    from rag_sourcebias.reports import read_report_json
 
     file = tmp_path / "report.json"
     content = REPORTS[-1].read_bytes()
