@@ -1,21 +1,22 @@
 """Sixty faults planted in the formulas, one at a time: does a test catch each?
 
-    python benchmarks/robustness/planted.py                 # all
+    python benchmarks/robustness/planted.py                     # all; results/planted.json
     python benchmarks/robustness/planted.py --only bm25-idf holm-factor
     python benchmarks/robustness/planted.py --list
 
-A fault is a snippet of source text and what a person could have written in its place. Neither the
-file of the snippet nor that of a test is stored: the snippet stands exactly once under src/, and a
-test is found by the name of its function under tests/, so both may be moved. The faults are planted
-in a temporary copy of src and integrations; the checkout is only read. The tests first run
-without a fault and must pass. A fault is caught where pytest ends with status 1. The exit status of
-this script is 1 where a fault is not caught, a snippet is not found exactly once, or a test does
-not exist. With all faults, the counts are written to benchmarks/results/planted.json.
+A fault is a snippet of source text and what somebody could have written in its place. No path is
+stored: the snippet occurs exactly once below src/ and integrations/, and a test is looked up by the
+name of its function below tests/, so both may move. Faults are planted in a temporary copy; the
+checkout is only read. The tests first run on the copy without a fault, and must pass. A fault is
+caught where pytest ends with status 1 and a test failed; it is broken where no test ran to its end,
+or where the code could not be imported. The exit status of this script is 1 unless all are caught,
+and where a snippet or a test does not occur exactly once.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -25,14 +26,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
+
+__all__ = ["FAULTS", "Fault"]
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "planted.json"
-CAUGHT = 1  # status of pytest where a test failed; 2 and above: no test ran to its end
+PARTS = ("src", "integrations")
 LIMIT_S = 300
+_FAILED = 1  # status of pytest where a test failed; from 2 on, tests were not run to their end
+# What code raises that is no longer Python, rather than another formula.
+_NO_CODE = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "SyntaxError"})
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,10 @@ class Fault:
     name : str
     kind : str
     right, wrong : str
-        ``right`` stands exactly once in all files under src/.
+        ``right`` occurs exactly once in all files below src/ and integrations/.
     tests : tuple of str
-        Names of test functions.
+        Test functions: ``name``, or ``file::name`` where several files define one of that name;
+        ``file`` is a pattern of the file's name.
     """
 
     name: str
@@ -54,6 +62,24 @@ class Fault:
     right: str
     wrong: str
     tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the tests of one fault ended.
+
+    Parameters
+    ----------
+    verdict : {"caught", "missed", "broken"}
+    raised : str
+        Class of the error that the first failing test raised; empty where none failed.
+    output : str
+        End of what pytest printed.
+    """
+
+    verdict: str
+    raised: str
+    output: str
 
 
 FAULTS = (
@@ -97,7 +123,7 @@ FAULTS = (
         "wrong sign",
         "ranks += other > values",
         "ranks += other < values",
-        ("test_against_scipy",),
+        ("test_style_ranks.py::test_against_scipy",),
     ),
     Fault(
         "unfairness-axis",
@@ -181,7 +207,7 @@ FAULTS = (
         "off by one",
         "n * (k - 1) * w",
         "n * k * w",
-        ("test_against_scipy",),
+        ("test_friedman.py::test_against_scipy",),
     ),
     Fault(
         "sign-test-sides",
@@ -484,107 +510,196 @@ FAULTS = (
 
 
 def main() -> int:
-    """Plant what was asked for and say what was caught."""
+    """Plant the faults and report which were caught."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these faults, without a file")
+    names = [fault.name for fault in FAULTS]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names, help="these faults")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
-    asked = parser.parse_args()
-    known = {fault.name: fault for fault in FAULTS}
-    if unknown := sorted(set(asked.only or ()) - set(known)):
-        parser.error(f"no fault of this name: {', '.join(unknown)}")
-    faults = [known[name] for name in asked.only] if asked.only else list(FAULTS)
-    if asked.list:
+    parser.add_argument("--out", type=Path, help="default: results/planted.json; none with --only")
+    options = parser.parse_args()
+    faults = [fault for fault in FAULTS if not options.only or fault.name in options.only]
+    if options.list:
         for fault in faults:
             print(f"{fault.name} ({fault.kind}): {fault.right!r} -> {fault.wrong!r}")
         return 0
-    places = _test_files(name for fault in faults for name in fault.tests)
-    sources = {p: p.read_text(encoding="utf-8") for p in sorted((ROOT / "src").rglob("*.py"))}
-    homes = {fault.name: _homes(fault.right, sources) for fault in faults}
-    problems = [f"{name}: no test of this name" for name, files in places.items() if not files]
-    problems += [
-        f"{name}: the snippet stands {len(found)} times under src/"
-        for name, found in homes.items()
-        if len(found) != 1
-    ]
-    if problems:
-        print("\n".join(problems))
+    homes, problems = _homes(faults)
+    nodes, missing = _nodes({test for fault in faults for test in fault.tests})
+    if problems or missing:
+        print("\n".join(problems + missing))
         return 1
-    began = time.perf_counter()
-    missed: list[Fault] = []
+    start = time.perf_counter()
+    try:
+        outcomes = _plant_all(faults, homes, nodes)
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written, the checkout is as it was")
+        return 130
+    if outcomes is None:
+        return 1
+    seconds = time.perf_counter() - start
+    caught = sum(outcome.verdict == "caught" for outcome in outcomes)
+    print(f"{caught} of {len(faults)} caught, {seconds:.0f} s")
+    if out := options.out or (None if options.only else RESULTS):
+        summary = _summary(faults, outcomes, len(nodes), seconds)
+        out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    return 0 if caught == len(faults) else 1
+
+
+def _plant_all(
+    faults: Sequence[Fault], homes: dict[str, Path], nodes: dict[str, str]
+) -> list[Outcome] | None:
+    """Plant each fault in a copy; None where the tests do not pass without one."""
+    start = time.perf_counter()
+    outcomes = []
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder)
-        for part in ("src", "integrations"):
+        for part in PARTS:
             shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        status, said = _run(copy, sorted({name for f in faults for name in f.tests}), places)
-        print(f"without a fault: status {status}, {time.perf_counter() - began:.1f} s", flush=True)
-        if status:
-            print(said)
-            return 1
-        for fault in faults:
-            start = time.perf_counter()
-            home = homes[fault.name][0]
-            target = copy / home.relative_to(ROOT)
-            target.write_text(sources[home].replace(fault.right, fault.wrong), encoding="utf-8")
-            status, said = _run(copy, list(fault.tests), places)
-            target.write_text(sources[home], encoding="utf-8")
-            if status != CAUGHT:
-                missed.append(fault)
-            found = "caught" if status == CAUGHT else f"NOT CAUGHT (status {status})"
-            print(f"{fault.name}: {found}, {time.perf_counter() - start:.1f} s", flush=True)
-    seconds = time.perf_counter() - began
-    print(f"{len(faults) - len(missed)} of {len(faults)} caught, {seconds:.0f} s")
-    if not asked.only:
-        RESULTS.write_text(json.dumps(_summary(faults, missed), indent=1) + "\n", encoding="utf-8")
-    return 1 if missed else 0
+        _check_imports(copy)
+        status, output = _pytest(copy, sorted(nodes.values()))
+        print(f"without a fault: {_last_line(output)}", flush=True)
+        if status != 0 or " skipped" in _last_line(output):
+            print(output)
+            return None
+        begin = time.perf_counter()
+        for i, fault in enumerate(faults, 1):
+            target = copy / homes[fault.name]
+            text = target.read_text(encoding="utf-8")
+            target.write_text(text.replace(fault.right, fault.wrong), encoding="utf-8")
+            outcomes.append(_outcome(*_pytest(copy, [nodes[test] for test in fault.tests])))
+            target.write_text(text, encoding="utf-8")
+            left = (time.perf_counter() - begin) / i * (len(faults) - i)
+            verdict = " ".join((outcomes[-1].verdict, outcomes[-1].raised)).strip()
+            print(
+                f"{i}/{len(faults)} {fault.name}: {verdict}, {left / 60:.1f} min left", flush=True
+            )
+            if outcomes[-1].verdict != "caught":
+                print(outcomes[-1].output, flush=True)
+    print(f"the copy is removed, {time.perf_counter() - start:.0f} s")
+    return outcomes
 
 
-def _homes(right: str, sources: dict[Path, str]) -> list[Path]:
-    """Return the file of each place where a snippet stands."""
-    return [path for path, text in sources.items() for _ in range(text.count(right))]
+def _homes(faults: Sequence[Fault]) -> tuple[dict[str, Path], list[str]]:
+    """Return the file of each snippet, below the root, and what is wrong with the others."""
+    paths = [path for part in PARTS for path in sorted((ROOT / part).rglob("*.py"))]
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in paths}
+    homes, problems = {}, []
+    for fault in faults:
+        places = [path for path, text in texts.items() for _ in range(text.count(fault.right))]
+        if len(places) == 1:
+            homes[fault.name] = places[0]
+        else:
+            problems.append(f"{fault.name}: the snippet occurs {len(places)} times, not once")
+    return homes, problems
 
 
-def _test_files(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return for each test function the files under tests/ that define it."""
-    wanted: dict[str, list[str]] = {name: [] for name in names}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for name in re.findall(r"^def (\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE):
-            if name in wanted:
-                wanted[name].append(str(path))
-    return wanted
+def _nodes(tests: set[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the pytest id of each test, and what is wrong with the others."""
+    defined = [
+        (path, node, name)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node, name in _functions(ast.parse(path.read_text(encoding="utf-8")).body)
+    ]
+    nodes, problems = {}, []
+    for test in sorted(tests):
+        pattern, _, function = test.rpartition("::")
+        ids = [
+            f"{path}::{node}"
+            for path, node, name in defined
+            if name == function and fnmatch(path.name, pattern or "*")
+        ]
+        if len(ids) == 1:
+            nodes[test] = ids[0]
+        else:
+            problems.append(f"{test}: {len(ids)} tests of this name, not one")
+    return nodes, problems
 
 
-def _run(copy: Path, tests: list[str], places: dict[str, list[str]]) -> tuple[int, str]:
-    """Run tests against a copy; return the status of pytest and the end of what it said."""
-    chosen = [f"{path}::{name}" for name in tests for path in places[name]]
-    given = {
+def _functions(body: Sequence[ast.stmt], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the id within its file, and the name, of each test function."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _functions(statement.body, f"{above}{statement.name}::")
+        elif isinstance(statement, ast.FunctionDef) and statement.name.startswith("test_"):
+            yield above + statement.name, statement.name
+
+
+def _environment(copy: Path) -> dict[str, str]:
+    return {
         **os.environ,
-        "PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy / 'integrations'}",
+        "PYTHONPATH": os.pathsep.join(str(copy / part) for part in PARTS),
+        # A file rewritten within a second, at the same length, would be read from its bytecode.
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
+        "CI": "1",  # hypothesis draws the same examples each time, and pytest shortens no line
     }
-    options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "--tb=short"]
+
+
+def _check_imports(copy: Path) -> None:
+    """Raise where an installed package hides the copy."""
+    command = "import rag_sourcebias as a, rag_sourcebias_integrations as b; print(a.__path__[0])"
+    done = subprocess.run(
+        [sys.executable, "-c", command + "; print(b.__path__[0])"],
+        env=_environment(copy),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if not all(line.startswith(str(copy)) for line in done.stdout.splitlines()):
+        raise RuntimeError(f"the tests would import another copy: {done.stdout.split()}")
+
+
+def _pytest(copy: Path, ids: Sequence[str]) -> tuple[int, str]:
+    """Return the status of pytest and the end of what it printed."""
+    plugins = ["-p", "no:xdist", "-p", "no:randomly", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *chosen],
+            [sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", *plugins, *ids],
             cwd=ROOT,
-            env=given,
+            env=_environment(copy),
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=LIMIT_S * (1 if len(ids) < 5 else 4),
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return -1, f"no end within {LIMIT_S} s"
-    return done.returncode, (done.stdout + done.stderr)[-2_000:]
+        return -1, f"no end within the limit of {LIMIT_S} s for a test"
+    return done.returncode, (done.stdout + done.stderr)[-3_000:]
 
 
-def _summary(faults: list[Fault], missed: list[Fault]) -> dict[str, object]:
-    total, lost = Counter(f.kind for f in faults), Counter(f.kind for f in missed)
+def _outcome(status: int, output: str) -> Outcome:
+    raised = ""
+    if line := re.search(r"^FAILED .*? - (.*)$", output, re.MULTILINE):
+        # A bare assert is shown as its expression, without the name of the class.
+        error = re.match(r"(?:\w+\.)*(\w+)(?::|$)", line[1])
+        raised = error[1] if error else "AssertionError"
+    failed = status == _FAILED and " failed" in _last_line(output)
+    if failed and raised not in _NO_CODE:
+        return Outcome("caught", raised, output)
+    return Outcome("missed" if status == 0 else "broken", raised, output)
+
+
+def _last_line(output: str) -> str:
+    return output.rstrip().rpartition("\n")[2]
+
+
+def _summary(
+    faults: Sequence[Fault], outcomes: Sequence[Outcome], n_tests: int, seconds: float
+) -> dict[str, object]:
+    verdicts = Counter(outcome.verdict for outcome in outcomes)
+    kinds = Counter(fault.kind for fault in faults)
+    caught = Counter(
+        fault.kind for fault, o in zip(faults, outcomes, strict=True) if o.verdict == "caught"
+    )
     return {
         "faults": len(faults),
-        "caught": len(faults) - len(missed),
-        "by_kind": {k: {"faults": n, "caught": n - lost[k]} for k, n in sorted(total.items())},
-        "not_caught": [fault.name for fault in missed],
+        **{verdict: verdicts[verdict] for verdict in ("caught", "missed", "broken")},
+        "tests": n_tests,
+        "seconds": round(seconds, 1),
+        "by_kind": {k: {"faults": n, "caught": caught[k]} for k, n in sorted(kinds.items())},
+        "each": [
+            {"name": f.name, "kind": f.kind, "verdict": o.verdict, "raised": o.raised}
+            for f, o in zip(faults, outcomes, strict=True)
+        ],
     }
 
 
