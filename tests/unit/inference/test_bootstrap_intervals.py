@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,6 +20,16 @@ def test_of_a_mean_it_is_about_student(n):
     low, high = stats.ttest_1samp(x, 0).confidence_interval(0.95)
     assert (found.lower, found.upper) == pytest.approx((low, high), abs=0.09 * (high - low))
     assert (found.method, found.n_labeled) == ("bootstrap", n)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("n", [5, 30, 400])
+def test_ends_are_quantiles_at_the_tails_that_student_asks_for(n, level):
+    """Hesterberg (2015): Φ(−√(n/(n − 1)) · t). The p-quantile of these draws is p itself."""
+    draws = np.linspace(0, 1, 10_001)[:, None]
+    (found,) = bootstrap_intervals(np.array([0.5]), draws, n=n, confidence_level=level)
+    tail = stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf(0.5 + level / 2, n - 1))
+    assert (found.lower, found.upper) == pytest.approx((tail, 1 - tail), rel=1e-9)
 
 
 def test_ends_hold_the_estimate_and_stay_within_bounds():

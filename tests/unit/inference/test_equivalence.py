@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -99,6 +102,19 @@ def test_the_queries_needed_give_the_power_promised() -> None:
     assert 85 <= needed <= 115  # (1.645 + 1.282)² · .1² / .03² = 95
     rate = passed(97, margin=0.03, shift=0.0, kind="normal", runs=400)
     assert rate == pytest.approx(0.8, abs=0.07)
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.02, 0.03])
+def test_the_queries_needed_are_the_first_number_with_the_power(margin: float) -> None:
+    """Both tests pass with .8 from the first n with t(.95) + t(.9) ≤ margin · √n / spread."""
+    first, second = scores(200, sd=0.1)
+    spread = np.std(first - second, ddof=1)
+    wanted = next(
+        n
+        for n in itertools.count(10)
+        if (stats.t.ppf(0.95, n - 1) + stats.t.ppf(0.9, n - 1)) * spread <= margin * math.sqrt(n)
+    )
+    assert equivalence_test(first, second, margin=margin).n_needed == wanted
 
 
 def test_equal_columns_pass_only_when_there_are_enough() -> None:
