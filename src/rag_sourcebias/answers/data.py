@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.judgments import JudgedItems
@@ -611,7 +611,7 @@ class AnswerScorer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AnswerBiasReport:
+class AnswerBiasReport(Stored):
     """The result of an audit of correctness scores.
 
     Parameters
@@ -649,10 +649,6 @@ class AnswerBiasReport:
             if scorer.name == name:
                 return scorer
         raise DataError(f"no scorer {name!r}; there are {[s.name for s in self.scorers]}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AnswerBiasReport:

@@ -12,13 +12,34 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 
 T = TypeVar("T")
+
+
+class Stored:
+    """A dataclass that can be stored as plain JSON values and read again."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        DataError
+            If a field is missing or has the wrong shape.
+        """
+        return from_plain(cls, data)
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type

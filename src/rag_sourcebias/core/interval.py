@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 
 # One confidence interval with everything needed to defend it.
@@ -24,7 +24,7 @@ JUDGE_NOTES: Mapping[JudgeFinding, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class Interval(Stored):
     """An estimate with a two-sided confidence interval.
 
     Parameters
@@ -95,15 +95,6 @@ class Interval:
             facts.append(f"judge r = {self.correlation:.2f}")
         facts += self.notes
         return f"{self.estimate:.4g} [{self.lower:.4g}, {self.upper:.4g}] ({', '.join(facts)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Interval:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
 
 
 # Statistical tests as data.

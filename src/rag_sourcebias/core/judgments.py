@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import Usage
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -178,7 +178,7 @@ class LabelBounds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judgments:
+class Judgments(Stored):
     """A judge's answers, one row per item, in the order in which they were asked for.
 
     Parameters
@@ -335,15 +335,6 @@ class Judgments:
         parts = [f"{counts.pop('ok', 0)} of {len(self)} items judged by {self.judge}"]
         parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
         return ", ".join(parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Judgments:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
 
     def _gains(self, gains: Sequence[float] | FloatArray | None) -> FloatArray:
         scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.findings import SkewVerdict
 from rag_sourcebias.core.interval import Interval
@@ -500,7 +500,7 @@ class DataSummary:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SkewReport:
+class SkewReport(Stored):
     """The result of an audit.
 
     Parameters
@@ -537,10 +537,6 @@ class SkewReport:
         raise DataError(
             f"no system {name!r} ({variant}); there are {[s.name for s in self.systems]}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SkewReport:

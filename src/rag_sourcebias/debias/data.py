@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import from_plain, from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval, NoninferiorityTest
 from rag_sourcebias.core.skew import DataSummary
@@ -265,7 +265,7 @@ class DebiasPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasSearch:
+class DebiasSearch(Stored):
     """Which weight makes a retriever indifferent to the source, and what that costs.
 
     Parameters
@@ -319,15 +319,6 @@ class DebiasSearch:
         raise DataError(
             f"no weight {weight!r} was tried; there are {[p.weight for p in self.points]}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DebiasSearch:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
 
 
 # Before and after a mitigation, as data: what changed in skew and what it cost in quality.
@@ -548,7 +539,7 @@ class DebiasDataset:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DebiasReport:
+class DebiasReport(Stored):
     """Proof of what a mitigation changed.
 
     Parameters
@@ -588,10 +579,6 @@ class DebiasReport:
     search_data: str = ""
     training: tuple[TrainingHistory, ...] = ()
     warnings: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:

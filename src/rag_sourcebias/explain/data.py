@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Histogram, Interval
 from rag_sourcebias.core.skew import DataSummary
@@ -447,7 +447,7 @@ class SourceExplanation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainReport:
+class ExplainReport(Stored):
     """What distinguishes sources for one encoder: associations, not causes.
 
     Parameters
@@ -473,10 +473,6 @@ class ExplainReport:
     warnings: tuple[str, ...] = ()
     schema_version: int = EXPLAIN_SCHEMA_VERSION
     kind: Literal["explain"] = "explain"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ExplainReport:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval
@@ -117,7 +117,7 @@ class ShadowLatency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowSummary:
+class ShadowSummary(Stored):
     """Both retrievers on the queries seen so far.
 
     Parameters
@@ -162,10 +162,6 @@ class ShadowSummary:
     latency_candidate: ShadowLatency | None
     most_changed: tuple[tuple[str, float], ...]
     note: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     def __str__(self) -> str:
         parts = [self._counts()]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import from_plain, from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import JUDGE_NOTES, Interval
 
@@ -193,7 +193,7 @@ class GradeCalibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelCalibration:
+class LabelCalibration(Stored):
     """Calibration of label distributions against human grades.
 
     Parameters
@@ -256,15 +256,6 @@ class LabelCalibration:
         ]
         return result
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LabelCalibration:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
-
 
 # What an audit of a judge found.
 
@@ -299,7 +290,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAudit:
+class JudgeAudit(Stored):
     """A judge held against human labels.
 
     Parameters
@@ -352,15 +343,6 @@ class JudgeAudit:
     def useless(self) -> bool:
         """Whether labels alone are better than this judge."""
         return self.pearson is None or abs(self.pearson.estimate) <= self.useful_from
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> JudgeAudit:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -441,7 +423,7 @@ class JudgedConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JudgedReport:
+class JudgedReport(Stored):
     """The result of a judged evaluation.
 
     Parameters
@@ -482,10 +464,6 @@ class JudgedReport:
             f"{[(m.measure, m.system) for m in self.means]}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JudgedReport:
         """Read what :meth:`to_dict` wrote.
@@ -515,7 +493,7 @@ ANCHOR_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnchorSet:
+class AnchorSet(Stored):
     """Items with the human value, the judge value at calibration, and the calibration.
 
     Parameters
@@ -548,18 +526,9 @@ class AnchorSet:
             if values.shape != (n,) or not np.isfinite(values).all():
                 raise DataError(f"{name} values of the {n} anchors must be {n} finite numbers")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> AnchorSet:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftCheck:
+class DriftCheck(Stored):
     """What became of a judge on its anchors.
 
     Parameters
@@ -606,12 +575,3 @@ class DriftCheck:
             f"E[y − ĉ(f)] moved by {self.error_shift}; {self.share_changed:.0%} of the judge "
             f"values changed, mean change {self.shift.estimate:.4g}{tilt}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DriftCheck:
-        """Read what :meth:`to_dict` wrote."""
-        return from_plain(cls, data)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import DroppedEvents
 
@@ -70,7 +70,7 @@ class GroupShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorSnapshot:
+class MonitorSnapshot(Stored):
     """A monitor's state for one set of labels.
 
     Parameters
@@ -112,13 +112,9 @@ class MonitorSnapshot:
     overflowed: Mapping[str, int] = field(default_factory=dict)
     bad_tags: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
+class Alarm(Stored):
     """A share left its baseline, or changed.
 
     Parameters
@@ -155,16 +151,12 @@ class Alarm:
     at: float
     message: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
-
 
 # What canary queries told about a live retriever in one round.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryPoint:
+class CanaryPoint(Stored):
     """One round of canary queries, and all rounds so far.
 
     Parameters
@@ -214,10 +206,6 @@ class CanaryPoint:
     alarm: bool
     failed: int
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
 
 # Which values of labels are told apart, with a cap for each label.

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.arrays import IntArray
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval
@@ -151,7 +151,7 @@ class KeyRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationKey:
+class AnnotationKey(Stored):
     """What un-blinds the sheets; keep it from annotators.
 
     Parameters
@@ -170,10 +170,6 @@ class AnnotationKey:
     units: tuple[KeyUnit, ...]
     rows: tuple[KeyRow, ...]
     schema_version: int = _VERSION
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AnnotationKey:
@@ -215,7 +211,7 @@ class AnswerTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Annotations:
+class Annotations(Stored):
     """Everything that came back, un-blinded.
 
     Parameters
@@ -247,10 +243,6 @@ class Annotations:
                 return table
         asked = ", ".join(repr(t.question) for t in self.tables)
         raise DataError(f"question {question!r} was not asked; the sheet asked {asked}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Annotations:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import BoolArray, FloatArray
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Histogram, Interval
 from rag_sourcebias.core.skew import DataSummary
@@ -535,7 +535,7 @@ class SourcePairs:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairReport:
+class PairReport(Stored):
     """What was found about a paired corpus.
 
     Parameters
@@ -584,10 +584,6 @@ class PairReport:
             if found.source == source:
                 return found
         raise DataError(f"no source {source!r}; there are {[s.source for s in self.sources]}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PairReport:

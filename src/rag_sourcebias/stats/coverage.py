@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
-from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.stats.classical import t_interval
@@ -317,7 +317,7 @@ class Methods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageStudy:
+class CoverageStudy(Stored):
     """Coverage and mean width for every method and size.
 
     Parameters
@@ -342,10 +342,6 @@ class CoverageStudy:
             if cell.method == method and cell.n == n:
                 return cell
         raise KeyError((method, n))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
 
 def coverage_study(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import FriedmanTest, Interval, RankPair
 from rag_sourcebias.core.skew import TextStatistic
@@ -414,7 +414,7 @@ class StyleSystem:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StyleReport:
+class StyleReport(Stored):
     """The result of a style audit.
 
     Parameters
@@ -448,10 +448,6 @@ class StyleReport:
             if system.name == name:
                 return system
         raise DataError(f"no system {name!r}; there are {[s.name for s in self.systems]}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StyleReport:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray, require_finite
-from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.codec import Stored, from_plain
 from rag_sourcebias.core.data import Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.interval import FriedmanTest, RankPair
@@ -384,7 +384,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StyleMatrix:
+class StyleMatrix(Stored):
     """Ranks of d document styles for n queries, each query written in q styles.
 
     Parameters
@@ -544,10 +544,6 @@ class StyleMatrix:
             ranks=self.ranks[:, self.query_styles.index(query_style)],
             dropped=self.dropped,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dict(to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StyleMatrix:

@@ -126,8 +126,8 @@ def test_a_figure_that_differs_is_seen() -> None:
 
 def test_a_collection_of_another_model_is_refused(tmp_path: Path) -> None:
     folder = unpacked("chroma", tmp_path)
-    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
     from rag_sourcebias_integrations.chroma.collections import open_client
+    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
     collection = open_client(folder / "db").get_collection("shop", embedding_function=None)
     EncoderEmbeddingFunction(folder / "model")  # the same one under another path
@@ -137,8 +137,8 @@ def test_a_collection_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_that_two_originals_may_have_had_is_not_given_to_either(tmp_path: Path) -> None:
     folder = unpacked("chroma", tmp_path)
-    from rag_sourcebias_integrations.chroma.migration import restore_collection
     from rag_sourcebias_integrations.chroma.collections import open_client
+    from rag_sourcebias_integrations.chroma.migration import restore_collection
 
     client = open_client(folder / "db")
     client.delete_collection("kept")
