@@ -58,8 +58,8 @@ def name_errors(row: griffe.DocstringRaise, loader: griffe.GriffeLoader) -> None
         return
     several = isinstance(row.annotation, griffe.ExprTuple)
     for name in row.annotation.elements if several else (row.annotation,):
-        if isinstance(name, griffe.ExprName) and name.name in core["errors"].members:
-            name.parent = core["errors"]
+        if isinstance(name, griffe.ExprName) and name.name in core["core.errors"].members:
+            name.parent = core["core.errors"]
 
 
 def link(role: re.Match[str], obj: griffe.Object, loader: griffe.GriffeLoader) -> str:
