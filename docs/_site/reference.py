@@ -16,7 +16,7 @@ CORE = (
 )  # fmt: skip
 INTEGRATIONS = (
     "langchain", "llama_index", "chroma", "ragas", "ray", "opentelemetry", "prometheus",
-    "python.attach",
+    "python",
 )  # fmt: skip
 PACKAGES = (
     "rag_sourcebias",

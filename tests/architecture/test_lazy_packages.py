@@ -47,3 +47,16 @@ def test_no_name_is_that_of_a_submodule(name: str) -> None:
 def test_an_unknown_name() -> None:
     with pytest.raises(AttributeError, match=r"'rag_sourcebias.core' has no attribute 'Corpora'"):
         import_module("rag_sourcebias.core").Corpora  # noqa: B018
+
+
+def test_there_are_at_most_250_public_names() -> None:
+    """What a user can import, without an underscore, from a module of the reference."""
+    integrations = ROOT.parents[1] / "integrations" / "rag_sourcebias_integrations"
+    names = {f"{name}.{public}" for name in LAZY for public in told(name)}
+    for file in (*integrations.glob("*/__init__.py"), ROOT / "testing" / "contract.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        listed = [n for n in tree.body if isinstance(n, ast.Assign) and "__all__" in ast.dump(n)]
+        defined = [n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+        found = ast.literal_eval(listed[0].value) if listed else defined
+        names |= {f"{file}.{public}" for public in found if not public.startswith("_")}
+    assert 200 < len(names) <= 250

@@ -620,7 +620,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     --------
     >>> from langchain_core.documents import Document
     >>> from langchain_core.retrievers import BaseRetriever
-    >>> from rag_sourcebias.instrument import CountingObserver
+    >>> from rag_sourcebias.instrument.observers import CountingObserver
     >>> class Fixed(BaseRetriever):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return [Document("some text", id="a")]

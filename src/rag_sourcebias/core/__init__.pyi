@@ -7,9 +7,7 @@ from .errors import TrainingDivergedError as TrainingDivergedError
 from .errors import UnsupportedVersionError as UnsupportedVersionError
 from .judgments import JudgeItem as JudgeItem
 from .judgments import Judgments as Judgments
-from .protocols import ApproximateRetriever as ApproximateRetriever
 from .protocols import Completer as Completer
-from .protocols import ConditionalPerplexity as ConditionalPerplexity
 from .protocols import Encoder as Encoder
 from .protocols import Engine as Engine
 from .protocols import Judge as Judge
@@ -19,9 +17,5 @@ from .protocols import Rescorer as Rescorer
 from .protocols import Retriever as Retriever
 from .protocols import RetrieverSpec as RetrieverSpec
 from .protocols import ShardedCorpus as ShardedCorpus
-from .protocols import TextPerplexity as TextPerplexity
-from .skew import SkewCell as SkewCell
 from .skew import SourceScores as SourceScores
-from .skew import SystemSkew as SystemSkew
 from .tags import TagStore as TagStore
-from .twins import training_pairs as training_pairs

@@ -1,12 +1,9 @@
 from .fit import fit_parity_calibration as fit_parity_calibration
 from .fit import fit_source_projection as fit_source_projection
 from .parity import ParityCalibration as ParityCalibration
-from .parity import read_parity as read_parity
 from .projection import ProjectedEncoder as ProjectedEncoder
 from .projection import SourceProjection as SourceProjection
 from .projection import read_projection as read_projection
-from .projection import write_projection as write_projection
 from .rescore import ExposureReranker as ExposureReranker
-from .rescore import PerplexityCorrection as PerplexityCorrection
 from .rescore import RescoredSpec as RescoredSpec
 from .search import search_debias_weight as search_debias_weight

@@ -3,9 +3,7 @@ from .adapter import Attachment as Attachment
 from .adapter import instrument as instrument
 from .events import RetrievalEvent as RetrievalEvent
 from .events import guarded as guarded
-from .events import hash_query as hash_query
 from .events import read_key as read_key
-from .observers import CountingObserver as CountingObserver
 from .observers import ExposureObserver as ExposureObserver
 from .observers import ObserverGroup as ObserverGroup
 from .recorder import Recorder as Recorder

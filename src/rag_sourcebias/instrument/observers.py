@@ -43,7 +43,8 @@ class ObserverGroup:
 
     Examples
     --------
-    >>> from rag_sourcebias.instrument import CountingObserver, ExposureObserver
+    >>> from rag_sourcebias.instrument.observers import CountingObserver
+>>> from rag_sourcebias.instrument import ExposureObserver
     >>> from rag_sourcebias import RankedList
     >>> count, exposure = CountingObserver(), ExposureObserver()
     >>> group = ObserverGroup(count, exposure)

@@ -1,5 +1,4 @@
 from .beir import write_beir as write_beir
-from .samples import cache_dir as cache_dir
 from .samples import list_datasets as list_datasets
 from .shards import open_sharded as open_sharded
 from .tags import write_tags as write_tags

@@ -1,7 +1,6 @@
 from .canary import CanaryQueries as CanaryQueries
 from .canary import ask_retriever as ask_retriever
 from .data import Alarm as Alarm
-from .follow import LogFollower as LogFollower
 from .follow import replay as replay
 from .log.erasing import erase_events as erase_events
 from .log.event_log import EventLog as EventLog
@@ -10,7 +9,6 @@ from .metrics import write_rules as write_rules
 from .monitor import SkewMonitor as SkewMonitor
 from .probe import CanaryProbe as CanaryProbe
 from .settings import CorpusShare as CorpusShare
-from .settings import PoolShare as PoolShare
 from .settings import ReferenceWindow as ReferenceWindow
 from .settings import TagErrors as TagErrors
 from .sinks import LoggingSink as LoggingSink

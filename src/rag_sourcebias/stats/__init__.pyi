@@ -9,4 +9,3 @@ from .documents import document_interval as document_interval
 from .ppi import paper_ppi_interval as paper_ppi_interval
 from .ppi import ppi_interval as ppi_interval
 from .skew import queries_for_verdict as queries_for_verdict
-from .twins import twin_ranks as twin_ranks

@@ -10,4 +10,3 @@ from .stores import MemoryTagStore as MemoryTagStore
 from .stores import SqliteTagStore as SqliteTagStore
 from .stores import open_tag_store as open_tag_store
 from .taggers import Tagger as Tagger
-from .taggers import tag_documents as tag_documents
