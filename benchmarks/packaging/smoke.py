@@ -90,7 +90,7 @@ MISSING = (
     ("faiss", "from rag_sourcebias.retrieval.dense import require_index as r; r('Flat')"),
     ("maps", "from rag_sourcebias.explain.vectors import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
-    ("text", "from rag_sourcebias.measures import text_scores as t; t('BLEU', ['a'], ['a'])"),
+    ("text", "from rag_sourcebias.stats.texts import text_scores as t; t('BLEU', ['a'], ['a'])"),
     (
         "monitor",
         "from rag_sourcebias.monitor.dashboard.server import DashboardServer as D; D(None)",

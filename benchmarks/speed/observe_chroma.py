@@ -27,7 +27,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.environment import environment
 from rag_sourcebias.instrument.adapter import Instrumentation, instrument
 from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 TARGET = 20.0
 N_DOCUMENTS = 1_000

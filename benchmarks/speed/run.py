@@ -121,7 +121,7 @@ def child(code: str, *arguments: object) -> dict:
 BOOTSTRAP = """
 import json, sys, time, tracemalloc
 import numpy as np
-from rag_sourcebias.inference import bootstrap_means
+from rag_sourcebias.stats.resampling import bootstrap_means
 n, resamples = map(int, sys.argv[1:])
 columns = np.random.default_rng(0).random((n, 2))
 bootstrap_means(columns[:10], resamples=10, rng=0)
@@ -170,7 +170,7 @@ print(json.dumps({"seconds": time.perf_counter() - start}))
 
 def imports(*, rounds: int) -> list[dict]:
     """Import time in fresh interpreters, as medians; ``audit`` loads every core module."""
-    modules = ("numpy", "rag_sourcebias", "rag_sourcebias.audit")
+    modules = ("numpy", "rag_sourcebias", "rag_sourcebias.source.audit")
     seconds: dict[str, list[float]] = {m: [] for m in modules}
     for _ in range(rounds):
         for module in modules:
@@ -192,10 +192,10 @@ def imports(*, rounds: int) -> list[dict]:
 MEMORY = """
 import json, sys, tracemalloc
 from workload import Workload
-from rag_sourcebias.measures import source_scores
+from rag_sourcebias.stats.ranking import source_scores
 load = Workload(n_queries=int(sys.argv[1]), depth=100, n_sources=2)
 tags, rows = load.tags(), load.qrels_of(*load.sources)
-from rag_sourcebias.types import Qrels
+from rag_sourcebias.core.data import Qrels
 tracemalloc.start()
 run, qrels = load.run(), Qrels.from_dict(rows)
 held = tracemalloc.get_traced_memory()[0]

@@ -220,7 +220,7 @@ def test_a_server_that_goes_down_leaves_the_rest_not_asked(tmp_path: Path) -> No
 
 KILLED = """
 import sys
-from rag_sourcebias.judges import RelevanceJudge
+from rag_sourcebias.judged.judges import RelevanceJudge
 from rag_sourcebias.llm import CompletionCache, OpenAICompleter
 from rag_sourcebias.core.judgments import JudgeItem
 

@@ -33,7 +33,7 @@ DATA = (
     "rag_sourcebias_integrations/py.typed",
     "rag_sourcebias/report/templates/document.html.jinja",
     "rag_sourcebias/report/templates/style.css",
-    "rag_sourcebias/corpora/templates/annotate.html",
+    "rag_sourcebias/pairs/templates/annotate.html",
     "rag_sourcebias/monitor/rules/alerts.yml",
     "rag_sourcebias/monitor/rules/grafana-dashboard.json",
     "rag_sourcebias/monitor/dashboard/static/index.html",

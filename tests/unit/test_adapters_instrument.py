@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias import adapters
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.instrument.adapter import Attachment, instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.retrieval import adapters
 from rag_sourcebias.retrieval.adapters import ADAPTER_GROUP
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 
@@ -54,7 +54,7 @@ ENGINE = EngineAdapter()
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def offer(*entries: EntryPoint) -> None:
-        monkeypatch.setattr(adapters.installed, "entry_points", lambda group: entries)
+        monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
 
     return offer
 

@@ -22,35 +22,35 @@ from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, rene
 class ObserverGroup:
     """Tell several observers of every retrieval, in the given order.
 
-    What one of them raises keeps nothing from the others.
+        What one of them raises keeps nothing from the others.
 
     Parameters
     ----------
-    *observers : Observer of RetrievalEvent
-        At least one, none of them twice. They are neither flushed nor closed here.
+        *observers : Observer of RetrievalEvent
+            At least one, none of them twice. They are neither flushed nor closed here.
 
     Attributes
     ----------
-    observers : tuple of Observer
-    dropped : DroppedEvents
-        Events that an observer raised on, once for each that did. What observers lose without
-        raising they count themselves.
+        observers : tuple of Observer
+        dropped : DroppedEvents
+            Events that an observer raised on, once for each that did. What observers lose without
+            raising they count themselves.
 
     Raises
     ------
-    DataError
-        If there is no observer, one has no ``observe``, or one is given twice.
+        DataError
+            If there is no observer, one has no ``observe``, or one is given twice.
 
     Examples
     --------
-    >>> from rag_sourcebias.instrument.observers import CountingObserver
->>> from rag_sourcebias.instrument import ExposureObserver
-    >>> from rag_sourcebias import RankedList
-    >>> count, exposure = CountingObserver(), ExposureObserver()
-    >>> group = ObserverGroup(count, exposure)
-    >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
-    >>> count.n_events, exposure.counts().n_retrievals, group.inline
-    (1, 1, True)
+        >>> from rag_sourcebias.instrument.observers import CountingObserver
+    >>> from rag_sourcebias.instrument import ExposureObserver
+        >>> from rag_sourcebias import RankedList
+        >>> count, exposure = CountingObserver(), ExposureObserver()
+        >>> group = ObserverGroup(count, exposure)
+        >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
+        >>> count.n_events, exposure.counts().n_retrievals, group.inline
+        (1, 1, True)
     """
 
     def __init__(self, *observers: Observer[RetrievalEvent]) -> None:

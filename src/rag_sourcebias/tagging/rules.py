@@ -1,4 +1,22 @@
-"""Tag rules from a YAML file; whatever is wrong is named with file, line and key."""
+"""Tags from ids and from rules on metadata, URL, id or text, which a YAML file may hold.
+
+::
+
+    rules:
+      - name: house bot              # optional
+        when:                        # all must hold
+          metadata:
+            author: bot              # a value: equals; a list: one of
+            generator: {regex: '^gpt-(?P<model>.+)$'}
+            crawl.agent: {present: true}
+          url_host: {glob: '*.example.com'}
+          id: {regex: '^(?P<original>.+)-rewrite$'}
+          text: {regex: '(?i)as an AI language model'}
+        set:
+          source: "llm:gpt-{model}"
+          style: news
+          pair_id: "{original}"
+"""
 
 from __future__ import annotations
 
@@ -428,26 +446,6 @@ def _checked(value: str, name: str, rule: TagRule) -> str:
         return check_source(value)
     except DataError as error:
         raise DataError(f"rule {rule.name!r} with source {rule.source!r}: {error}") from error
-
-
-# Tag rules from a YAML file; whatever is wrong is named with file, line and key.
-#
-# ::
-#
-#     rules:
-#       - name: house bot              # optional
-#         when:                        # all must hold
-#           metadata:
-#             author: bot              # a value: equals; a list: one of
-#             generator: {regex: '^gpt-(?P<model>.+)$'}
-#             crawl.agent: {present: true}
-#           url_host: {glob: '*.example.com'}
-#           id: {regex: '^(?P<original>.+)-rewrite$'}
-#           text: {regex: '(?i)as an AI language model'}
-#         set:
-#           source: "llm:gpt-{model}"
-#           style: news
-#           pair_id: "{original}"
 
 
 def read_rules(path: str | Path) -> tuple[TagRule, ...]:

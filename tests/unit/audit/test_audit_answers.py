@@ -94,7 +94,7 @@ def test_text_statistics_describe_correct_answers(report):
 
 def test_text_statistics_without_their_libraries_warn(monkeypatch):
     monkeypatch.setattr(
-        "rag_sourcebias.stats.texts.installed_statistics", lambda: ("words", "overlap")
+        "rag_sourcebias.answers.audit.installed_statistics", lambda: ("words", "overlap")
     )
     found = audit_answers(answers(), [named("a")], config=FAST)
     assert {s.name for s in found.text_statistics} == {"words", "overlap"}

@@ -345,7 +345,7 @@ def test_a_cached_encoder_reports_progress_and_changes_nothing(tmp_path):
 def test_texts_are_described_by_what_is_installed(monkeypatch):
     data = texts(20)
     monkeypatch.setattr(
-        "rag_sourcebias.stats.texts.installed_statistics", lambda: ("words", "Jaccard")
+        "rag_sourcebias.style.texts.installed_statistics", lambda: ("words", "Jaccard")
     )
     report = audit_style(data, encoders=[HashingEncoder()], config=CONFIG, index=False)
     found = {(s.group, s.name): s for s in report.document_statistics}

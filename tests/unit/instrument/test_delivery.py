@@ -18,7 +18,7 @@ from rag_sourcebias.instrument.observers import (
     ExposureObserver,
 )
 from rag_sourcebias.instrument.recorder import Delivery, Recorder, delivery_for
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 
 class Unhashable:

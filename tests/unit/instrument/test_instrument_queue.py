@@ -233,7 +233,8 @@ def test_fork_restarts_the_thread_and_delivers_once() -> None:
 def test_the_last_events_of_a_script_are_observed() -> None:
     script = """
 import time
-from rag_sourcebias.instrument import DroppedEvents, EventQueue
+from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.instrument.recorder import EventQueue
 class Printing:
     def observe(self, event):
         time.sleep(0.02)

@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import RetrievalEvent, hash_query
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import Recorder, suppress
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 KEY = b"0123456789abcdef"
 

@@ -17,7 +17,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import hash_query
 from rag_sourcebias.instrument.recorder import is_suppressed, suppress
 from rag_sourcebias.instrument.shadow import ShadowRunner
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 HUMAN = DocTags(source="human")

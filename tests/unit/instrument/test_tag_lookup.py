@@ -15,7 +15,7 @@ from rag_sourcebias.instrument import tags as tag_lookup
 from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.tags import TagLookup, text_id
-from rag_sourcebias.tagging.documents import TABLE, MemoryTagStore, SqliteTagStore
+from rag_sourcebias.tagging.stores import TABLE, MemoryTagStore, SqliteTagStore
 
 HUMAN, LLM, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
 

@@ -19,7 +19,7 @@ from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.events import hash_query
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import suppress
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.kit import DOCUMENTS
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma
 

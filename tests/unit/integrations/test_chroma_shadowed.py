@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.instrument.shadow import FAILED, ShadowComparison
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytest.importorskip("chromadb")
 

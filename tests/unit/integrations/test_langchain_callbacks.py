@@ -27,7 +27,7 @@ from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.instrument.tags import text_id
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 

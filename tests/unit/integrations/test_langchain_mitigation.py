@@ -42,7 +42,7 @@ from rag_sourcebias.instrument.observers import (
     CountingObserver,
     ExposureObserver,
 )
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever

@@ -34,7 +34,7 @@ from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.events import hash_query
 from rag_sourcebias.instrument.observers import CountingObserver
 from rag_sourcebias.instrument.shadow import ShadowComparison
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import RetrievalContract
 from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings

@@ -39,7 +39,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
 from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
 

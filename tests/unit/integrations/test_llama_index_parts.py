@@ -36,7 +36,7 @@ from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever

@@ -18,7 +18,7 @@ from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.events import hash_query
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.tags import text_id
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 KEY = b"0123456789abcdef"
 HUMAN = DocTags(source="human")

@@ -253,7 +253,7 @@ def test_a_million_entries_stay_small(tmp_path):
             )
     code = (
         "import resource, sys\n"
-        "from rag_sourcebias.io import read_run\n"
+        "from rag_sourcebias.io.trec import read_run\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
         "before = peak()\n"
         "assert len(read_run(sys.argv[1])) == 1_000_000\n"

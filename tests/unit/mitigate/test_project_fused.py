@@ -197,7 +197,7 @@ def test_without_numba_numpy_does_the_work() -> None:
 import sys
 sys.modules["numba"] = None  # as if it were not installed
 import numpy as np
-from rag_sourcebias.mitigate import project_fused
+from rag_sourcebias.debias import projection as project_fused
 from rag_sourcebias.debias.projection import project_rows
 project_fused._PAYS_BYTES = 0
 vectors, found = np.eye(3, dtype=np.float32), np.empty((3, 3), np.float32)

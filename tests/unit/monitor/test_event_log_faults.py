@@ -28,7 +28,7 @@ START = """
 import os, sys, time
 from rag_sourcebias.instrument import RetrievalEvent
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
 
 def event(i, source="human"):
     return RetrievalEvent(ranked=RankedList(query_id=f"{i:016x}", doc_ids=("a",)),

@@ -31,7 +31,7 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.stats.betting import BettingTest
-from rag_sourcebias.tagging.documents import MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore
 
 
 def test_counts_are_those_of_an_exposure_observer() -> None:
@@ -305,7 +305,7 @@ FORKED = """
 import os
 from rag_sourcebias.instrument import RetrievalEvent
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.types import DocTags, RankedList
+from rag_sourcebias.core.data import DocTags, RankedList
 ranked = RankedList(query_id="", doc_ids=("a",))
 event = RetrievalEvent(ranked=ranked, tags=(DocTags(source="human"),))
 monitor = SkewMonitor()

@@ -100,7 +100,7 @@ def test_an_interrupt_while_drawing_leaves_the_figures_and_no_old_page(
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.report.html.html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.reports.html", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(report, out)
     assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
@@ -120,8 +120,8 @@ def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
         f"    if name == {while_!r}:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return real(name, *args, **kwargs)\n"
-        "from rag_sourcebias.report import write_report\n"
-        "from rag_sourcebias.io import read_report_json\n"
+        "from rag_sourcebias.reports import write_report\n"
+        "from rag_sourcebias.reports import read_report_json\n"
         "report = read_report_json(sys.argv[1])\n"
         "builtins.__import__ = dying\n"
         "write_report(report, sys.argv[2])\n"

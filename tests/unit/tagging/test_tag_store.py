@@ -26,12 +26,8 @@ from rag_sourcebias.core.tags import (
     to_metadata,
 )
 from rag_sourcebias.io.tags import read_tags, write_tags
-from rag_sourcebias.tagging.documents import (
-    JsonlTagStore,
-    MemoryTagStore,
-    SqliteTagStore,
-    open_tag_store,
-)
+from rag_sourcebias.tagging.documents import JsonlTagStore, open_tag_store
+from rag_sourcebias.tagging.stores import MemoryTagStore, SqliteTagStore
 
 HUMAN = DocTags(source="human", origin="declared")
 LLM = DocTags(source="llm:x", style="news", pair_id="p1", origin="detected", confidence=0.75)
@@ -239,7 +235,7 @@ FULL_DISK = """
 import resource, sys
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.tagging import open_tag_store
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
 store = open_tag_store(sys.argv[1])
 store.put([("kept", DocTags(source="human"))])
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
@@ -288,7 +284,7 @@ def test_a_log_cut_anywhere_keeps_the_complete_lines(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from rag_sourcebias.tagging import open_tag_store
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
 store = open_tag_store(sys.argv[1])
 n = 0
 while True:
@@ -386,7 +382,7 @@ def test_a_second_writer_of_a_log_is_noticed(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from rag_sourcebias.tagging import SqliteTagStore
-from rag_sourcebias.types import DocTags
+from rag_sourcebias.core.data import DocTags
 store = SqliteTagStore(sys.argv[1])
 for n in range(40):
     rows = [(f"{sys.argv[2]}-{n}-{i}", DocTags(source=sys.argv[2])) for i in range(25)]
