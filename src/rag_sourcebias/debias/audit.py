@@ -223,7 +223,7 @@ class _Search:
 
 def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
     """NDCG of all documents of the judgments taken together, shape (cutoffs, queries)."""
-    found: FloatArray = score_run(
+    return score_run(
         run,
         qrels,
         measures=("NDCG",),
@@ -231,7 +231,6 @@ def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
         ties=config.ties,
         gain=config.gain,
     ).values[:, 0]
-    return found
 
 
 # What changed between two systems on the same queries: Relative Δ and quality.

@@ -53,8 +53,7 @@ class ScoreMap:
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the new scores, of the same shape."""
         beyond = scores - np.clip(scores, self.knots[0], self.knots[-1])
-        moved: FloatArray = np.interp(scores, self.knots, self.values) + beyond
-        return moved
+        return np.interp(scores, self.knots, self.values) + beyond
 
     def inverse(self) -> ScoreMap:
         """Return the map that takes new scores back to the old ones."""

@@ -248,8 +248,7 @@ class PerplexityCorrection:
                 f"{np.size(scores)} scores but {np.size(perplexities)} perplexities; need as many"
             )
         excess = np.where(np.isfinite(perplexities), perplexities - self.reference, 0.0)
-        corrected: FloatArray = scores - self.slope.estimate * excess
-        return corrected
+        return scores - self.slope.estimate * excess
 
 
 class PerplexityRescorer:

@@ -55,8 +55,7 @@ def checked_pairs(
 def unit_rows(vectors: FloatArray) -> FloatArray:
     """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: FloatArray = vectors / np.where(lengths > 0, lengths, 1.0)
-    return scaled
+    return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 # How well a linear probe tells two sources apart, on pairs that it has not seen.
@@ -494,8 +493,7 @@ def _centred(matrix: FloatArray) -> FloatArray:
 
 
 def _percent(log_ratio: FloatArray) -> FloatArray:
-    percent: FloatArray = 100 * np.expm1(log_ratio)
-    return percent
+    return 100 * np.expm1(log_ratio)
 
 
 # Both sources in a plane: main components, t-SNE ([K] Fig. 4) or UMAP.
