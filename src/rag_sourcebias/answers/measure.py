@@ -755,7 +755,6 @@ def length_correlation(answers: AnswerScores) -> float | None:
 
 
 def _centred_ranks(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatArray:
-    """Mid-ranks within each group, minus their mean."""
     order = np.lexsort((values, groups))
     new_group = np.diff(groups[order], prepend=-1) != 0
     new_value = new_group | (np.diff(values[order], prepend=np.nan) != 0)

@@ -200,8 +200,6 @@ def _require(dataset: Dataset, *sources: str) -> None:
 
 
 class _Search:
-    """Retrieves for the judged queries from any corpus."""
-
     def __init__(
         self, spec: RetrieverSpec, data: Dataset, depth: int, on_stage: Callable[[str], None]
     ) -> None:
@@ -636,8 +634,6 @@ def measure_debias(
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One comparison in progress."""
-
     before: RetrieverSpec
     after: tuple[RetrieverSpec, ...]
     config: DebiasConfig

@@ -53,7 +53,8 @@ class ScoreMap:
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the new scores, of the same shape."""
         beyond = scores - np.clip(scores, self.knots[0], self.knots[-1])
-        return np.interp(scores, self.knots, self.values) + beyond
+        moved: FloatArray = np.interp(scores, self.knots, self.values) + beyond
+        return moved
 
     def inverse(self) -> ScoreMap:
         """Return the map that takes new scores back to the old ones."""
@@ -346,7 +347,9 @@ def fit_parity(
         form=form,
         sources=names,
         maps=tuple(
-            _offset(gap.estimate) if form == "offset" else _quantiles(found)
+            ScoreMap(knots=np.zeros(1), values=np.array([gap.estimate]))
+            if form == "offset"
+            else _quantiles(found)
             for found, gap in zip(twins, gaps, strict=True)
         ),
         gaps=gaps,
@@ -378,10 +381,6 @@ def _gap(twins: ScoredTwins, level: float) -> Interval:
             n_needed=needed,
         )
     return found
-
-
-def _offset(gap: float) -> ScoreMap:
-    return ScoreMap(knots=np.zeros(1), values=np.array([gap]))
 
 
 def _quantiles(twins: ScoredTwins) -> ScoreMap:

@@ -606,7 +606,6 @@ def _kind(rescorer: Rescorer) -> str:
 
 
 def _described(rescorer: Rescorer) -> dict[str, str]:
-    """Say what was fitted, or what was asked for."""
     if isinstance(rescorer, ParityCalibration):
         gaps = {
             f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)"

@@ -1,4 +1,4 @@
-"""``explain``: what distinguishes the sources, for an encoder and for its scores."""
+"""``explain``: its options, cached language models, and the command itself."""
 
 from __future__ import annotations
 

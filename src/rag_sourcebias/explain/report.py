@@ -619,7 +619,6 @@ def _doubts(report: ExplainReport) -> b.Section:
 
 
 def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
-    """Return every interval with what it is of."""
     words, values, g = explained.lexical, explained.spectrum, explained.geometry
     found, of_score = explained.decomposition, "parts of the score gap"
     named: list[tuple[str, tuple[Interval | None, ...]]] = [
@@ -706,6 +705,5 @@ def _row(
 
 
 def _columns(s: Compared, *more: str) -> Row:
-    """Return what stands over the cells of a row after its name."""
     ends = f"{level(s.report.config.confidence_level)} interval"
     return ("value", ends, *more, "n", "method")

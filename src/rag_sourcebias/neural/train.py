@@ -1,4 +1,4 @@
-"""Train an encoder on twins until it treats sources alike."""
+"""Train an encoder on twins until it treats sources alike: trainer, one run, and the call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from transformers import PrinterCallback, TrainerCallback
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.twins import TrainingPairs, training_pairs
+from rag_sourcebias.core.twins import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,
@@ -314,7 +314,6 @@ class TrainingRun:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what is left when training ends early."""
         try:
             yield
         except TrainingDivergedError as error:
@@ -502,9 +501,13 @@ def train_debiased(
         else None
     )
     _require_training()
-
     named = SentenceEncoder(model, normalize=settings.similarity == "cosine")
-    stated = _stated(settings, named, untrained) | _data_stated(dataset, pairs, judged)
+    stated = {
+        **_stated(settings, named, untrained),
+        "data": data_identity(dataset, pairs),
+        "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
+        "judged on": "nothing" if judge is None else f"{judge.name} @{config.skew_cutoff}",
+    }
     run = TrainingRun(place=place, settings=settings, judge=judged, on_stage=on_stage)
     checkpoint = open_run(run.folder, stated, resume=resume)
     with seeded(settings.seed):
@@ -532,7 +535,6 @@ def train_debiased(
 def _stated(
     settings: TrainingSettings, named: SentenceEncoder, untrained: Encoder | None
 ) -> dict[str, str]:
-
     device = pick_device(None)
     return {
         **settings.to_dict(),
@@ -541,16 +543,6 @@ def _stated(
         "model": f"{named.name} ({named.fingerprint.split(':')[1]})",
         "negatives found with": named.name if untrained is None else untrained.fingerprint,
         **library_versions(),
-    }
-
-
-def _data_stated(dataset: Dataset, pairs: TrainingPairs, judge: SkewJudge | None) -> dict[str, str]:
-    return {
-        "data": data_identity(dataset, pairs),
-        "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
-        "judged on": (
-            "nothing" if judge is None else f"{judge.dataset.name} @{judge.config.skew_cutoff}"
-        ),
     }
 
 

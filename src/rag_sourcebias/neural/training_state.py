@@ -1,4 +1,4 @@
-"""The losses a debiased training is made of."""
+"""State of a debiased training: the judge of its skew, progress, checkpoints and losses."""
 
 from __future__ import annotations
 

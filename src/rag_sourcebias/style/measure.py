@@ -1,4 +1,4 @@
-"""The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet."""
+"""Ranks of styled versions of documents: tables, unfairness, matching effect and the verdict."""
 
 from __future__ import annotations
 
