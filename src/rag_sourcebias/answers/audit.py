@@ -492,7 +492,6 @@ def measure_scorer(
 
 
 def _decided(scorer: AnswerScorer, answers: AnswerScores, config: AnswerConfig) -> AnswerScorer:
-    """Return the scorer with its verdict."""
     undecided = answer_style(scorer.raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
     needed = questions_needed(answers, config) if undecided else None
     return replace(scorer, finding=answer_finding(scorer, n_needed=needed))

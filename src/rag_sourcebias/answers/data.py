@@ -1,4 +1,4 @@
-"""What an audit of correctness scores found, as data."""
+"""Answers as texts and as scores, and what an audit of correctness scores found, as data."""
 
 from __future__ import annotations
 

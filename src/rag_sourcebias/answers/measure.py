@@ -711,8 +711,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
 
 def _mid_ranks(values: FloatArray) -> FloatArray:
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[code]
-    return ranks
+    return (np.cumsum(count) - (count - 1) / 2)[code]
 
 
 # Whether a correctness score follows the length of answers that are all correct.
@@ -756,7 +755,6 @@ def length_correlation(answers: AnswerScores) -> float | None:
 
 
 def _centred_ranks(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatArray:
-    """Mid-ranks within each group, minus their mean."""
     order = np.lexsort((values, groups))
     new_group = np.diff(groups[order], prepend=-1) != 0
     new_value = new_group | (np.diff(values[order], prepend=np.nan) != 0)
@@ -765,8 +763,7 @@ def _centred_ranks(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatAr
     places = np.empty(len(values))
     places[order] = middle[block]
     means = np.bincount(groups, weights=places) / np.bincount(groups)
-    centred: FloatArray = places - means[groups]
-    return centred
+    return places - means[groups]
 
 
 # What a biased correctness score does to verdicts: pass or fail, and who is best.

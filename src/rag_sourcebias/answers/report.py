@@ -159,7 +159,6 @@ def _effects_grid(report: AnswerBiasReport) -> b.Grid:
 
 
 def _effect(bias: AnswerBias, system: str) -> str:
-    """Return how far a system's correct answers lie from the mean of the systems."""
     effects = dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False))
     return number(effects.get(system), digits=2, signed=True)
 
@@ -384,7 +383,6 @@ def _length_picture(scorer: AnswerScorer, words: Mapping[str, float], reach: flo
 
 
 def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
-    """Return every pair of systems."""
     rows = []
     for s in report.scorers:
         found = [{(d.first, d.second): d for d in bias.differences} for bias in both(s)]

@@ -351,7 +351,6 @@ def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
 
 
 def _auc_clause(raw: AnswerBias, after: AnswerBias, change: Interval | None) -> str:
-    """Return what the adjustment does to telling right from wrong within systems."""
     if raw.auc_within is None or after.auc_within is None:
         return "whether it still tells right from wrong within systems cannot be tested here"
     if change is None:

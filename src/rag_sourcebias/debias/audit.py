@@ -200,8 +200,6 @@ def _require(dataset: Dataset, *sources: str) -> None:
 
 
 class _Search:
-    """Retrieves for the judged queries from any corpus."""
-
     def __init__(
         self, spec: RetrieverSpec, data: Dataset, depth: int, on_stage: Callable[[str], None]
     ) -> None:
@@ -223,7 +221,7 @@ class _Search:
 
 def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
     """NDCG of all documents of the judgments taken together, shape (cutoffs, queries)."""
-    found: FloatArray = score_run(
+    return score_run(
         run,
         qrels,
         measures=("NDCG",),
@@ -231,7 +229,6 @@ def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
         ties=config.ties,
         gain=config.gain,
     ).values[:, 0]
-    return found
 
 
 # What changed between two systems on the same queries: Relative Δ and quality.
@@ -637,8 +634,6 @@ def measure_debias(
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One comparison in progress."""
-
     before: RetrieverSpec
     after: tuple[RetrieverSpec, ...]
     config: DebiasConfig

@@ -1,4 +1,4 @@
-"""Before and after a mitigation, as data: what changed in skew and what it cost in quality."""
+"""Data of debiasing: training histories, scores, the search for a weight, and the report."""
 
 from __future__ import annotations
 

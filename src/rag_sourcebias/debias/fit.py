@@ -95,7 +95,6 @@ def _within(twins: ScoredTwins, reach: FloatArray) -> ScoredTwins:
 
 
 def _only(corpus: Corpus, pairs: Sequence[TrainingPairs]) -> Corpus:
-    """Return the documents of the pairs."""
     ids = [(p.twins.baseline_ids, p.twins.source_ids) for p in pairs]
     wanted = dict.fromkeys(doc_id for both in ids for side in both for doc_id in side)
     return corpus.take(corpus.tags.rows_for(tuple(wanted)))

@@ -1,4 +1,4 @@
-"""One training of ``debias train``, or of the many of ``debias search --over weight``."""
+"""Work that the commands of ``debias`` share: data, models, methods, the report, one training."""
 
 from __future__ import annotations
 

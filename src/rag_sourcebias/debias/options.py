@@ -1,4 +1,4 @@
-"""Options of ``debias train`` and ``debias search``."""
+"""Options of the commands of ``debias``, named once."""
 
 from __future__ import annotations
 

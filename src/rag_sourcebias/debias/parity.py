@@ -347,7 +347,9 @@ def fit_parity(
         form=form,
         sources=names,
         maps=tuple(
-            _offset(gap.estimate) if form == "offset" else _quantiles(found)
+            ScoreMap(knots=np.zeros(1), values=np.array([gap.estimate]))
+            if form == "offset"
+            else _quantiles(found)
             for found, gap in zip(twins, gaps, strict=True)
         ),
         gaps=gaps,
@@ -379,10 +381,6 @@ def _gap(twins: ScoredTwins, level: float) -> Interval:
             n_needed=needed,
         )
     return found
-
-
-def _offset(gap: float) -> ScoreMap:
-    return ScoreMap(knots=np.zeros(1), values=np.array([gap]))
 
 
 def _quantiles(twins: ScoredTwins) -> ScoreMap:

@@ -329,7 +329,6 @@ class _Rows:
 
 
 def _cores() -> int:
-    """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

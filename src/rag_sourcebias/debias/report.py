@@ -285,7 +285,6 @@ def _narrow_names(report: DebiasReport) -> dict[str, str]:
 
 
 def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b.Table:
-    """Return every system on every data set with its verdict."""
     names, rows = quality_names(report), []
     for v in every:
         changes = {change.quality: percent(change.relative) for change, _ in v.quality}
@@ -349,7 +348,6 @@ def _target(report: DebiasReport, *, level: bool = False) -> tuple[pic.Guide, ..
 
 
 def _skew_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
-    """Return Relative Δ before and after on every data set, all on one scale."""
     c = report.config
     # Intervals at cutoffs below the one that decides may be so wide that nothing else could be
     # seen: they may leave the picture.
@@ -573,7 +571,6 @@ def _search(report: DebiasReport) -> b.Section | None:
 
 
 def _weights(report: DebiasReport, search: DebiasSearch) -> pic.Axis:
-    """Return weights evenly spaced, because they span orders of magnitude and begin at 0."""
     ticks = tuple((float(place), weight_text(p.weight)) for place, p in enumerate(search.points))
     return pic.Axis(label=f"{report.searched or 'weight'} (evenly spaced)", ticks=ticks)
 
@@ -745,7 +742,6 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
 
 
 def _steps_table(report: DebiasReport) -> b.Table:
-    """Return every evaluation of every training run."""
     rows = tuple(
         (
             f"{run.name}, weight {weight_text(run.debias_weight)}, seed {run.seed}",

@@ -248,8 +248,7 @@ class PerplexityCorrection:
                 f"{np.size(scores)} scores but {np.size(perplexities)} perplexities; need as many"
             )
         excess = np.where(np.isfinite(perplexities), perplexities - self.reference, 0.0)
-        corrected: FloatArray = scores - self.slope.estimate * excess
-        return corrected
+        return scores - self.slope.estimate * excess
 
 
 class PerplexityRescorer:
@@ -607,7 +606,6 @@ def _kind(rescorer: Rescorer) -> str:
 
 
 def _described(rescorer: Rescorer) -> dict[str, str]:
-    """Say what was fitted, or what was asked for."""
     if isinstance(rescorer, ParityCalibration):
         gaps = {
             f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)"

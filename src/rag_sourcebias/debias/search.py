@@ -370,10 +370,8 @@ def search_debias_weight(
     )
 
 
-def split_queries(
-    n: int, *, share: float = 0.5, rng: np.random.Generator | int = 0
-) -> tuple[IntArray, IntArray]:
-    """Draw the columns for choosing (about ``share`` of them) and those for reporting.
+def split_queries(n: int, *, rng: np.random.Generator | int = 0) -> tuple[IntArray, IntArray]:
+    """Draw the columns for choosing (about half of them) and those for reporting.
 
     Together they are 0 … n − 1, each once and in rising order.
 
@@ -383,10 +381,8 @@ def split_queries(
     >>> len(choose), len(report), set(choose) & set(report)
     (40, 40, set())
     """
-    if not 0 < share < 1:
-        raise DataError(f"share {share!r} is outside (0, 1)")
     order = as_generator(rng).permutation(n).astype(np.int64)
-    size = round(share * n)
+    size = round(n / 2)
     return np.sort(order[:size]), np.sort(order[size:])
 
 
@@ -411,7 +407,6 @@ def _aligned(candidates: Sequence[DebiasCandidate]) -> list[DebiasCandidate]:
 
 
 def _brief(mine: tuple[Any, ...], theirs: tuple[Any, ...]) -> str:
-    """Name the first difference of two tuples."""
     for i, (a, b) in enumerate(zip(mine, theirs, strict=False)):
         if a != b:
             return f"at position {i} {a!r}, not {b!r}"

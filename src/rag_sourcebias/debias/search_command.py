@@ -1,4 +1,4 @@
-"""``debias search``: the strength, offset or weight with the least skew that keeps quality."""
+"""``debias search``: systems tried at several weights, the choice, and the command itself."""
 
 from __future__ import annotations
 
@@ -96,11 +96,6 @@ class TriedWeights:
         )
 
 
-def _search_folder(output: Path) -> Path:
-    """Return the folder that keeps the models of a search."""
-    return output.with_name(f"{output.name}.search")
-
-
 def tried_weights(
     job: Job,
     before: Encoder,
@@ -116,7 +111,7 @@ def tried_weights(
     """Train what is missing; weight 0 is the model as it is, for every seed."""
     from rag_sourcebias.debias.weights import DebiasVariant
 
-    folder = _search_folder(output)
+    folder = output.with_name(f"{output.name}.search")
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

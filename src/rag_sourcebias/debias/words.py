@@ -101,7 +101,6 @@ def weight_text(weight: float) -> str:
 
 
 def _target(config: DebiasConfig) -> str:
-    """Return the target, such as ``0`` or ``−5``."""
     return number(config.target, digits=0 if config.target % 1 == 0 else 1, signed=True)
 
 
@@ -378,7 +377,6 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
 
 
 def _reach(verdict: DebiasVerdict, now: Interval) -> str:
-    """Say whether Relative Δ reaches the target."""
     c, to = verdict.report.config, _target(verdict.report.config)
     aim, covered = f"{to} ± {c.tolerance:g}", not now.excludes(c.target)
     if verdict.kind == "reached":

@@ -761,7 +761,6 @@ def _sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tu
 
 
 def _settings(encoder: Encoder | None, models: Sequence[TextPerplexity]) -> dict[str, str]:
-    """Settings of every model, by its name."""
     stated = [] if encoder is None else [("encoder", encoder.settings)]
     stated += [(model.name, model.settings) for model in models]
     return {f"{name}: {key}": value for name, some in stated for key, value in some.items()}

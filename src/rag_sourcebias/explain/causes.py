@@ -232,7 +232,8 @@ def decompose_gap(
     x = _checked(gaps, factors, queries, no_difference or {}) - origin
     found = fit(gaps, x, names=names)
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
-    apart = _is_apart(gap, confidence_level)
+    error = gap.half_width / t_quantile(0.5 + confidence_level / 2, gap.n_labeled - 1)
+    apart = abs(gap.estimate) >= _MIN_APART * error
     parts = [_component(found, x, k) for k in range(len(names))]
 
     def interval(values: FloatArray) -> Interval:
@@ -313,11 +314,6 @@ def _component(found: Fit, x: FloatArray, k: int) -> FloatArray:
     slope, mean = found.coefficients[k + 1], x[:, k].mean()
     values: FloatArray = slope * x[:, k] + mean * found.influence[:, k + 1]
     return values
-
-
-def _is_apart(gap: Interval, level: float) -> bool:
-    error = gap.half_width / t_quantile(0.5 + level / 2, gap.n_labeled - 1)
-    return abs(gap.estimate) >= _MIN_APART * error
 
 
 def _notes(beyond: list[str], gap: Interval, *, apart: bool) -> tuple[str, ...]:

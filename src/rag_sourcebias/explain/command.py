@@ -1,4 +1,4 @@
-"""``explain``: what distinguishes the sources, for an encoder and for its scores."""
+"""``explain``: its options, cached language models, and the command itself."""
 
 from __future__ import annotations
 
@@ -249,10 +249,7 @@ def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[Cach
 
 def _columns(found: LogPerplexities) -> Rows:
     cut = np.zeros_like(found.tokens) if found.prefix_cut is None else found.prefix_cut
-    columns: Rows = np.column_stack((found.values, found.tokens, found.parts, cut)).astype(
-        np.float32
-    )
-    return columns
+    return np.column_stack((found.values, found.tokens, found.parts, cut)).astype(np.float32)
 
 
 def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:

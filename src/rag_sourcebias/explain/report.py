@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from rag_sourcebias.core.interval import Histogram, Interval
 from rag_sourcebias.explain.data import (
-    PAIRS_HELD,
     ExplainReport,
     GapDecomposition,
-    GapFactor,
-    LexicalShift,
     ModelPerplexity,
     SourceExplanation,
-    SourceGeometry,
     SpectrumComparison,
     VectorMap,
+)
+from rag_sourcebias.explain.words import (
+    ASSOCIATION,
+    PARTS,
+    Compared,
+    compared,
+    ends_of,
+    findings,
+    headline,
+    in_percent,
+    in_share,
+    missing_parts,
+    model_name,
+    prepared,
+    score_digits,
+    unmeasured,
+    with_ends,
 )
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
@@ -29,7 +41,6 @@ from rag_sourcebias.report.format import (
     capital,
     count,
     counted,
-    join,
     level,
     number,
     share,
@@ -38,29 +49,9 @@ from rag_sourcebias.report.format import (
     source_name,
 )
 
-_ASSOCIATION = "These are associations: none is shown to cause a preference"
-_PERPLEXITY = "; a lower perplexity is a property of rewrites, not an explanation"
-#: What may not have been computed, by the field that is then empty.
-_PARTS = {
-    "lexical": "words of queries",
-    "cosine": "cosine of versions",
-    "spectrum": "singular values",
-    "geometry": "geometry of the vectors",
-    "map": "map",
-    "perplexity": "perplexity",
-    "decomposition": "parts of the score gap",
-}
-_OF_VECTORS = ("cosine", "spectrum", "geometry", "map", "decomposition")
-#: Differences that the score gap may go with, as they are called on the page.
-_FACTORS = {
-    "log length ratio": "length",
-    "query words": "words of queries",
-    "source direction": "position along the source direction",
-}
 _MAPS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
-_CHANCE = 0.5
 _TERMS = 8  # words of each source in a terminal
-_NAME, _FACTOR, _SHORT = 60, 44, 16  # characters, in a sentence and in pictures
+_FACTOR, _SHORT = 44, 16  # characters in pictures
 _DRAWN, _JOINED = 500, 200  # pairs on a map; more lines between versions than that are a blur
 _NARROWEST = 2.0  # percent: less than this is nothing to see
 #: Short name, title and lead of each section on what was measured.
@@ -110,65 +101,9 @@ _SECTIONS = {
 Row = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """One source of a report, with what it and the baseline are called.
-
-    Parameters
-    ----------
-    base, other : str
-        In a sentence.
-    short_base, short_other : str
-        In tables and pictures.
-    of : str
-        What stands before a caption where there are several sources.
-    """
-
-    report: ExplainReport
-    found: SourceExplanation
-    base: str
-    other: str
-    short_base: str
-    short_other: str
-    of: str
-
-    @property
-    def name(self) -> b.Name:
-        return b.Name(source_name(self.found.source))
-
-    def factor(self, found: GapFactor) -> str:
-        """Return a difference that the score gap may go with."""
-        models = {f"perplexity, {model.model}": model for model in self.found.perplexity}
-        if found.name in models:
-            return f"perplexity under {_model_name(models[found.name])}"
-        return _FACTORS.get(found.name, found.name)
-
-    def part(self, found: GapFactor, *, width: int | None = None) -> str:
-        """Return the same with a mark where its part of the gap is extrapolated."""
-        name, mark = self.factor(found), " (extrapolated)" * found.extrapolated
-        return f"{name if width is None else shorten(name, width - len(mark))}{mark}"
-
-
-def _sources(report: ExplainReport) -> tuple[_Source, ...]:
-    baseline = report.config.baseline_source
-    names = short_names((baseline, *(found.source for found in report.sources)))
-    return tuple(
-        _Source(
-            report=report,
-            found=found,
-            base=shorten(source_name(baseline), _NAME),
-            other=shorten(source_name(found.source), _NAME),
-            short_base=names[baseline],
-            short_other=names[found.source],
-            of=f"{source_name(found.source)}: " if len(report.sources) > 1 else "",
-        )
-        for found in report.sources
-    )
-
-
 def document(report: ExplainReport) -> b.Document:
     """Return everything there is to say about what distinguishes the sources of a report."""
-    sources, name = _sources(report), report.data.name or "unnamed data"
+    sources, name = compared(report), report.data.name or "unnamed data"
     encoder = (("encoder ", b.Name(report.encoder)),) if report.encoder else ()
     return b.Document(
         kind="What distinguishes the sources",
@@ -189,9 +124,9 @@ def document(report: ExplainReport) -> b.Document:
     )
 
 
-def _measured(sources: Sequence[_Source]) -> Iterator[b.Section]:
+def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
     """Return the sections on what was measured, each for one source after the other."""
-    made: dict[str, Callable[[_Source], Iterator[b.Block]]] = {
+    made: dict[str, Callable[[Compared], Iterator[b.Block]]] = {
         "gap": _gap,
         "texts": _texts,
         "words": _words,
@@ -214,324 +149,31 @@ def _measured(sources: Sequence[_Source]) -> Iterator[b.Section]:
         )
 
 
-# Findings: one place makes each sentence from its numbers, for the headline and for the outputs
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """One difference between the versions.
-
-    Parameters
-    ----------
-    topic : str
-        What differs, or may: "length".
-    shown : bool
-        Whether its interval leaves out no difference.
-    told : str
-        A whole sentence with the interval, where it is shown.
-    open : str
-        What is not established, where it is not shown, with the interval.
-    brief : str
-        The difference in a few words, to stand behind the source; only where the headline uses it.
-    """
-
-    topic: str
-    shown: bool
-    told: str
-    open: str
-    brief: str
-
-    @property
-    def text(self) -> str:
-        return self.told if self.shown else self.open
-
-
-def _findings(s: _Source) -> tuple[list[_Finding], list[_Finding]]:
-    """Return what was measured on one source: of its scores, if anything, and of all else."""
-    gap, words, values, lies = (
-        s.found.decomposition, s.found.lexical, s.found.spectrum, s.found.geometry
-    )  # fmt: skip
-    alike = lies.anisotropy_difference if lies else None
-    return [_gap_finding(s, gap)] if gap else [], [
-        _length_finding(s),
-        *([_lexical_finding(s, words)] if words else ()),
-        *([_spectrum_finding(s, values)] if values else ()),
-        *([_probe_finding(s, lies)] if lies else ()),
-        *([_anisotropy_finding(s, alike)] if alike else ()),
-        *(_perplexity_finding(s, model) for model in s.found.perplexity),
-    ]
-
-
-def _gap_finding(s: _Source, found: GapDecomposition) -> _Finding:
-    gap, digits, parts = found.gap, _score_digits(found.gap), _parts_sentence(s, found)
-    ends, size = _ends(gap, digits=digits), number(abs(gap.estimate), digits=digits)
-    shown, word = gap.excludes(0), "higher" if gap.estimate > 0 else "lower"
-    return _Finding(
-        "scores",
-        shown,
-        f"For the same query {s.other} versions score {word} than {s.base} ones by {size} on "
-        f"average ({ends}). {parts}",
-        f"That {s.other} and {s.base} versions get different scores for the same query is not "
-        f"established: {ends} on average. {parts}",
-        f"{size} {word}" if shown else ends,
-    )
-
-
-def _parts_sentence(s: _Source, found: GapDecomposition) -> str:
-    """Say which parts of the gap go with which difference, and what remains."""
-    digits = _score_digits(found.gap)
-    clear = [factor for factor in found.factors if factor.component.excludes(0)]
-    names = [s.factor(f) for f in found.factors if not f.component.excludes(0)]
-    left = "remains and may be 0"
-    if found.remainder.excludes(0):
-        left = "goes with none of them" if clear else "remains"
-    rest = f"; {_ends(found.remainder, digits=digits)} {left}."
-    if not clear:
-        return f"No part of it is shown to go with a measured difference{rest}"
-    parts = [
-        f"{_ends(factor.component, digits=digits)} {'with' if at else 'goes with'} {s.part(factor)}"
-        for at, factor in enumerate(clear)
-    ]
-    among = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    tail = f"; no part is shown to go with {among}" if names else ""
-    return f"Of it {join(parts)}{tail}{rest}"
-
-
-def _length_finding(s: _Source) -> _Finding:
-    found = _in_percent(s.found.texts.log_length_ratio)
-    word = "shorter" if found.estimate < 0 else "longer"
-    brief = f"are {number(abs(found.estimate))}% {word}"
-    # A name that users gave is left as it is.
-    who = s.other.capitalize() if s.found.source in ("", "human") else s.other
-    return _Finding(
-        "length",
-        found.excludes(0),
-        f"{who} versions {brief} than the {s.base} ones they rewrite (in words, "
-        f"{_ends(found, unit='%')}).",
-        f"That {s.other} versions are longer or shorter than {s.base} ones is not established: "
-        f"{_ends(found, unit='% words')}.",
-        brief,
-    )
-
-
-def _lexical_finding(s: _Source, found: LexicalShift) -> _Finding:
-    gap, ends = found.coverage_gap, _ends(found.coverage_gap, scale=100, unit=" points")
-    word, points = "more" if gap.estimate > 0 else "less", number(100 * abs(gap.estimate))
-    return _Finding(
-        "words of queries",
-        gap.excludes(0),
-        f"Relevant {s.other} versions hold {word} of a query's words than {s.base} ones: {ends} of "
-        f"the query's idf weight; with idf of each source's own corpus "
-        f"{_ends(found.gap_own_idf, scale=100)}.",
-        f"That {s.other} versions hold more or less of a query's words than {s.base} ones is "
-        f"not established: {ends} of the query's idf weight.",
-        f"hold {word} of the words of queries ({points} points of idf weight)",
-    )
-
-
-def _spectrum_finding(s: _Source, found: SpectrumComparison) -> _Finding:
-    parts = [(found.head, "first tenth", "at the head")]
-    rest = shape = (
-        f" The last half is not judged: {count(found.n)} pairs are too few for "
-        f"{count(len(found.human))} values, as resamples repeat pairs (at least "
-        f"{number(1 / PAIRS_HELD)} pairs per value are needed)."
-    )
-    if found.tail is not None:
-        parts.append((found.tail, "last half", "in the tail"))
-        rest, shape = "", f" {_shape(found.head, found.tail)}"
-    ends = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, _ in parts)
-    clear = " and ".join(
-        f"{number(abs(part.estimate))}% {'larger' if part.estimate > 0 else 'smaller'} {where}"
-        for part, _, where in parts
-        if part.excludes(0)
-    )
-    return _Finding(
-        "spectrum",
-        bool(clear),
-        f"Singular values of {s.other} vectors are {clear} ({ends}; {_prepared(found)}).{shape}",
-        f"That the singular values of {s.other} and {s.base} vectors differ is not established "
-        f"({ends}; {_prepared(found)}).{rest}",
-        f"have singular values {clear}",
-    )
-
-
-def _shape(head: Interval, tail: Interval) -> str:
-    """Compare with [K] Fig. 6: more at the head, less in the tail."""
-    clear = [part.estimate * sign > 0 for part, sign in ((head, 1), (tail, -1)) if part.excludes(0)]
-    shape = "the shape that Dai et al. (2024) found for LLM texts"
-    if not all(clear):
-        return f"That is not {shape}, more at the head and less in the tail."
-    if len(clear) == 2:
-        return f"They are concentrated in fewer directions, {shape}."
-    return (
-        f"That is one half of {shape}, more at the head and less in the tail; the other is not "
-        "established."
-    )
-
-
-def _prepared(found: SpectrumComparison) -> str:
-    """Say how vectors were prepared before their spectra were compared."""
-    centred = "each source's mean subtracted" if found.centred else "not centred"
-    return f"{centred}, {'rows scaled to length 1' if found.normalised else 'lengths as they are'}"
-
-
-def _probe_finding(s: _Source, found: SourceGeometry) -> _Finding:
-    accuracy = found.probe_accuracy
-    claim = f"ectors show whether a text is {s.other} or {s.base}"
-    ends = f"{_shared(accuracy, null=50)} of documents it has not seen, chance 50%"
-    common = "" if found.common_share is None else (
-        f"; of the squared distance between versions, {_shared(found.common_share)} is a shift "
-        "that all pairs have in common"
-    )  # fmt: skip
-    return _Finding(
-        "position",
-        accuracy.lower > _CHANCE,
-        f"V{claim}: a linear probe is right on {ends}{common}.",
-        f"That v{claim} is not established: a linear probe is right on {ends}.",
-        f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
-    )
-
-
-def _anisotropy_finding(s: _Source, gap: Interval) -> _Finding:
-    word, mean = "more" if gap.estimate > 0 else "less", _ends(gap, digits=3)
-    return _Finding(
-        "anisotropy",
-        gap.excludes(0),
-        f"Different {s.other} documents are {word} alike than {s.base} ones: mean cosine {mean}.",
-        f"That different {s.other} documents are more or less alike than {s.base} ones is not "
-        f"established: mean cosine {mean}.",
-        f"are {word} alike among themselves (mean cosine "
-        f"{number(gap.estimate, digits=3, signed=True)})",
-    )
-
-
-def _perplexity_finding(s: _Source, found: ModelPerplexity) -> _Finding:
-    """Never as the cause of anything."""
-    gap, equal, name = found.gap.gap, found.gap.gap_equal_length, _model_name(found)
-    word, size = ("more", "lower") if gap.estimate < 0 else ("less", "higher")
-    ends, tail = _ends(gap, digits=2), ""
-    if equal is not None:
-        told = _ends(equal, digits=2)
-        told = f"it is {told}" if equal.excludes(0) else f"no difference is established ({told})"
-        tail = f"; at equal length {told}"
-    return _Finding(
-        f"perplexity under {name}",
-        gap.excludes(0),
-        f"{name} finds {s.other} versions {word} predictable: log-perplexity is {size} by "
-        f"{number(abs(gap.estimate), digits=2)} nats per token ({ends}), lower in "
-        f"{_shared(found.gap.share_lower, null=50)} of pairs{tail}. That is a property of the "
-        "texts; it does not follow that an encoder's scores come from it.",
-        f"That {name} predicts {s.other} versions better or worse than {s.base} ones is not "
-        f"established: {ends} nats per token.",
-        f"are {word} predictable to {name} "
-        f"({number(gap.estimate, digits=2, signed=True)} nats per token)",
-    )
-
-
-def _missing(s: _Source) -> dict[str, str]:
-    """Return why each part that is not there was not computed, without a full stop."""
-    empty = (part for part in _PARTS if getattr(s.found, part) in (None, ()))
-    return {part: _reason(s, part).rstrip(".") for part in empty}
-
-
-def _reason(s: _Source, part: str) -> str:
-    # A report of version 0.1 has reasons among its notes, and does not say which is for what.
-    rules = (
-        (part in _OF_VECTORS and not s.report.encoder, "no encoder was given"),
-        (
-            part in ("lexical", "decomposition") and not s.report.data.n_queries,
-            "there are no judged queries with text",
-        ),
-        (bool(s.found.notes), "the caveats may say why"),
-        (part == "perplexity", "no language model was given"),
-        (True, "the report does not say why"),
-    )
-    return s.found.missing.get(part) or next(why for applies, why in rules if applies)
-
-
-def _unmeasured(s: _Source) -> list[tuple[str, str]]:
-    """Return (parts, why) of all that was not computed, a reason once with all its parts."""
-    found: dict[str, list[str]] = {}
-    for part, why in _missing(s).items():
-        found.setdefault(why, []).append(_PARTS[part])
-    return [(join(names), why) for why, names in found.items()]
-
-
-# The headline
-
-
-def headline(report: ExplainReport) -> str:
-    """Return what distinguishes the sources, what is open and what is missing."""
-    if not report.sources:
-        return "No source was compared."
-    sources = _sources(report)
-    told = _one(sources[0]) if len(sources) == 1 else map(_short, sources)
-    lower = any(p.gap.gap.upper < 0 for found in report.sources for p in found.perplexity)
-    return " ".join([*told, f"{_ASSOCIATION}{_PERPLEXITY * lower}."])
-
-
-def _one(s: _Source) -> Iterator[str]:
-    scores, others = _findings(s)
-    name = _called(s.report.encoder) if s.report.encoder else "no encoder"
-    for found in scores:
-        yield (
-            f"{name} scores {s.other} versions {found.brief} than {s.base} ones."
-            if found.shown
-            else f"That {name} scores {s.other} and {s.base} versions differently is not "
-            f"established ({found.brief})."
-        )
-    who = "the former" if scores else f"{s.other} versions, beside {s.base} ones,"
-    which = "the two" if scores else f"{s.other} from {s.base} versions"
-    told = f"nothing that was measured distinguishes {which} beyond doubt"
-    if briefs := [found.brief for found in others if found.shown]:
-        told = f"{who} {'; '.join([*briefs[:-1], 'and ' * (len(briefs) > 1) + briefs[-1]])}"
-    yield f"In {count(s.found.n_pairs)} pairs {told}."
-    if still_open := [found.topic for found in others if not found.shown]:
-        yield f"Not established: {join(still_open)}."
-    if missing := _unmeasured(s):
-        yield f"Not computed: {'; '.join(f'{names} ({why})' for names, why in missing)}."
-
-
-def _short(s: _Source) -> str:
-    scores, others = _findings(s)
-    what = join([found.topic for found in others if found.shown])
-    still_open = [found.topic for found in (*scores, *others) if not found.shown]
-    missing = [names for names, _ in _unmeasured(s)]
-    apart = f"differ from {s.base} ones"
-    if scores and scores[0].shown:
-        apart = f"score {scores[0].brief} than {s.base} ones and differ from them"
-    return (
-        f"{s.other} versions {apart} in {what or 'nothing that is established'}"
-        f"{'; not established: ' * bool(still_open)}{join(still_open)}"
-        f"{'; not computed: ' * bool(missing)}{join(missing)}."
-    )
-
-
 # Sections
 
 
-def _found(report: ExplainReport, sources: Sequence[_Source]) -> b.Section:
+def _found(report: ExplainReport, sources: Sequence[Compared]) -> b.Section:
     stated = f"{level(report.config.confidence_level)} intervals, each by itself"
-    text = f"{_ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
+    text = f"{ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
     blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
     if sources:
         blocks = (
             b.Paragraph(text=text, look="note", to=b.PAGE),
-            b.Paragraph(text=f"{_ASSOCIATION}.", to=b.MARKDOWN),
+            b.Paragraph(text=f"{ASSOCIATION}.", to=b.MARKDOWN),
             *(block for s in sources for block in _of_source(s)),
             b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
         )
     return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
-def _of_source(s: _Source) -> Iterator[b.Block]:
+def _of_source(s: Compared) -> Iterator[b.Block]:
     pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
     yield b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE)
-    scores, others = _findings(s)
+    scores, others = findings(s)
     yield b.Findings(
         rows=(
             *((f.topic, f.shown, f.text) for f in (*scores, *others)),
-            *((names, None, f"{why}.") for names, why in _unmeasured(s)),
+            *((names, None, f"{why}.") for names, why in unmeasured(s)),
         )
     )
     if words := s.found.lexical:
@@ -545,20 +187,20 @@ def _of_source(s: _Source) -> Iterator[b.Block]:
         yield b.Items(rows=tuple(marking), to=b.TERMINAL)
 
 
-def _absent(s: _Source, *parts: str) -> Iterator[b.Paragraph]:
-    missing = _missing(s)
+def _absent(s: Compared, *parts: str) -> Iterator[b.Paragraph]:
+    missing = missing_parts(s)
     for part in (part for part in parts if part in missing):
-        text = f"Not computed: {_PARTS[part]}. {capital(missing[part])}."
+        text = f"Not computed: {PARTS[part]}. {capital(missing[part])}."
         yield b.Paragraph(text=text, look="absent")
 
 
-def _gap(s: _Source) -> Iterator[b.Block]:
+def _gap(s: Compared) -> Iterator[b.Block]:
     yield from _absent(s, "decomposition")
     found = s.found.decomposition
     if found is None:
         return
     yield b.Figures(items=(("The score gap and its parts", _gap_picture(s, found)),), small=True)
-    shares = (_shared(found.r_squared), _shared(found.remainder_share))
+    shares = (in_share(found.r_squared), in_share(found.remainder_share))
     cells: list[tuple[str, Interval, Row]] = [
         ("score gap", found.gap, ("100%", shares[0], "", "")),
         *(
@@ -566,8 +208,8 @@ def _gap(s: _Source) -> Iterator[b.Block]:
                 s.part(factor),
                 factor.component,
                 (
-                    _shared(factor.share),
-                    _shared(factor.variance_share),
+                    in_share(factor.share),
+                    in_share(factor.variance_share),
                     number(factor.mean, digits=2),
                     f"{factor.no_difference:g}",
                 ),
@@ -576,7 +218,7 @@ def _gap(s: _Source) -> Iterator[b.Block]:
         ),
         ("remainder", found.remainder, (shares[1], "", "", "")),
     ]
-    row = partial(_row, s, digits=_score_digits(found.gap), signed=True)
+    row = partial(_row, s, digits=score_digits(found.gap), signed=True)
     rows = ((row(label, value), more) for label, value, more in cells)
     more = ("share of gap", "share of variance", "mean", "no difference at")
     yield b.Grid(
@@ -589,7 +231,7 @@ def _gap(s: _Source) -> Iterator[b.Block]:
     )
 
 
-def _gap_picture(s: _Source, found: GapDecomposition) -> pic.Intervals:
+def _gap_picture(s: Compared, found: GapDecomposition) -> pic.Intervals:
     """Show the gap, every part and the remainder; filled marks have intervals that leave out 0."""
     base, other = shorten(s.short_base, _SHORT), shorten(s.short_other, _SHORT)
 
@@ -606,7 +248,7 @@ def _gap_picture(s: _Source, found: GapDecomposition) -> pic.Intervals:
         ),
         x=pic.Axis(
             label=f"← {base} scores higher  |  {other} scores higher →",
-            digits=_score_digits(found.gap),
+            digits=score_digits(found.gap),
         ),
         guides=(pic.Guide(at=0),),
         filled="excludes 0",
@@ -614,7 +256,7 @@ def _gap_picture(s: _Source, found: GapDecomposition) -> pic.Intervals:
     )
 
 
-def _texts(s: _Source) -> Iterator[b.Block]:
+def _texts(s: Compared) -> Iterator[b.Block]:
     found, base, other = s.found.texts, s.short_base, s.short_other
 
     def middle(values: Histogram, *, digits: int = 2) -> str:
@@ -626,7 +268,7 @@ def _texts(s: _Source) -> Iterator[b.Block]:
         _histogram(kept, f"{both} of {base}", ("", found.overlap, "even")),
     )
     yield b.Figures(items=items, small=True)
-    label, length = "words of a version against the original", _in_percent(found.log_length_ratio)
+    label, length = "words of a version against the original", in_percent(found.log_length_ratio)
     row = _row(s, label, length, digits=1, signed=True, unit="%")
     yield b.Grid(table=b.Table(columns=("", *_columns(s)), rows=(row,)), caption=f"{s.of}Length")
     rows = (
@@ -646,7 +288,7 @@ def _texts(s: _Source) -> Iterator[b.Block]:
     yield b.Facts(tables=(("", b.Table(columns=("", ""), rows=rows)),))
 
 
-def _words(s: _Source) -> Iterator[b.Block]:
+def _words(s: Compared) -> Iterator[b.Block]:
     yield from _absent(s, "lexical")
     found, base, other = s.found.lexical, s.short_base, s.short_other
     if found is None:
@@ -688,7 +330,7 @@ def _words(s: _Source) -> Iterator[b.Block]:
     )
 
 
-def _vectors(s: _Source) -> Iterator[b.Block]:
+def _vectors(s: Compared) -> Iterator[b.Block]:
     found, lies = s.found.spectrum, s.found.geometry
     if pictures := tuple(_vector_pictures(s)):
         yield b.Figures(items=pictures, small=True)
@@ -704,7 +346,7 @@ def _vectors(s: _Source) -> Iterator[b.Block]:
             table=b.Table(columns=("singular values", *_columns(s)), rows=rows),
             caption=f"{s.of}Mean difference of singular values",
         )
-        yield b.Paragraph(text=f"Spectra: {_prepared(found)}.", to=b.MARKDOWN)
+        yield b.Paragraph(text=f"Spectra: {prepared(found)}.", to=b.MARKDOWN)
     if lies:
         percent = partial(_row, s, digits=1, unit="%", scale=100)
         cosine = partial(_row, s, digits=3)
@@ -722,7 +364,7 @@ def _vectors(s: _Source) -> Iterator[b.Block]:
         yield b.Grid(table=table, caption=f"{s.of}Where the vectors lie")
 
 
-def _vector_pictures(s: _Source) -> Iterator[tuple[str, pic.Picture]]:
+def _vector_pictures(s: Compared) -> Iterator[tuple[str, pic.Picture]]:
     if s.found.spectrum:
         yield _spectrum_picture(s, s.found.spectrum)
     if s.found.map:
@@ -732,7 +374,7 @@ def _vector_pictures(s: _Source) -> Iterator[tuple[str, pic.Picture]]:
         yield _histogram(title, "cosine", ("", s.found.cosine, "even"), digits=3)
 
 
-def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.Lines]:
+def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.Lines]:
     """Show (other − human) / human of every singular value in percent, with a band of all.
 
     The means over the first tenth and over the last half have their own. Ends of the band may leave
@@ -740,7 +382,7 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
     """
     m, held = len(found.human), found.n_supported
     caption = (
-        f"Relative singular values: {_prepared(found)}; {count(found.n)} pairs, "
+        f"Relative singular values: {prepared(found)}; {count(found.n)} pairs, "
         f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
         f"{f', which end at value {count(held)}' * (held < m)}"
     )
@@ -775,7 +417,7 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
         ),
     )
     base, other = shorten(s.short_base, 20), shorten(s.short_other, 20)
-    told = ", ".join(f"{name} {_ends(part, unit='%')}" for part, name, *_ in parts)
+    told = ", ".join(f"{name} {with_ends(part, unit='%')}" for part, name, *_ in parts)
     return caption, pic.Lines(
         title=f"Singular values of {other} vectors relative to {base} ones",
         description=f"{caption}. {told}.",
@@ -786,7 +428,7 @@ def _spectrum_picture(s: _Source, found: SpectrumComparison) -> tuple[str, pic.L
     )
 
 
-def _map_picture(s: _Source, placed: VectorMap) -> tuple[str, pic.Points]:
+def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Points]:
     """Show each version as a mark; few pairs are joined by lines."""
     n, shares = len(placed.human), placed.variance_shares
     rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
@@ -819,7 +461,7 @@ def _map_picture(s: _Source, placed: VectorMap) -> tuple[str, pic.Points]:
     )  # fmt: skip
 
 
-def _perplexity(s: _Source) -> Iterator[b.Block]:
+def _perplexity(s: Compared) -> Iterator[b.Block]:
     yield from _absent(s, "perplexity")
     models = s.found.perplexity
     if not models:
@@ -827,7 +469,7 @@ def _perplexity(s: _Source) -> Iterator[b.Block]:
     label = "log-perplexity, nats per token"
     pictures = (
         _histogram(
-            f"{_model_name(m)}, {m.kind}",
+            f"{model_name(m)}, {m.kind}",
             label,
             (s.short_base, m.human, "baseline"),
             (s.short_other, m.other, "other"),
@@ -843,9 +485,9 @@ def _perplexity(s: _Source) -> Iterator[b.Block]:
     )
 
 
-def _perplexity_rows(s: _Source, found: ModelPerplexity) -> Iterator[Row]:
+def _perplexity_rows(s: Compared, found: ModelPerplexity) -> Iterator[Row]:
     """Return means, gap, share of pairs and gap at equal length of one model."""
-    gap, model, bounded = found.gap, f"{_model_name(found)} ({found.kind})", found.bounded
+    gap, model, bounded = found.gap, f"{model_name(found)} ({found.kind})", found.bounded
     left_out = f"; {count(gap.n_left_out)} left out" if gap.n_left_out else ""
     rows = (
         *(
@@ -977,7 +619,6 @@ def _doubts(report: ExplainReport) -> b.Section:
 
 
 def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
-    """Return every interval with what it is of."""
     words, values, g = explained.lexical, explained.spectrum, explained.geometry
     found, of_score = explained.decomposition, "parts of the score gap"
     named: list[tuple[str, tuple[Interval | None, ...]]] = [
@@ -993,7 +634,7 @@ def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
             ("cosine of versions", (g.twin_cosine,)),
             ("anisotropy", (g.anisotropy_human, g.anisotropy_other, g.anisotropy_difference)),
         ] if g else ()),
-        *((f"perplexity under {_model_name(model)}", (
+        *((f"perplexity under {model_name(model)}", (
             model.gap.gap, model.gap.share_lower, model.gap.gap_equal_length,
             model.bounded.mean if model.bounded else None,
         )) for model in explained.perplexity),
@@ -1040,66 +681,11 @@ def _data(report: ExplainReport) -> b.Section:
     )
 
 
-# Names, numbers and rows
-
-
-def _called(text: str) -> str:
-    """Return a name for use within a sentence, in quotes where it is more than one word."""
-    name = shorten(text, _NAME)
-    return f"“{name}”" if any(c in " ,;:" for c in name) else name
-
-
-def _model_name(found: ModelPerplexity) -> str:
-    """Return a language model without its kind, which is told apart from it."""
-    return _called(found.model.removeprefix(f"{found.kind}:"))
-
-
-def _in_percent(found: Interval) -> Interval:
-    """Turn a mean log ratio into percent."""
-    middle, low, high = (100 * math.expm1(v) for v in (found.estimate, found.lower, found.upper))
-    return replace(found, estimate=middle, lower=low, upper=high)
-
-
-def _range(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
-    """Return the ends of an interval in so many decimals that they lie as the true ones do.
-
-    An interval that leaves out ``null`` must not look as if it held it; two more are the most.
-    """
-    held, finest = low <= null <= high, digits + 2
-    enough = (
-        at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))
-    )
-    at = next(enough, finest)
-    return f"[{number(low, digits=at)}, {number(high, digits=at)}]"
-
-
-def _ends(
-    found: Interval,
-    *,
-    scale: float = 1.0,
-    digits: int = 1,
-    signed: bool = True,
-    unit: str = "",
-    null: float = 0.0,
-) -> str:
-    """Return a value with its interval."""
-    ends = _range(scale * found.lower, scale * found.upper, digits=digits, null=null)
-    return f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit} {ends}"
-
-
-def _shared(found: Interval | None, *, null: float = 0.0) -> str:
-    """Return a share in [0, 1] in percent with its interval; ``null`` in percent."""
-    return _ends(found, scale=100, signed=False, unit="%", null=null) if found else MISSING
-
-
-def _score_digits(found: Interval) -> int:
-    """Return how many decimals tell an interval of scores from 0, between 2 and 6."""
-    size = max(found.half_width, abs(found.estimate) / 10)
-    return 3 if size <= 0 else min(6, max(2, 1 - math.floor(math.log10(size))))
+# Rows
 
 
 def _row(
-    s: _Source,
+    s: Compared,
     label: str,
     found: Interval | None,
     *,
@@ -1111,14 +697,13 @@ def _row(
     """Return name, value, ends, n and method; the level too where it is not the report's."""
     if found is None:
         return (label, MISSING, "no interval", MISSING, "")
-    ends = _range(scale * found.lower, scale * found.upper, digits=digits)
+    ends = ends_of(scale * found.lower, scale * found.upper, digits=digits)
     if found.confidence_level != s.report.config.confidence_level:
         ends = f"{ends} ({level(found.confidence_level)})"
     value = f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit}"
     return (label, value, ends, count(found.n_labeled), found.method)
 
 
-def _columns(s: _Source, *more: str) -> Row:
-    """Return what stands over the cells of a row after its name."""
+def _columns(s: Compared, *more: str) -> Row:
     ends = f"{level(s.report.config.confidence_level)} interval"
     return ("value", ends, *more, "n", "method")

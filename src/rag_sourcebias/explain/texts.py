@@ -243,8 +243,7 @@ def log_length_ratios(human: WordSets, other: WordSets) -> FloatArray:
     for name, side in (("human", human), ("other", other)):
         if len(empty := np.flatnonzero(side.n_words == 0)):
             raise DataError(f"{name} text {empty[0]} has no word, so no length; leave it out")
-    ratios: FloatArray = np.log(other.n_words / human.n_words)
-    return ratios
+    return np.log(other.n_words / human.n_words)
 
 
 def compare_texts(
@@ -485,10 +484,7 @@ def lexical_shift(
 
 
 def _idf(document_frequency: IntArray, n_documents: int) -> FloatArray:
-    weights: FloatArray = np.log1p(
-        (n_documents - document_frequency + 0.5) / (document_frequency + 0.5)
-    )
-    return weights
+    return np.log1p((n_documents - document_frequency + 0.5) / (document_frequency + 0.5))
 
 
 def _joined(parts: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:

@@ -55,8 +55,7 @@ def checked_pairs(
 def unit_rows(vectors: FloatArray) -> FloatArray:
     """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: FloatArray = vectors / np.where(lengths > 0, lengths, 1.0)
-    return scaled
+    return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 # How well a linear probe tells two sources apart, on pairs that it has not seen.
@@ -233,7 +232,10 @@ def source_geometry(
     n = len(human)
 
     def mean(values: FloatArray) -> Interval | None:
-        return _mean_or_none(values, confidence_level)
+        try:
+            return clustered_mean(values, np.arange(n), confidence_level=confidence_level)
+        except InsufficientDataError:  # all alike: nothing is known about how much they vary
+            return None
 
     return SourceGeometry(
         n=n,
@@ -295,13 +297,6 @@ def _common_share(differences: FloatArray) -> FloatArray:
     share = products.mean() / squares.mean()
     values: FloatArray = share + (products - share * squares) / squares.mean()
     return values
-
-
-def _mean_or_none(values: FloatArray, level: float) -> Interval | None:
-    try:
-        return clustered_mean(values, np.arange(len(values)), confidence_level=level)
-    except InsufficientDataError:  # all alike: nothing is known about how much they vary
-        return None
 
 
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).
@@ -386,7 +381,7 @@ def spectrum(
     generator = as_generator(rng)
     pairs = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
     sides = [unit_rows(side) if normalise else side for side in pairs]
-    found = [_decompose(_centred(s) if centre else s, n_values, generator) for s in sides]
+    found = [_decompose(s - s.mean(axis=0) if centre else s, n_values, generator) for s in sides]
     values = [value for value, _, _ in found]
     m = int(min((value > _VANISHING * value[0]).sum() for value in values))
     if m == 0:
@@ -488,14 +483,8 @@ def _mean_difference(log_ratio: FloatArray, draws: FloatArray, *, level: float, 
     )
 
 
-def _centred(matrix: FloatArray) -> FloatArray:
-    centred: FloatArray = matrix - matrix.mean(axis=0)
-    return centred
-
-
 def _percent(log_ratio: FloatArray) -> FloatArray:
-    percent: FloatArray = 100 * np.expm1(log_ratio)
-    return percent
+    return 100 * np.expm1(log_ratio)
 
 
 # Both sources in a plane: main components, t-SNE ([K] Fig. 4) or UMAP.

@@ -472,7 +472,6 @@ class LocalCompleter:
 
 
 def _shared_length(rows: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens all rows begin with."""
     length = 0
     for column in zip(*rows, strict=False):
         if len(set(column)) > 1:

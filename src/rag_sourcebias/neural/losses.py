@@ -1,4 +1,4 @@
-"""The debiasing hinge for cross-encoders."""
+"""The debiasing hinge on twins, and the losses for encoders and cross-encoders that add it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from rag_sourcebias.core.errors import DataError, TrainingDivergedError
 from rag_sourcebias.neural.loading import require_torch
 
-if TYPE_CHECKING:
-    from torch import Tensor
+# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
+require_torch("debiased training")
 
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.base.losses import uses_gradient_cache
+from sentence_transformers.base.losses.merged_forward import embed_columns
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+)
+from torch import Tensor, nn
+from torch.nn import functional
 
 # The hinge on twins that losses of debiased training add, and what is counted of it.
 
@@ -84,9 +93,6 @@ class TwinHinge:
         Embeddings have shape (pairs, dimensions). Half precision is left first: a difference of
         two nearly equal similarities would have no digits in it.
         """
-        import torch
-        from torch.nn import functional
-
         vectors = [query, human, llm]
         if query.dtype in (torch.float16, torch.bfloat16):
             vectors = [vector.float() for vector in vectors]
@@ -170,8 +176,6 @@ class HingeStatistics:
         TrainingDivergedError
             If a component is not finite.
         """
-        import torch
-
         with torch.no_grad():
             wanted = (rank, debias, (hinges > 0).sum(), gaps.sum(), hinges.sum())
             values = torch.stack([value.float() for value in wanted]).tolist()
@@ -214,12 +218,6 @@ def _ratio(above: float, below: float) -> float:
 
 # What the debiasing losses for encoders and for cross-encoders share.
 
-
-# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
-require_torch("debiased training")
-
-import torch
-from torch import Tensor, nn
 
 RankColumns = Literal["human", "both", "all"]
 
@@ -336,18 +334,6 @@ def shadowed(owner: nn.Module, name: str, value: object) -> Iterator[None]:
 
 
 # A ranking loss with a debiasing hinge, for the trainer of sentence-transformers.
-
-
-# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
-require_torch("debiased training")
-
-from sentence_transformers import CrossEncoder
-from sentence_transformers.base.losses import uses_gradient_cache
-from sentence_transformers.base.losses.merged_forward import embed_columns
-from sentence_transformers.sentence_transformer.losses import (
-    CachedMultipleNegativesRankingLoss,
-)
-from torch import nn
 
 
 class DebiasedRankingLoss(Debiased):
@@ -487,12 +473,6 @@ class DebiasedRankingLoss(Debiased):
 
 
 # The debiasing hinge for cross-encoders.
-
-
-# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
-require_torch("debiased training")
-
-from torch import nn
 
 
 class DebiasedCrossEncoderLoss(Debiased):

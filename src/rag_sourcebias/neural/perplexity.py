@@ -579,7 +579,8 @@ class MaskedPerplexity:
         cut = [even_chunks(scorer.tokens(text), self._width) for text in texts]
         losses = scorer.losses(
             [chunk for chunks in cut for chunk in chunks],
-            tokens_per_pass=self.tokens_per_pass or _tokens_per_pass(pick_device(self.device)),
+            tokens_per_pass=self.tokens_per_pass
+            or (4096 if pick_device(self.device) == "cpu" else 65_536),
             progress=progress,
         )
         parts = [len(chunks) for chunks in cut]
@@ -607,7 +608,3 @@ def _longest(scorer: CausalScorer) -> int | None:
     """Tokens that the model was trained to read at once, if it says so."""
     found = getattr(scorer._model.config, "max_position_embeddings", None)
     return found if isinstance(found, int) and found > 0 else None
-
-
-def _tokens_per_pass(device: str) -> int:
-    return 4096 if device == "cpu" else 65_536

@@ -1,4 +1,4 @@
-"""Train an encoder on twins until it treats sources alike."""
+"""Train an encoder on twins until it treats sources alike: trainer, one run, and the call."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
-from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
-from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.twins import TrainingPairs, training_pairs
-from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
 from rag_sourcebias.neural.loading import (
     ENCODERS,
     SentenceEncoder,
@@ -30,6 +22,30 @@ from rag_sourcebias.neural.loading import (
     quiet,
     require_torch,
 )
+
+# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
+require_torch("debiased training")
+
+import torch
+from safetensors import SafetensorError
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.base.modules import Router
+from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.sentence_transformer.data_collator import (
+    SentenceTransformerDataCollator,
+)
+from torch import Tensor
+from transformers import PrinterCallback, TrainerCallback
+
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
+from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,
     TrainingSettings,
@@ -50,22 +66,6 @@ from rag_sourcebias.neural.training_state import (
 )
 
 # The trainer of sentence-transformers, with our batches and checkpoints.
-
-
-# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
-require_torch("debiased training")
-
-from safetensors import SafetensorError
-from sentence_transformers import (
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from sentence_transformers.base.modules import Router
-from sentence_transformers.base.sampler import DefaultBatchSampler
-from sentence_transformers.sentence_transformer.data_collator import (
-    SentenceTransformerDataCollator,
-)
-from transformers import PrinterCallback, TrainerCallback
 
 WRITING_ERRORS = (OSError, SafetensorError, RuntimeError)
 """What writing a model raises on a full disk, torch's own writer included."""
@@ -314,7 +314,6 @@ class TrainingRun:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what is left when training ends early."""
         try:
             yield
         except TrainingDivergedError as error:
@@ -501,11 +500,14 @@ def train_debiased(
         if judge is not None
         else None
     )
-    require_torch("debiased training")
     _require_training()
-
     named = SentenceEncoder(model, normalize=settings.similarity == "cosine")
-    stated = _stated(settings, named, untrained) | _data_stated(dataset, pairs, judged)
+    stated = {
+        **_stated(settings, named, untrained),
+        "data": data_identity(dataset, pairs),
+        "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
+        "judged on": "nothing" if judge is None else f"{judge.name} @{config.skew_cutoff}",
+    }
     run = TrainingRun(place=place, settings=settings, judge=judged, on_stage=on_stage)
     checkpoint = open_run(run.folder, stated, resume=resume)
     with seeded(settings.seed):
@@ -533,7 +535,6 @@ def train_debiased(
 def _stated(
     settings: TrainingSettings, named: SentenceEncoder, untrained: Encoder | None
 ) -> dict[str, str]:
-
     device = pick_device(None)
     return {
         **settings.to_dict(),
@@ -542,16 +543,6 @@ def _stated(
         "model": f"{named.name} ({named.fingerprint.split(':')[1]})",
         "negatives found with": named.name if untrained is None else untrained.fingerprint,
         **library_versions(),
-    }
-
-
-def _data_stated(dataset: Dataset, pairs: TrainingPairs, judge: SkewJudge | None) -> dict[str, str]:
-    return {
-        "data": data_identity(dataset, pairs),
-        "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
-        "judged on": (
-            "nothing" if judge is None else f"{judge.dataset.name} @{judge.config.skew_cutoff}"
-        ),
     }
 
 

@@ -398,12 +398,8 @@ class _Drawer:
         return [
             row
             for row in candidates
-            if row not in never and self.texts[row] not in own and not _blank(self.texts[row])
+            if row not in never and self.texts[row] not in own and self.texts[row].strip()
         ]
-
-
-def _blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 # The columns of texts and labels that a training goes through.
@@ -499,7 +495,6 @@ def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
 
 
 def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Read an array, or make it and write it."""
     if file.is_file():
         return read_array(file, remedy="delete it and start again to make it again")
     made = make()

@@ -1,4 +1,4 @@
-"""The losses a debiased training is made of."""
+"""State of a debiased training: the judge of its skew, progress, checkpoints and losses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from rag_sourcebias.neural.loading import require_torch
+
+# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
+require_torch("debiased training")
+
+from sentence_transformers.base.losses.merged_forward import embed_columns
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+    CosineSimilarityLoss,
+    MarginMSELoss,
+    MultipleNegativesRankingLoss,
+)
+from sentence_transformers.util import cos_sim, dot_score, pairwise_cos_sim, pairwise_dot_score
+from torch import Tensor, nn
+
 from rag_sourcebias.core.arrays import Float32Array
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import Dataset
@@ -20,7 +35,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig, TrainingPoint
 from rag_sourcebias.io.files import read_json, sound, write_atomic
-from rag_sourcebias.neural.loading import require_torch
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
 from rag_sourcebias.neural.training_data import TrainingSettings
 from rag_sourcebias.retrieval.dense import DenseSpec
@@ -377,20 +391,6 @@ def _difference(folder: Path, settings: Mapping[str, str]) -> str | None:
 
 
 # The losses a debiased training is made of.
-
-
-# ruff: noqa: E402 - the message on a missing extra must come before torch is imported
-require_torch("debiased training")
-
-from sentence_transformers.base.losses.merged_forward import embed_columns
-from sentence_transformers.sentence_transformer.losses import (
-    CachedMultipleNegativesRankingLoss,
-    CosineSimilarityLoss,
-    MarginMSELoss,
-    MultipleNegativesRankingLoss,
-)
-from sentence_transformers.util import cos_sim, dot_score, pairwise_cos_sim, pairwise_dot_score
-from torch import Tensor, nn
 
 _CACHED_BATCH = 16  # rows that a gradient-caching loss embeds at a time
 

@@ -322,8 +322,6 @@ BM25_SETTINGS = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.0), (1.5, 0.75), (1.5, 1.0), (
 
 
 class _Work:
-    """One audit in progress."""
-
     def __init__(
         self,
         dataset: Dataset,

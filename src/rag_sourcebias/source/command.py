@@ -1,4 +1,4 @@
-"""``audit``: measure skew on a data set or on finished runs."""
+"""``audit source``: options, work shard by shard, and the command itself."""
 
 from __future__ import annotations
 
@@ -109,51 +109,50 @@ _SHARD_DOCUMENTS = 8_192
 _ENGINES = ("memory", "local", "ray")
 _SCALE = "Large corpora"
 
-_Name = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="memory: everything at once. local: one shard of the corpus after another, in "
-        "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the same.",
-        rich_help_panel=_SCALE,
-    ),
-]
-_Workers = Annotated[
-    int | None,
-    typer.Option(help="Workers of --engine ray. \\[default: one per core]", rich_help_panel=_SCALE),
-]
-_Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Ray cluster to use, host:port of its head node, or auto. \\[default: start one on "
-        "this machine]",
-        rich_help_panel=_SCALE,
-    ),
-]
-_WorkFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--work-folder",
-        help="Where vectors and results of shards are kept; a stopped audit goes on from it. All "
-        "workers must see it. \\[default: shards in the cache folder]",
-        rich_help_panel=_SCALE,
-    ),
-]
-_ShardDocuments = Annotated[
-    int,
-    typer.Option(min=1, help="Documents of a shard, a multiple of 1,024.", rich_help_panel=_SCALE),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """Where and how the shards of a corpus are worked on."""
 
-    engine: _Name = "memory"
-    workers: _Workers = None
-    address: _Address = None
-    work_folder: _WorkFolder = None
-    shard_documents: _ShardDocuments = _SHARD_DOCUMENTS
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="memory: everything at once. local: one shard of the corpus after another, in "
+            "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the "
+            "same.",
+            rich_help_panel=_SCALE,
+        ),
+    ] = "memory"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Workers of --engine ray. \\[default: one per core]", rich_help_panel=_SCALE
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ray cluster to use, host:port of its head node, or auto. \\[default: start one "
+            "on this machine]",
+            rich_help_panel=_SCALE,
+        ),
+    ] = None
+    work_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--work-folder",
+            help="Where vectors and results of shards are kept; a stopped audit goes on from it. "
+            "All workers must see it. \\[default: shards in the cache folder]",
+            rich_help_panel=_SCALE,
+        ),
+    ] = None
+    shard_documents: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Documents of a shard, a multiple of 1,024.", rich_help_panel=_SCALE
+        ),
+    ] = _SHARD_DOCUMENTS
 
     @property
     def name(self) -> str:

@@ -599,7 +599,6 @@ def _compare(
 
 
 def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig) -> StyleFinding:
-    """Verdict under the original query style."""
     at = matrix.query_styles.index(config.original_query)
     return style_finding(
         matrix.ranks[:, at],
@@ -613,20 +612,13 @@ def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig)
 
 
 def _turned(pair: RankPair) -> RankPair:
-    """Return the pair the other way round: the style first, the original second."""
-    interval = pair.interval
+    i = pair.interval
     return replace(
         pair,
         first=pair.second,
         second=pair.first,
         difference=-pair.difference,
-        interval=None if interval is None else _negated(interval),
-    )
-
-
-def _negated(interval: Interval) -> Interval:
-    return replace(
-        interval, estimate=-interval.estimate, lower=-interval.upper, upper=-interval.lower
+        interval=i and replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower),
     )
 
 

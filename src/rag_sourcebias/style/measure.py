@@ -1,4 +1,4 @@
-"""The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet."""
+"""Ranks of styled versions of documents: tables, unfairness, matching effect and the verdict."""
 
 from __future__ import annotations
 
@@ -745,8 +745,7 @@ def adjusted_from_means(means: FloatArray) -> FloatArray:
     float64 array of shape (..., k)
     """
     k = means.shape[-1] // 2 - 1
-    adjusted: FloatArray = means[..., :k] - _slope(means, k)[..., None] * means[..., k : 2 * k]
-    return adjusted
+    return means[..., :k] - _slope(means, k)[..., None] * means[..., k : 2 * k]
 
 
 def _spread(means: FloatArray, k: int) -> FloatArray:

@@ -215,7 +215,6 @@ def _marked_names(report: StyleReport) -> list[str]:
 
 
 def _star_note(report: StyleReport, *, intervals: bool = True) -> str:
-    """Return the key of tables of ranks, which show intervals or do not."""
     config, threshold = report.config, number(alpha(report), digits=2)
     bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
     rule = (
@@ -315,7 +314,6 @@ def _ranks(report: StyleReport) -> b.Section | None:
 
 
 def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
-    """Return the average rank of each document style with interval; * where it is significant."""
     found = zip(average_ranks(system, row), sides(report, row), row.average_ranks, strict=True)
     return tuple(f"{number(mean)}{'*' if side else ''}{span(ends)}" for mean, side, ends in found)
 
@@ -372,7 +370,6 @@ def _side_by_side(
 
 
 def _matrix(report: StyleReport) -> b.Section | None:
-    """Return average ranks by query style and document style."""
     styles, tables = report.data.doc_styles, list[b.Block]()
     if len(report.data.query_styles) < 2 or not report.systems:
         return None
@@ -404,7 +401,6 @@ def _matrix(report: StyleReport) -> b.Section | None:
 
 
 def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
-    """Show the average rank of every document style under every query style."""
     styles, queries = report.data.doc_styles, report.data.query_styles
     marked = [sides(report, row) for row in system.rows]
     return pic.HeatMap(
@@ -499,7 +495,6 @@ def _unfairness_picture(report: StyleReport, system: StyleSystem) -> pic.Interva
 
 
 def _comparison(report: StyleReport) -> b.Table:
-    """Return unfairness with its interval: query styles × systems ([W] Table 1)."""
     systems, styles = report.systems, report.data.query_styles
     rows = [
         (style_name(name), *(score_with(r.unfairness.score, r.unfairness_interval) for r in of))
@@ -929,7 +924,6 @@ def _caveats(report: StyleReport) -> b.Section:
 
 
 def _intervals(system: StyleSystem) -> list[tuple[str, Interval]]:
-    """Return every interval of a system with what it is of."""
     found = (
         *(
             of

@@ -193,7 +193,6 @@ def places(facts: CorpusFacts, *, known: tuple[CorpusFacts, Places] | None = Non
 
 
 def _first_rows(text: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return for each digest the first row that has it."""
     order = np.lexsort((text[:, 1], text[:, 0]))  # stable: the first row leads its group
     ordered = text[order]
     leads = np.concatenate(([True], (ordered[1:] != ordered[:-1]).any(axis=1)))
