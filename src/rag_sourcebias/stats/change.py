@@ -13,13 +13,14 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.stats.betting import FRACTIONS, BettingInterval, log_payoffs
-from rag_sourcebias.stats.mixtures import Side, check_side
 from rag_sourcebias.stats.resampling import check_level
 from rag_sourcebias.stats.sequential import (
     NullMean,
     NullRange,
+    Side,
     as_range,
     as_rows,
+    check_side,
     read_state,
     rebuild,
     restore,
