@@ -246,15 +246,7 @@ class BettingInterval:
         Probability that the bounds hold the mean at all times together.
     points : int
         Candidate means, evenly spread over [0, 1].
-
-    Attributes
-    ----------
-    n : int
-    mean : float
-        Of the observations; NaN without any.
     """
-
-    kind = "betting-interval"
 
     def __init__(self, *, confidence_level: float = 0.95, points: int = 201) -> None:
         check_level(confidence_level)
@@ -262,17 +254,7 @@ class BettingInterval:
             raise DataError(f"points must be at least 3, got {points}")
         self.confidence_level, self.points = confidence_level, points
         self._grid = np.linspace(0.0, 1.0, points)
-        self.n, self.total = 0, 0.0
         self._capital = np.zeros((points, 2 * len(FRACTIONS)))
-
-    @property
-    def mean(self) -> float:
-        """Mean so far."""
-        return self.total / self.n if self.n else math.nan
-
-    def update(self, value: float) -> None:
-        """Add one observation."""
-        self.update_many([value])
 
     def update_many(self, values: npt.ArrayLike) -> None:
         """Add observations, shape (n,), in order.
@@ -290,8 +272,6 @@ class BettingInterval:
             new = log_payoffs(np.broadcast_to(part, null.shape), null, null)
             # Sums one by one, so a batch gives bit for bit what single updates do.
             self._capital = np.cumsum(np.concatenate([self._capital[None], new]), axis=0)[-1].copy()
-            self.total = float(np.cumsum(np.concatenate([[self.total], part[:, 0]]))[-1])
-            self.n += len(part)
 
     def interval(self) -> tuple[float, float]:
         """Return the bounds at this moment, in [0, 1]."""
@@ -302,19 +282,3 @@ class BettingInterval:
         lower = float(self._grid[too_low[-1]]) if len(too_low) else 0.0
         upper = float(self._grid[too_high[0]]) if len(too_high) else 1.0
         return lower, upper
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {"confidence_level": self.confidence_level, "points": self.points}
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BettingInterval:
-        """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        found = rebuild(cls, settings)
-        restore(found, found._state(), state)
-        return found
-
-    def _state(self) -> dict[str, Any]:
-        return {"n": self.n, "total": self.total, "_capital": self._capital}

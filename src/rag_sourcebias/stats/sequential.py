@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,12 @@ from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 
 Side = Literal["two-sided", "greater", "less"]
-SIDES = ("two-sided", "greater", "less")
 
 
 def check_side(side: str) -> None:
-    """Raise unless ``side`` is one of :data:`SIDES`."""
-    if side not in SIDES:
-        raise DataError(f"side {side!r} is none of {', '.join(SIDES)}")
+    """Raise unless ``side`` is a :data:`Side`."""
+    if side not in get_args(Side):
+        raise DataError(f"side {side!r} is none of {', '.join(get_args(Side))}")
 
 
 # Observations as checked arrays, and averages of evidence.
