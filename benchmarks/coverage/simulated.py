@@ -12,7 +12,7 @@ import simulator as sim
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.stats.coverage import CoverageCell, Tally
-from rag_sourcebias.stats.crc import recalibrated_utilities
+from rag_sourcebias.stats.crc import UtilityPath, recalibration
 from rag_sourcebias.stats.crc_intervals import PerQueryRule, per_query_intervals
 from rag_sourcebias.stats.documents import design_document_sample, document_interval
 from rag_sourcebias.stats.means import mean_interval
@@ -55,7 +55,9 @@ def default_cell(
         if judge is not None:
             queries = JUDGES[judge](queries, rng)
         y, plain = queries.human(), queries.judge()
-        _, recalibrated = recalibrated_utilities(queries.labels(), y[:n], np.arange(n))
+        labels = queries.labels()
+        lam = recalibration(labels.take(np.arange(n)), y[:n])
+        recalibrated = UtilityPath.of(labels).at(lam)
         for target, goal in zip(TARGETS, (truth, float(y.mean())), strict=True):
             for method, name, yhat in (
                 (DEFAULT, "regression", plain),

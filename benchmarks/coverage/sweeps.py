@@ -13,7 +13,7 @@ from real_sets import interval_labels
 
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.stats.coverage import CoverageCell, Tally, coverage_study
-from rag_sourcebias.stats.crc import perturbed_utilities
+from rag_sourcebias.stats.crc import UtilityPath
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
 from rag_sourcebias.stats.utility import RankedLabels
 
@@ -163,7 +163,7 @@ def gain_curves(steps: int = 101) -> dict:
     for name, probs in shapes.items():
         labels = RankedLabels.from_grid(probs[None, None, :], np.ones(1), gains)
         curves[name] = [
-            round(float(perturbed_utilities(labels, float(value))[0]), 4) for value in lam
+            round(float(UtilityPath.of(labels).at(float(value))[0]), 4) for value in lam
         ]
     return {"lambda": [round(float(v), 3) for v in lam], "gain": curves}
 

@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 import scipy
 import streams
+from mixtures import asymptotic_test, beta_test, composition_test, start_for_share
 from scipy.special import ndtri
 
 from rag_sourcebias.stats.aggregation import Aggregator
 from rag_sourcebias.stats.betting import BettingTest
 from rag_sourcebias.stats.change import ChangeDetector, RestartingDetector, reference_window
-from rag_sourcebias.stats.mixtures import AsymptoticTest, BetaTest, CompositionTest, start_for_share
 
 LEVEL = 0.05
 Z_LOOKS = 100
@@ -50,9 +50,9 @@ def row(stream: str, test: str, alarms: int, n: int, looks: int, *, held: bool =
 
 def tests_of(share: float, n: int) -> dict:
     return {
-        "Beta mixture": BetaTest(np.full(n, share)),
+        "Beta mixture": beta_test(np.full(n, share)),
         "betting": BettingTest(share, groups=n),
-        "asymptotic": AsymptoticTest(np.full(n, share), start=start_for_share(share)),
+        "asymptotic": asymptotic_test(np.full(n, share), start=start_for_share(share)),
     }
 
 
@@ -66,7 +66,7 @@ def known_baselines(rng, looks: int, n: int) -> list[dict]:
             test.update_many(x)
             rows.append(row(f"{name}, {share}", kind, int(test.alarms.sum()), n, looks))
         if share == 0.5:
-            one_sided = BetaTest(np.full(n, share), side="greater")
+            one_sided = beta_test(np.full(n, share), side="greater")
             one_sided.update_many(x)
             alarms = int(one_sided.alarms.sum())
             rows.append(row(f"{name}, {share}", "Beta mixture, greater", alarms, n, looks))
@@ -140,13 +140,13 @@ def estimated(rng, looks: int, n: int) -> list[dict]:
     x = streams.independent(rng, looks, n, 0.3)
     level = found.stream_level
     tests = {
-        "Beta mixture": BetaTest(found.null, confidence_level=level),
+        "Beta mixture": beta_test(found.null, confidence_level=level),
         "betting": BettingTest(found.null, groups=n, confidence_level=level),
     }
     for kind, test in tests.items():
         test.update_many(x)
         rows.append(row(f"window of {WINDOW}", kind, int(test.alarms.sum()), n, looks))
-    as_known = BetaTest(np.clip(found.mean, 0.01, 0.99))
+    as_known = beta_test(np.clip(found.mean, 0.01, 0.99))
     as_known.update_many(x)
     alarms = int(as_known.alarms.sum())
     rows.append(row(f"window of {WINDOW}", "Beta, taken for known", alarms, n, looks, held=False))
@@ -157,7 +157,7 @@ def compositions(rng, looks: int, n: int) -> list[dict]:
     # Its rate is near .044: 1,000 streams would show more than .05 in one study of six.
     alarms, n = 0, 5 * n
     for _ in range(n):
-        test = CompositionTest(THREE)
+        test = composition_test(THREE)
         test.update_many(np.eye(3)[rng.choice(3, looks, p=THREE)])
         alarms += int(test.alarms[0])
     return [row("three sources", "Dirichlet mixture", alarms, n, looks)]
@@ -169,8 +169,8 @@ def delays(rng, n: int) -> list[dict]:
         x = streams.independent(rng, 9 * reference, n, share)
         even = np.full(n, 0.5)
         cases = tests_of(0.5, n) | {
-            "Beta mixture, greater": BetaTest(even, side="greater"),
-            "Beta mixture, uniform": BetaTest(even, strength=2),
+            "Beta mixture, greater": beta_test(even, side="greater"),
+            "Beta mixture, uniform": beta_test(even, strength=2),
         }
         for kind, test in cases.items():
             test.update_many(x)

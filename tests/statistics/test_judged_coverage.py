@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.stats.crc import recalibrated_utilities
+from rag_sourcebias.stats.crc import UtilityPath, recalibration
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
 from rag_sourcebias.stats.documents import design_document_sample, document_interval
 from rag_sourcebias.stats.means import mean_interval
@@ -94,7 +94,9 @@ def test_judges_that_say_little(judge):
         queries = sim.draw(30 + 112, rng)
         queries = getattr(sim, name)(queries, *((int(n_votes), rng) if n_votes else ()))
         y, yhat = queries.human(), queries.judge()
-        _, moved = recalibrated_utilities(queries.labels(), y[:30], np.arange(30))
+        labels = queries.labels()
+        lam = recalibration(labels.take(np.arange(30)), y[:30])
+        moved = UtilityPath.of(labels).at(lam)
         for key, values, target in (
             ("population", yhat, "population"),
             ("pool", yhat, "pool"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
@@ -324,25 +324,6 @@ class RankedList:
     doc_ids: tuple[str, ...]
     scores: npt.NDArray[np.float32] | None = None
 
-    @classmethod
-    def from_ordered(
-        cls,
-        items: Iterable[Any],
-        *,
-        query_id: str,
-        doc_id: Callable[[Any], str],
-        score: Callable[[Any], float] | None = None,
-    ) -> RankedList:
-        """Map native results, already in rank order, through accessors."""
-        rows = list(items)
-        return cls(
-            query_id=query_id,
-            doc_ids=tuple(doc_id(item) for item in rows),
-            scores=None
-            if score is None
-            else np.fromiter((score(item) for item in rows), np.float32, count=len(rows)),
-        )
-
     def __len__(self) -> int:
         return len(self.doc_ids)
 
@@ -618,20 +599,6 @@ class Qrels:
             doc_codes=self.doc_codes[rows],
             grades=self.grades[rows],
             n_negative=self.n_negative,
-        )
-
-    def copied_to(self, versions: Mapping[str, Sequence[str]]) -> Qrels:
-        """Give every version of a document the grade of the original, as [K] did.
-
-        Parameters
-        ----------
-        versions : mapping of str to sequence of str
-            Ids of all versions by original document id; ids without an entry are dropped.
-        """
-        return Qrels.from_rows(
-            (self.query_ids[q], version, int(grade))
-            for q, d, grade in zip(self.query_codes, self.doc_codes, self.grades, strict=True)
-            for version in versions.get(self.doc_ids[d], ())
         )
 
 

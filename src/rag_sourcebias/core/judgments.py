@@ -317,19 +317,6 @@ class Judgments(Stored):
         high[~self.ok] = np.eye(self.n_grades)[-1]
         return LabelBounds(self._distributions(low, rows), self._distributions(high, rows))
 
-    def value_bounds(
-        self, gains: Sequence[float] | FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`values` with missing ones at the smallest and at the largest gain.
-
-        Both have shape (m,).
-        """
-        values, scale = self.values(gains), self._gains(gains)
-        return (
-            np.where(self.ok, values, scale.min()),
-            np.where(self.ok, values, scale.max()),
-        )
-
     def __str__(self) -> str:
         counts = self.counts()
         parts = [f"{counts.pop('ok', 0)} of {len(self)} items judged by {self.judge}"]

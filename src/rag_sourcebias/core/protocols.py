@@ -17,25 +17,29 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-@runtime_checkable
-class Encoder(Protocol):
-    """Texts to vectors, numpy in and out.
-
-    Both methods keep the order of their input and return float32 arrays of shape
-    ``(len(texts), dimension)``. ``fingerprint`` changes whenever the vectors would.
-    """
+class Model(Protocol):
+    """What every model says of itself: its name, its identity and its settings."""
 
     name: str
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the model and of every setting that changes its vectors."""
+        """Identity of the model, the prompt and every setting that changes what it returns."""
         ...
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings a report must state (dtype, maximum length, similarity, …)."""
+        """Settings a report must state (dtype, maximum length, …); never a key or a password."""
         ...
+
+
+@runtime_checkable
+class Encoder(Model, Protocol):
+    """Texts to vectors, numpy in and out.
+
+    Both methods keep the order of their input and return float32 arrays of shape
+    ``(len(texts), dimension)``. ``fingerprint`` changes whenever the vectors would.
+    """
 
     def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Encode the query side."""
@@ -47,20 +51,8 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class Reranker(Protocol):
+class Reranker(Model, Protocol):
     """Scores of (query, text) pairs; higher is better."""
-
-    name: str
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the model and of every setting that changes its scores."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state."""
-        ...
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """Score pairs, in the given order; shape ``(len(pairs),)``."""
@@ -129,7 +121,7 @@ class RetrieverSpec(Protocol):
 
 
 @runtime_checkable
-class Completer(Protocol):
+class Completer(Model, Protocol):
     """A language model that continues prompts.
 
     Methods are called from up to ``max_concurrency`` threads at once. They raise
@@ -138,18 +130,7 @@ class Completer(Protocol):
     :func:`rag_sourcebias.llm.ask_all`.
     """
 
-    name: str
     max_concurrency: int
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the model and of every setting that changes its answers."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state; never a key or a password."""
-        ...
 
     def complete(
         self, prompt: str, *, max_tokens: int, temperature: float, seed: int
@@ -163,20 +144,8 @@ class Completer(Protocol):
 
 
 @runtime_checkable
-class Judge(Protocol):
+class Judge(Model, Protocol):
     """Grades items; every item comes back, with a distribution or with the reason it has none."""
-
-    name: str
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the model, the prompt and every setting that changes the grades."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state."""
-        ...
 
     @property
     def n_grades(self) -> int:
@@ -191,24 +160,12 @@ class Judge(Protocol):
 
 
 @runtime_checkable
-class TextPerplexity(Protocol):
+class TextPerplexity(Model, Protocol):
     """How surprising texts are to a language model."""
-
-    name: str
 
     @property
     def kind(self) -> Literal["causal", "masked"]:
         """Whether a token is predicted from those before it, or from all others."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the model and of every setting that changes its values."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state."""
         ...
 
     def log_perplexities(

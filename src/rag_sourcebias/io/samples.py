@@ -10,12 +10,12 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import http.client
     import urllib.request
     import zipfile
-    from importlib.resources.abc import Traversable
 
 
 # Where downloaded data is kept.
@@ -329,83 +328,65 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
     DataError
         If there is no such sample.
     """
-    if name not in _READERS:
-        raise DataError(f"no bundled sample {name!r}; there are {', '.join(_READERS)}")
-    return _READERS[name](_folder(name))
-
-
-def _folder(name: str) -> Traversable:
-    return resources.files("rag_sourcebias.io").joinpath("samples", name)
-
-
-def _read_rewrites(folder: Traversable) -> Dataset:
-    def rows(file: Path) -> list[_Row]:
-        found: list[_Row] = []
-        for _, record in read_jsonl(file):
-            query_id = record["query_id"]
-            versions = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
-            for source, text in versions.items():
-                tags = DocTags(source=source, pair_id=query_id, origin="declared")
-                found.append((f"{query_id}@{source}", text, tags, query_id, record["query"]))
-        return found
-
-    with resources.as_file(folder.joinpath("pairs.jsonl.gz")) as file:
-        corpus, queries, qrels = _assemble(rows(file))
-    return Dataset(
-        name="crowdrag-rewrites",
-        corpus=corpus,
-        queries=queries,
-        qrels=qrels,
-        design="rewrites",
-        license=SAMPLE_LICENSE,
-        attribution=(
-            f"Passages from Webis CrowdRAG-25 ({_REPOSITORY}), shortened, citation marks removed; "
-            "rewritten by a large language model (Claude)"
-        ),
-    )
-
-
-def _read_crowdrag25(folder: Traversable) -> Dataset:
-    def rows(file: Path) -> list[_Row]:
-        found: list[_Row] = []
-        for _, record in read_jsonl(file):
-            topic, style = record["topic"], record["style"]
-            # The model is named by scripts/create_llm_responses.py of the source repository.
-            source = "human" if record["kind"] == "human" else "llm:gpt-4o"
-            tags = DocTags(
-                source=source, style=style, pair_id=f"{topic}/{style}", origin="declared"
-            )
-            text = _CITATION.sub("", record["text"]).strip()
-            found.append((record["response"], text, tags, topic, record["query"]))
-        return found
-
-    with resources.as_file(folder.joinpath("responses.jsonl.gz")) as file:
-        corpus, queries, qrels = _assemble(rows(file))
-    return Dataset(
-        name="crowdrag25",
-        corpus=corpus,
-        queries=queries,
-        qrels=qrels,
-        design="independent",
-        license=SAMPLE_LICENSE,
-        attribution=f"Webis CrowdRAG-25 ({_REPOSITORY}), citation marks removed",
-    )
-
-
-def _assemble(rows: list[_Row]) -> tuple[Corpus, tuple[Query, ...], Qrels]:
-    """Build a data set in which each document has grade 1 for its own query."""
-    corpus = Corpus(
-        texts=tuple(text for _, text, *_ in rows),
-        tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
-    )
+    if name not in _BUNDLED:
+        raise DataError(f"no bundled sample {name!r}; there are {', '.join(_BUNDLED)}")
+    file, read, design, attribution = _BUNDLED[name]
+    folder = resources.files("rag_sourcebias.io").joinpath("samples", name)
+    with resources.as_file(folder.joinpath(file)) as path:
+        rows = [row for _, record in read_jsonl(path) for row in read(record)]
     texts = {query_id: text for *_, query_id, text in rows}
-    queries = tuple(Query(query_id=q, text=text) for q, text in texts.items())
-    return corpus, queries, Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows)
+    return Dataset(
+        name=name,
+        corpus=Corpus(
+            texts=tuple(text for _, text, *_ in rows),
+            tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
+        ),
+        queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
+        # each document has grade 1 for its own query
+        qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows),
+        design=design,
+        license=SAMPLE_LICENSE,
+        attribution=attribution,
+    )
 
 
-_READERS: dict[str, Callable[[Traversable], Dataset]] = {
-    "crowdrag-rewrites": _read_rewrites,
-    "crowdrag25": _read_crowdrag25,
+def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
+    query_id = record["query_id"]
+    versions = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
+    for source, text in versions.items():
+        tags = DocTags(source=source, pair_id=query_id, origin="declared")
+        yield f"{query_id}@{source}", text, tags, query_id, record["query"]
+
+
+def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
+    topic, style = record["topic"], record["style"]
+    # The model is named by scripts/create_llm_responses.py of the source repository.
+    source = "human" if record["kind"] == "human" else "llm:gpt-4o"
+    tags = DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared")
+    text = _CITATION.sub("", record["text"]).strip()
+    yield record["response"], text, tags, topic, record["query"]
+
+
+# File, rows of a record, design and attribution of each sample.
+_BUNDLED: dict[
+    str,
+    tuple[
+        str, Callable[[Mapping[str, Any]], Iterator[_Row]], Literal["rewrites", "independent"], str
+    ],
+] = {
+    "crowdrag-rewrites": (
+        "pairs.jsonl.gz",
+        _rewrite_rows,
+        "rewrites",
+        f"Passages from Webis CrowdRAG-25 ({_REPOSITORY}), shortened, citation marks removed; "
+        "rewritten by a large language model (Claude)",
+    ),
+    "crowdrag25": (
+        "responses.jsonl.gz",
+        _response_rows,
+        "independent",
+        f"Webis CrowdRAG-25 ({_REPOSITORY}), citation marks removed",
+    ),
 }
 
 

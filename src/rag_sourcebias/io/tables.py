@@ -598,7 +598,7 @@ def read_any_table(path: PathLike, choose: Chooser) -> Table:
         As :func:`~rag_sourcebias.io.tables.read_table`, and if an array holds something else.
     """
     name = os.fspath(path)
-    if _is_parquet(name) or not _is_array(Path(path)):
+    if Path(path).suffix in _PARQUET or not _is_array(Path(path)):
         return read_table(path, choose)
     rows = read_json(path, "a JSON array of objects")
     if not rows:
@@ -615,10 +615,6 @@ def _is_array(path: Path) -> bool:
     with sound(path, "a table or a JSON array"), open_bytes(path) as stream:
         start = stream.read(_START).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start.startswith(b"[")
-
-
-def _is_parquet(name: str) -> bool:
-    return Path(name).suffix in (".parquet", ".pq")
 
 
 # Texts by id, from tables and BEIR files.

@@ -483,7 +483,11 @@ class Asker:
         with state.lock:
             answers = dict(state.unsaved)
         # A NaN is not stored: it would outlive the fault that caused it.
-        good = {key: answer for key, answer in answers.items() if not _has_nan(answer)}
+        good = {
+            key: answer
+            for key, answer in answers.items()
+            if not any(map(math.isnan, answer.logprobs or ()))
+        }
         if self.cache is not None and good:
             self.cache.put(good)
             if not state.holding:
@@ -534,7 +538,3 @@ class Asker:
 def _not_asked(state: _State) -> CompletionError:
     why = f"not asked: {state.fatal or 'the run was stopped'}"
     return CompletionError(why, reason="not_asked")
-
-
-def _has_nan(answer: Answer) -> bool:
-    return any(math.isnan(value) for value in answer.logprobs or ())

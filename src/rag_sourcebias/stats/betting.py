@@ -1,22 +1,23 @@
-"""One alarm for all groups: the average of e-processes is an e-process, however they depend."""
+"""Tests and confidence sequences by betting, of means of values in [0, 1]."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.mixtures import Side, check_side
 from rag_sourcebias.stats.resampling import check_level
 from rag_sourcebias.stats.sequential import (
     NullMean,
-    SequentialTest,
+    Side,
     as_range,
     as_rows,
+    check_side,
     log_mean_exp,
     read_state,
     rebuild,
@@ -64,8 +65,14 @@ def log_payoffs(
     return np.asarray(np.concatenate([np.log1p(part[..., None] * fractions) for part in parts], -1))
 
 
-class BettingTest(SequentialTest):
+class BettingTest:
     """Do values in [0, 1] have the means of their baselines? Each may have its own.
+
+    Memory per group is constant. Evidence is non-negative, starts at 1 and has expectation at
+    most 1 at every stopping time under the null, so the probability that it *ever* reaches 1/α is
+    at most α (Ville 1939), however often one looks. All values are natural logarithms. Every
+    group has an alarm level of its own: watching g groups, build the test at
+    ``1 - (1 - confidence_level) / g``.
 
     Parameters
     ----------
@@ -74,6 +81,18 @@ class BettingTest(SequentialTest):
     groups : int
     side : {"two-sided", "greater", "less"}
     confidence_level : float
+        An alarm under the null has at most the remaining probability, over all time.
+
+    Attributes
+    ----------
+    n : int
+        Observations so far, of each group.
+    log_e : ndarray of shape (groups,)
+        Evidence now.
+    peak : ndarray of shape (groups,)
+        Largest evidence so far, at least 0: exp(−peak) is an always valid p-value.
+    alarm_at : ndarray of int, shape (groups,)
+        Number of the observation that raised the alarm, 0 where there was none.
 
     Examples
     --------
@@ -83,7 +102,6 @@ class BettingTest(SequentialTest):
     """
 
     kind = "betting"
-    _capital: FloatArray
 
     def __init__(
         self,
@@ -94,11 +112,34 @@ class BettingTest(SequentialTest):
         confidence_level: float = 0.95,
     ) -> None:
         check_side(side)
+        check_level(confidence_level)
+        if groups < 1:
+            raise DataError(f"groups must be at least 1, got {groups}")
         self.side: Side = side
+        self.groups, self.confidence_level = groups, confidence_level
         self.null = None if null is None else as_range(null)
-        super().__init__(groups=groups, confidence_level=confidence_level)
         if self.null is not None:
             self.null.to((groups,))
+        self.reset()
+
+    @property
+    def threshold(self) -> float:
+        """Logarithm of the evidence that raises an alarm."""
+        return -math.log1p(-self.confidence_level)
+
+    @property
+    def alarms(self) -> npt.NDArray[np.bool_]:
+        """Groups whose alarm was raised."""
+        return self.alarm_at > 0
+
+    def reset(self) -> None:
+        """Forget everything; the guarantee then starts anew."""
+        self.n = 0
+        self.log_e = np.zeros(self.groups)
+        self.peak = np.zeros(self.groups)
+        self.alarm_at: IntArray = np.zeros(self.groups, np.int64)
+        sides = 2 if self.side == "two-sided" else 1
+        self._capital = np.zeros((self.groups, sides * len(FRACTIONS)))
 
     def update(
         self, values: npt.ArrayLike, *, null: NullMean | None = None
@@ -149,19 +190,44 @@ class BettingTest(SequentialTest):
             return lower.reshape(shape), upper.reshape(shape)
         return found.to(shape)
 
-    def _advance(self, rows: FloatArray) -> FloatArray:
-        return self.update_many(rows)
+    def _note(self, log_e: FloatArray) -> FloatArray:
+        new = (self.alarm_at == 0) & (log_e.max(axis=0) >= self.threshold)
+        first = (log_e >= self.threshold).argmax(axis=0)
+        self.alarm_at = np.where(new, self.n + first + 1, self.alarm_at)
+        self.n += len(log_e)
+        self.log_e = log_e[-1].copy()
+        self.peak = np.maximum(self.peak, log_e.max(axis=0))
+        return log_e
 
-    def _clear(self) -> None:
-        sides = 2 if self.side == "two-sided" else 1
-        self._capital = np.zeros((self.groups, sides * len(FRACTIONS)))
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain JSON values."""
+        settings = {
+            "confidence_level": self.confidence_level,
+            "null": None if self.null is None else self.null.to_plain(),
+            "groups": self.groups,
+            "side": self.side,
+        }
+        return write_state(self.kind, settings, self._state())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BettingTest:
+        """Go on from what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        DataError
+            If it is not the state of such a test.
+        UnsupportedVersionError
+            If another release wrote it.
+        """
+        settings, state = read_state(data, cls.kind)
+        test = rebuild(cls, settings)
+        restore(test, test._state(), state)
+        return test
 
     def _state(self) -> dict[str, Any]:
-        return {"_capital": self._capital}
-
-    def _settings(self) -> dict[str, Any]:
-        null = None if self.null is None else self.null.to_plain()
-        return {"null": null, "groups": self.groups, "side": self.side}
+        members = {"n": self.n, "log_e": self.log_e, "peak": self.peak, "alarm_at": self.alarm_at}
+        return members | {"_capital": self._capital}
 
 
 # Confidence sequence for the mean of values in [0, 1], by betting against every candidate mean.
@@ -180,15 +246,7 @@ class BettingInterval:
         Probability that the bounds hold the mean at all times together.
     points : int
         Candidate means, evenly spread over [0, 1].
-
-    Attributes
-    ----------
-    n : int
-    mean : float
-        Of the observations; NaN without any.
     """
-
-    kind = "betting-interval"
 
     def __init__(self, *, confidence_level: float = 0.95, points: int = 201) -> None:
         check_level(confidence_level)
@@ -196,17 +254,7 @@ class BettingInterval:
             raise DataError(f"points must be at least 3, got {points}")
         self.confidence_level, self.points = confidence_level, points
         self._grid = np.linspace(0.0, 1.0, points)
-        self.n, self.total = 0, 0.0
         self._capital = np.zeros((points, 2 * len(FRACTIONS)))
-
-    @property
-    def mean(self) -> float:
-        """Mean so far."""
-        return self.total / self.n if self.n else math.nan
-
-    def update(self, value: float) -> None:
-        """Add one observation."""
-        self.update_many([value])
 
     def update_many(self, values: npt.ArrayLike) -> None:
         """Add observations, shape (n,), in order.
@@ -224,8 +272,6 @@ class BettingInterval:
             new = log_payoffs(np.broadcast_to(part, null.shape), null, null)
             # Sums one by one, so a batch gives bit for bit what single updates do.
             self._capital = np.cumsum(np.concatenate([self._capital[None], new]), axis=0)[-1].copy()
-            self.total = float(np.cumsum(np.concatenate([[self.total], part[:, 0]]))[-1])
-            self.n += len(part)
 
     def interval(self) -> tuple[float, float]:
         """Return the bounds at this moment, in [0, 1]."""
@@ -236,69 +282,3 @@ class BettingInterval:
         lower = float(self._grid[too_low[-1]]) if len(too_low) else 0.0
         upper = float(self._grid[too_high[0]]) if len(too_high) else 1.0
         return lower, upper
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {"confidence_level": self.confidence_level, "points": self.points}
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BettingInterval:
-        """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        found = rebuild(cls, settings)
-        restore(found, found._state(), state)
-        return found
-
-    def _state(self) -> dict[str, Any]:
-        return {"n": self.n, "total": self.total, "_capital": self._capital}
-
-
-# One alarm for all groups: the average of e-processes is an e-process, however they depend.
-
-
-class AverageTest(SequentialTest):
-    """Is anything wrong in any group? It costs ln(groups) of the evidence of the worst group.
-
-    Parameters
-    ----------
-    members : int
-        Groups of the test whose evidence is averaged.
-    confidence_level : float
-        Of the one alarm.
-
-    Notes
-    -----
-    Its rows are the evidence that the ``update_many`` of another test returns, shape (n, groups);
-    that test keeps its own alarms, one per group.
-    """
-
-    kind = "average"
-    bounded = False
-
-    def __init__(self, *, members: int, confidence_level: float = 0.95) -> None:
-        if members < 1:
-            raise DataError(f"members must be at least 1, got {members}")
-        self.members = members
-        super().__init__(groups=1, confidence_level=confidence_level)
-
-    def update_many(self, values: npt.ArrayLike) -> FloatArray:
-        """Add evidence, shape (n, members); return that of the average, shape (n, 1)."""
-        rows = np.asarray(values, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.members or np.isnan(rows).any():
-            raise DataError(
-                f"expected evidence of shape (n, {self.members}) without NaN, found {rows.shape}"
-            )
-        return self._note(self._advance(rows)) if len(rows) else rows[:, :1]
-
-    def _advance(self, rows: FloatArray) -> FloatArray:
-        return log_mean_exp(rows)[:, None]
-
-    def _clear(self) -> None:
-        """Nothing is kept beside the shared members."""
-
-    def _state(self) -> dict[str, Any]:
-        return {}
-
-    def _settings(self) -> dict[str, Any]:
-        return {"members": self.members}

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.stats.betting import FRACTIONS, BettingInterval, log_payoffs
-from rag_sourcebias.stats.mixtures import Side, check_side
 from rag_sourcebias.stats.resampling import check_level
 from rag_sourcebias.stats.sequential import (
     NullMean,
     NullRange,
+    Side,
     as_range,
     as_rows,
+    check_side,
     read_state,
     rebuild,
     restore,
@@ -222,7 +223,6 @@ def reference_window(
     values: npt.ArrayLike,
     *,
     confidence_level: float = 0.95,
-    window_part: float = WINDOW_PART,
 ) -> ReferenceWindow:
     """Turn a window into baselines.
 
@@ -233,8 +233,6 @@ def reference_window(
         (Clopper & Pearson 1934) when all of a group are 0 or 1, by betting otherwise.
     confidence_level : float
         To be held by the window and the stream together, for each group.
-    window_part : float
-        Part of the error that the window may use, strictly between 0 and 1.
 
     Raises
     ------
@@ -244,8 +242,6 @@ def reference_window(
         If an argument is out of its range.
     """
     check_level(confidence_level)
-    if not 0 < window_part < 1:
-        raise DataError(f"window_part {window_part!r} is outside (0, 1); 0.2 is usual")
     rows = np.asarray(values, np.float64)
     rows = as_rows(
         rows[:, None] if rows.ndim == 1 else rows, rows.shape[-1] if rows.ndim > 1 else 1
@@ -256,12 +252,12 @@ def reference_window(
             n=len(rows),
             n_needed=2,
         )
-    level = 1 - (1 - confidence_level) * window_part
+    level = 1 - (1 - confidence_level) * WINDOW_PART
     ends = [window_interval(column, level) for column in rows.T]
     return ReferenceWindow(
         null=NullRange([low for low, _ in ends], [high for _, high in ends]),
         window_level=level,
-        stream_level=1 - (1 - confidence_level) * (1 - window_part),
+        stream_level=1 - (1 - confidence_level) * (1 - WINDOW_PART),
         mean=rows.mean(axis=0),
         n=len(rows),
     )

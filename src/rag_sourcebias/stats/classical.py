@@ -250,9 +250,5 @@ def _bca_tails(values: FloatArray, means: FloatArray, tails: FloatArray) -> Floa
     shifted = []
     for tail in tails:
         z = bias + normal_quantile(float(tail))
-        shifted.append(_normal_cdf(bias + z / (1 - acceleration * z)))
+        shifted.append(0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)))
     return np.array(shifted)
-
-
-def _normal_cdf(z: float) -> float:
-    return 0.5 * math.erfc(-z / math.sqrt(2))

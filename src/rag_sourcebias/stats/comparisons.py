@@ -207,7 +207,7 @@ def compare_ranks(
         pairs = [(at, j) for j in range(len(names)) if j != at]
     first, second = np.array(pairs).T
     differences = values[:, first] - values[:, second]
-    p_values = _sign_flips(differences, resamples=resamples, generator=as_generator(rng))
+    p_values = sign_flips(differences, resamples=resamples, generator=as_generator(rng))
     adjusted = adjust_p_values(p_values, correction=correction)
     return tuple(
         RankPair(
@@ -243,7 +243,7 @@ def _interval(difference: FloatArray, level: float) -> Interval | None:
         return None
 
 
-def _sign_flips(
+def sign_flips(
     differences: FloatArray, *, resamples: int, generator: np.random.Generator
 ) -> list[float]:
     """Two-sided p-value of each column; all columns share the sign patterns."""

@@ -48,23 +48,6 @@ def perturb(probs: FloatArray, lam: float) -> FloatArray:
     return tails[:, :-1] - tails[:, 1:]
 
 
-def perturbed_utilities(labels: RankedLabels, lam: float | FloatArray) -> FloatArray:
-    """Return the utility of every query under labels perturbed by λ ([R] Eq. 19).
-
-    Parameters
-    ----------
-    labels : RankedLabels
-    lam : float or float64 array of shape (n_queries,)
-        In [−1, 1]; one for all queries or one for each.
-
-    Returns
-    -------
-    float64 array of shape (n_queries,)
-        Not decreasing in λ; at λ = 0 it is ``labels.utilities()``.
-    """
-    return UtilityPath.of(labels).at(lam)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class UtilityPath:
     """Utilities as a function of λ, prepared once and cheap to evaluate.
@@ -513,21 +496,3 @@ def balance(path: UtilityPath, labels: RankedLabels, y: FloatArray) -> float:
     # the jump at ±1 forgets the judge; stay on the near side of it, at the edge of the flat end
     first, last = set_crossing(labels, y + there / labels.n_queries)
     return float(np.clip(np.clip(0.0, first, last), -INSIDE, INSIDE))
-
-
-def recalibrated_utilities(
-    labels: RankedLabels, y: FloatArray, labelled: IntArray
-) -> tuple[float, FloatArray]:
-    """Return λ* fitted on the labelled queries, and the utilities of all queries at λ*.
-
-    Parameters
-    ----------
-    labels : RankedLabels
-        Judge labels of all queries.
-    y : float64 array of shape (n,)
-        Human utilities of the labelled queries.
-    labelled : int64 array of shape (n,)
-        Their indices.
-    """
-    lam = recalibration(labels.take(labelled), y)
-    return lam, UtilityPath.of(labels).at(lam)

@@ -9,11 +9,10 @@ import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.comparisons import sign_flips
 from rag_sourcebias.stats.ratio import ScorePair
 from rag_sourcebias.stats.resampling import as_generator, check_level, normal_quantile
 
-_BLOCK = 250_000  # random numbers held at once
-_EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
 _TIE = 1e-9
 _MIN_DIFFERING = 15
 
@@ -38,25 +37,9 @@ def sign_flip_test(
     """
     difference = baseline - other
     difference = difference[np.abs(difference) > _TIE]
-    n = len(difference)
-    if n == 0:
+    if not len(difference):
         return 1.0
-    observed = abs(float(difference.sum())) - _TIE * max(1.0, float(np.abs(difference).sum()))
-    if n <= _EXACT_LIMIT:
-        signs = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1
-        return float(np.mean(np.abs(signs @ difference) >= observed))
-    generator = as_generator(rng)
-    extreme = 0
-    block = max(1, _BLOCK // n)
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
-        bits = np.unpackbits(
-            np.frombuffer(generator.bytes(-(-size * n // 8)), dtype=np.uint8), count=size * n
-        )
-        # Σ ±d = 2 Σ_{kept} d − Σ d
-        total = 2 * (bits.reshape(size, n).astype(np.float64) @ difference)
-        extreme += int(np.count_nonzero(np.abs(total - difference.sum()) >= observed))
-    return (1 + extreme) / (1 + resamples)
+    return sign_flips(difference[:, None], resamples=resamples, generator=as_generator(rng))[0]
 
 
 def queries_needed(

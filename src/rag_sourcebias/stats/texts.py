@@ -435,12 +435,10 @@ class _Sample:
 def _references_of(
     group: str, texts: Texts, references: Mapping[str, References] | References | None
 ) -> References | None:
+    if isinstance(references, Mapping):
+        references = references.get(group)
     if references is None:
         return None
-    if isinstance(references, Mapping):
-        if group not in references:
-            return None
-        references = references[group]
     if isinstance(references, str) or len(references) != len(texts):
         raise DataError(
             f"group {group!r} has {len(texts)} texts but "
@@ -458,7 +456,8 @@ def _of_group(  # noqa: PLR0917 - one caller
     level: float,
     rows: _Sample,
 ) -> Iterator[TextStatistic]:
-    counted = _missing(texts)
+    missing = sum(text is None for text in texts)
+    counted = [f"{missing:,} of {len(texts):,} texts are missing"] if missing else []
     compared: Texts = ()
     wanted: list[tuple[str, ...]] = []
     about_references: list[str] = []
@@ -475,25 +474,14 @@ def _of_group(  # noqa: PLR0917 - one caller
                 notes = [*notes, meteor_mode()]
         values = values[~np.isnan(values)]
         if len(values):
-            yield _summary(group, name, values, level, notes)
-
-
-def _missing(texts: Texts) -> list[str]:
-    missing = sum(text is None for text in texts)
-    return [f"{missing:,} of {len(texts):,} texts are missing"] if missing else []
-
-
-def _summary(
-    group: str, name: str, values: FloatArray, level: float, notes: Sequence[str]
-) -> TextStatistic:
-    return TextStatistic(
-        group=group,
-        name=name,
-        n=len(values),
-        mean=_mean(values, level, notes, top=None if name == "words" else 1.0),
-        average=float(values.mean()),
-        quantiles=tuple(float(q) for q in np.quantile(values, QUANTILES)),
-    )
+            yield TextStatistic(
+                group=group,
+                name=name,
+                n=len(values),
+                mean=_mean(values, level, notes, top=None if name == "words" else 1.0),
+                average=float(values.mean()),
+                quantiles=tuple(float(q) for q in np.quantile(values, QUANTILES)),
+            )
 
 
 def _mean(

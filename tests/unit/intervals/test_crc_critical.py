@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.stats.crc import (
     INSIDE,
+    UtilityPath,
     crossings,
-    perturbed_utilities,
-    recalibrated_utilities,
     recalibration,
     set_crossing,
 )
@@ -53,10 +52,10 @@ def test_equals_a_search_over_lambda(seed, gain_of_mean):
 def test_bounds_hold_where_they_are_said_to(seed, gain_of_mean):
     labels, y = awkward_labels(seed, gain_of_mean=gain_of_mean)
     first, last = crossings(labels, y)
-    top, bottom = perturbed_utilities(labels, 1.0), perturbed_utilities(labels, -1.0)
+    top, bottom = UtilityPath.of(labels).at(1.0), UtilityPath.of(labels).at(-1.0)
     within = (bottom - TIE <= y) & (y <= top + TIE)
-    assert np.all((perturbed_utilities(labels, first) >= y - 3 * TIE)[within])
-    assert np.all((perturbed_utilities(labels, last) <= y + 3 * TIE)[within])
+    assert np.all((UtilityPath.of(labels).at(first) >= y - 3 * TIE)[within])
+    assert np.all((UtilityPath.of(labels).at(last) <= y + 3 * TIE)[within])
 
 
 def test_jumps_at_the_ends():
@@ -96,7 +95,7 @@ def test_recalibration_is_nearest_zero_among_the_best(seed, gain_of_mean):
     assert -1 < lam < 1
 
     def error(at):
-        return abs(float((perturbed_utilities(labels, at) - y).sum()))
+        return abs(float((UtilityPath.of(labels).at(at) - y).sum()))
 
     best = min(error(-INSIDE), error(lam), error(INSIDE))
     assert error(lam) <= best + 1e-8
@@ -111,7 +110,8 @@ def test_recalibration_brings_the_mean_error_to_zero():
         rng.dirichlet(np.ones(4), size=(30, 5)), 1 / np.log2(np.arange(2, 7)), gains
     )
     y = 0.6 * labels.utilities()[:10]
-    lam, values = recalibrated_utilities(labels, y, np.arange(10))
+    lam = recalibration(labels.take(np.arange(10)), y)
+    values = UtilityPath.of(labels).at(lam)
     assert lam < 0
     assert values.shape == (30,)
     assert values[:10].mean() == pytest.approx(y.mean(), abs=1e-9)

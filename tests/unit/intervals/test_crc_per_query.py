@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.stats.crc import (
+    UtilityPath,
     crossings,
     misses_per_side,
     paper_misses,
-    perturbed_utilities,
     recalibration,
     score_rank,
 )
@@ -96,7 +96,7 @@ def test_two_parameter_rules_leave_out_what_they_may():
         found = per_query_intervals(labels, y, labels, rule=rule, confidence_level=0.95)
         assert int((y > found.upper + 2e-9).sum()) == allowed
         assert int((y < found.lower - 2e-9).sum()) <= allowed
-        tighter = perturbed_utilities(labels, found.lambda_high - 1e-6)
+        tighter = UtilityPath.of(labels).at(found.lambda_high - 1e-6)
         assert int((y > tighter + 2e-9).sum()) == allowed + 1
 
 
@@ -118,8 +118,8 @@ def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
     radius = max(found.lambda_high - center, center - found.lambda_low)
 
     def held(t):
-        low = perturbed_utilities(labels, max(center - t, -1.0))
-        high = perturbed_utilities(labels, min(center + t, 1.0))
+        low = UtilityPath.of(labels).at(max(center - t, -1.0))
+        high = UtilityPath.of(labels).at(min(center + t, 1.0))
         return int(((low - 2e-9 <= y) & (y <= high + 2e-9)).sum())
 
     assert held(radius) == score_rank(50, 0.95) == 49
@@ -129,7 +129,7 @@ def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
 def test_residual_rule_leaves_each_query_out():
     labels, y = judged(30)
     found = per_query_intervals(labels, y, labels, rule="residual", confidence_level=0.8)
-    judge = perturbed_utilities(labels, recalibration(labels, y))
+    judge = UtilityPath.of(labels).at(recalibration(labels, y))
     fit = np.polynomial.Polynomial.fit(judge, y, 1)
     np.testing.assert_allclose(found.estimate, np.maximum(fit(judge), 0.0), atol=1e-6)
     sizes = np.empty(30)
@@ -141,7 +141,7 @@ def test_residual_rule_leaves_each_query_out():
     slope = scale.convert().coef[1]
     kept = max(0.0, 1 - noise / slope**2)
     spread = np.maximum(sizes.mean() + kept * slope * (judge - judge.mean()), 0.25 * sizes.mean())
-    inside = (found.lower > 1e-9) & (found.upper < perturbed_utilities(labels, 1.0) - 1e-9)
+    inside = (found.lower > 1e-9) & (found.upper < UtilityPath.of(labels).at(1.0) - 1e-9)
     ratio = (found.upper - found.estimate)[inside] / spread[inside]
     assert inside.sum() > 3
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
@@ -154,10 +154,10 @@ def test_bounds_are_ordered_finite_and_within_reach(rule, seed):
     target, _ = awkward_labels(seed, n_queries=45, gain_of_mean=seed % 2 == 0)
     found = per_query_intervals(labels, y, target, rule=rule, confidence_level=0.95)
     assert found.lower.shape == (45,)
-    assert np.all(perturbed_utilities(target, -1.0) - 1e-9 <= found.lower)
+    assert np.all(UtilityPath.of(target).at(-1.0) - 1e-9 <= found.lower)
     assert np.all(found.lower <= found.estimate)
     assert np.all(found.estimate <= found.upper)
-    assert np.all(found.upper <= perturbed_utilities(target, 1.0) + 1e-9)
+    assert np.all(found.upper <= UtilityPath.of(target).at(1.0) + 1e-9)
     # the labelled queries themselves are held at least as often as the level asks
     held = (found.lower - 1e-8 <= y) & (y <= found.upper + 1e-8)
     assert held.sum() >= 42

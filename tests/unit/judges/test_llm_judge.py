@@ -236,8 +236,8 @@ def test_failures_are_rows_and_worst_cases_enclose_them() -> None:
     assert found.reasons[0] == "no grade in 'banana'"
     assert np.isnan(found.probs).all()
     assert np.isnan(found.values()).all()
-    low, high = found.value_bounds([0, 1, 3, 7])
-    assert (low.tolist(), high.tolist()) == ([0, 0], [7, 7])
+    low, high = found.bounds()
+    assert (low.probs[:, 0].tolist(), high.probs[:, -1].tolist()) == ([1, 1], [1, 1])
     back = Judgments.from_dict(found.to_dict())
     assert np.isnan(back.probs).all()
 

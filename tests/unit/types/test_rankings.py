@@ -30,9 +30,7 @@ def test_from_dict_orders_by_score_and_keeps_the_order_of_ties():
 
 def test_from_lists_keeps_the_native_order():
     lists = [
-        RankedList.from_ordered(
-            [("b", 0.1), ("a", 0.9)], query_id="q1", doc_id=lambda x: x[0], score=lambda x: x[1]
-        ),
+        RankedList(query_id="q1", doc_ids=("b", "a"), scores=np.float32([0.1, 0.9])),
         RankedList(query_id="q2", doc_ids=()),
     ]
     run = Run.from_lists(lists)

@@ -60,9 +60,3 @@ def test_take_keeps_queries():
     assert part.query_ids == ("q1", "q2")
     assert rows(part) == {("q2", "b"): 2}
     assert rows(qrels.take(np.array([0]))) == {("q1", "a"): 1}
-
-
-def test_copied_to_every_version():
-    qrels = Qrels.from_dict({"q": {"d1": 2, "d2": 1, "gone": 3}})
-    copied = qrels.copied_to({"d1": ["d1-h", "d1-l"], "d2": ["d2-h"]})
-    assert rows(copied) == {("q", "d1-h"): 2, ("q", "d1-l"): 2, ("q", "d2-h"): 1}
