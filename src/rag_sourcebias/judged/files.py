@@ -273,11 +273,6 @@ def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
         raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
 
 
-def cell_floats(cells: Sequence[Any], table: Table) -> FloatArray:
-    """Cells as numbers."""
-    return np.array([_number(c, table, i) for i, c in enumerate(cells)], dtype=np.float64)
-
-
 def cell_items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN401
     """Return the entries of a list cell."""
     if isinstance(cell, str):
@@ -440,7 +435,8 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     table = read_table(path, choose)
     columns = [table.columns[c] for c in form]
     if re.fullmatch(r"p_?0", form[0]):
-        return table, np.column_stack([cell_floats(c, table) for c in columns])
+        rows = [[_number(c, table, i) for i, c in enumerate(cells)] for cells in columns]
+        return table, np.array(rows, dtype=np.float64).T.copy()
     if form[0] == "probs":
         return table, stacked_rows(
             [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
@@ -507,7 +503,9 @@ _NOT_METRICS = frozenset(
 )  # fmt: skip
 
 
-class _Factors(TypedDict):
+class Factors(TypedDict):
+    """Columns that tell how items belong together."""
+
     group: str | None
     cluster: str | None
     stratum: str | None
@@ -557,7 +555,7 @@ def read_ragas_result(
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
     found = _metric(path, names, metric, human)
-    factors = _Factors(group=group, cluster=cluster, stratum=stratum)
+    factors = Factors(group=group, cluster=cluster, stratum=stratum)
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
@@ -789,21 +787,16 @@ def _finite_or_none(value: float) -> float | None:
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:
     ending = table_ending(path).removesuffix(".gz")
-    if ending == ".jsonl":
-        write_atomic(path, jsonl_text(dict(row) for row in rows))
-    else:
-        write_atomic(path, _lines(path, rows, ending))
+    as_json = ending == ".jsonl"
+    write_atomic(path, jsonl_text(map(dict, rows)) if as_json else _lines(path, rows, ending))
 
 
 def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
-    header = False
-    for row in rows:
+    for i, row in enumerate(rows):
         cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
                  for v in row.values()]  # fmt: skip
-        for lines in ([*row] if not header else None, cells):
-            if lines is not None:
-                yield _tsv(path, lines) if ending == ".tsv" else _csv(lines)
-        header = True
+        for line in (cells,) if i else ([*row], cells):
+            yield _tsv(path, line) if ending == ".tsv" else _csv(line)
 
 
 def _tsv(path: PathLike, cells: Sequence[str]) -> str:

@@ -1,0 +1,362 @@
+"""What a judged evaluation says in words: the headline, each mean, and how to read the numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from rag_sourcebias.core.interval import JUDGE_NOTES, Interval
+from rag_sourcebias.judged.data import (
+    CoveragePoint,
+    JudgedComparison,
+    JudgedMean,
+    JudgedReport,
+    QueryIntervals,
+)
+from rag_sourcebias.report.format import (
+    count,
+    ends_about_zero,
+    estimate,
+    join,
+    level,
+    number,
+    shorten,
+)
+
+Role: TypeAlias = Literal[
+    "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown"
+]
+_METHODS = {
+    "regression": "regression on the judge",
+    "labels": "labels alone",
+    "ppi": "PPI with fixed power",
+    "ppi++": "PPI with tuned power",
+    "ppi-crossfit": "cross-fitted PPI",
+    "ppi-paper": "PPI of Oosterhuis et al.",
+    "bootstrap": "bootstrap of the labels",
+}
+_TARGETS = {
+    "population": "the mean over all {units} like these, of which these are a random sample",
+    "pool": "the mean people would give exactly these {units}, labelled and not",
+    "unlabeled": "the mean people would give the unlabelled {units} of this set",
+}
+#: The worth of the judge in a few words; saved and lost labels are counted.
+_SHORT: dict[Role, str] = {
+    "absent": "From labels alone, as asked",
+    "unused": "The judge was not used",
+    "useless": "This judge is useless: use labels alone",
+    "complete": "People labelled every item",
+    "exact": "The judge follows people on every label",
+    "same": "The judge makes no clear difference",
+    "unknown": "Labels alone give no interval",
+}
+_FAR = 5  # half widths between an estimate and a judge that answers on its own scale
+_ALL_SAID = 2  # means of which the headline says everything; of more, a summary
+_NAMED = 3  # means that the headline names
+
+
+# The headline: no more certain than its intervals
+
+
+def headline(report: JudgedReport) -> str:
+    """Return what a reader in a hurry should take away."""
+    total = len(report.means)
+    if total <= _ALL_SAID:
+        return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
+    each = [mean.interval.n_labeled for mean in report.means]
+    spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
+    wrong = sum(_excludes_judge(report, mean) for mean in report.means)
+    which = f"all {total}" if wrong == total else f"{wrong} of {total}"
+    return " ".join((
+        f"{level(report.config.confidence_level)} intervals for {total} means, each from "
+        f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
+        f"The judge alone would have been outside the interval for {which}." if wrong else
+        f"The means of the judge alone lie inside all {total} intervals.",
+        *_worths(report),
+    ))  # fmt: skip
+
+
+def _range_of_labels(report: JudgedReport, counts: list[int], *, human: bool = False) -> str:
+    low, high = min(counts), max(counts)
+    return f"{count(low)} to " * (low != high) + _labels(report, high, human=human)
+
+
+def _span(report: JudgedReport, measure: str) -> str:
+    means = [mean for mean in report.means if mean.measure == measure]
+    low, high = (pick(means, key=lambda m: m.interval.estimate) for pick in (min, max))
+    if low is high:
+        return f"{name_of(low, ' of ')} is {with_interval(report, low)}"
+    return (
+        f"{measure} runs from {with_interval(report, low)} for {shorten(low.system, 40)} to "
+        f"{with_interval(report, high)} for {shorten(high.system, 40)}"
+    )
+
+
+def _worths(report: JudgedReport) -> Iterator[str]:
+    """Say for how many means the judge was of use, and for which it was not."""
+    others: dict[Role, str] = {
+        "same": "it makes no clear difference",
+        "costs": "labels alone give a narrower interval",
+        "useless": "this judge is useless and labels alone are the better choice",
+        "unused": "it was not used",
+    }
+    roles = [(role(report, mean), mean) for mean in report.means]
+    if helped := [mean for kind, mean in roles if kind == "helps"]:
+        saved = _range_of_labels(report, [mean.labels_saved or 0 for mean in helped])
+        yield (
+            f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
+            f"about {saved}{' each' if len(helped) > 1 else ''}."
+        )
+    for found, words in others.items():
+        if names := [shorten(name_of(mean, " of "), 48) for kind, mean in roles if kind == found]:
+            named = join(names) if len(names) <= _NAMED else f"{len(names)} means"
+            yield f"For {named}, {words}."
+
+
+# One mean: what was found, and whether the judge was any use
+
+
+def role(report: JudgedReport, mean: JudgedMean) -> Role:
+    """Return what the judge did to one interval.
+
+    ``"absent"``: labels alone were asked for. ``"unused"``: the method set the judge aside.
+    ``"useless"``: its correlation with people is too small to be of use, whatever the widths say.
+    ``"exact"``: it agrees with people so well that the interval has no width. ``"complete"``:
+    people labelled every item of the pool, so that nothing is estimated. ``"helps"`` and
+    ``"costs"``: by the labels it saves and by the width alike.
+    """
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
+    narrower = 0.0 if alone is None else alone.half_width - found.half_width
+    rules: tuple[tuple[bool, Role], ...] = (
+        (report.config.method in {"labels", "bootstrap"}, "absent"),
+        (found.target == "pool" and not found.n_unlabeled, "complete"),
+        (found.judge in {"few", "constant"}, "unused"),
+        (found.judge == "weak" or _weak(found), "useless"),
+        (found.half_width == 0, "exact"),
+        (alone is None or mean.labels_saved is None, "unknown"),
+        (saved > 0 and narrower > 0, "helps"),
+        (saved < 0 and narrower < 0, "costs"),
+    )
+    return next((kind for applies, kind in rules if applies), "same")
+
+
+def _weak(found: Interval) -> bool:
+    return found.correlation is not None and abs(found.correlation) <= _needed(found)
+
+
+def _needed(found: Interval) -> float:
+    return 1 / math.sqrt(max(found.n_labeled - 2, 1))
+
+
+def sentence(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return everything about one mean: estimate, interval, labels, the judge alone, its worth."""
+    i, units = mean.interval, units_of(report)
+    judged = f" and {count(i.n_unlabeled)} {units} that only the judge saw"
+    labels = _labels(report, i.n_labeled, human=True) + judged * (i.n_unlabeled > 0)
+    where = {
+        "population": "",
+        "pool": f" over exactly these {count(i.n_labeled + i.n_unlabeled)} {units}",
+        "unlabeled": f" over the {count(i.n_unlabeled)} unlabelled {units}",
+    }.get(i.target, f" over the {i.target}")
+    return (
+        f"Mean {name_of(mean, ' of ')}{where} is {with_interval(report, mean)} "
+        f"({level(i.confidence_level)} interval from {labels}). {worth_of(report, mean)}"
+    )
+
+
+def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
+    """Whether the judge seems to answer on another scale than people.
+
+    Then its mean is far from theirs and its values are no grades of theirs, and neither the one nor
+    the other is an error of the judge.
+    """
+    audit = report.audits.get(mean.measure)
+    if report.kind == "ranking" or audit is None or audit.agreement is not None:
+        return False
+    gap = abs(mean.judge_alone - mean.interval.estimate)
+    return gap > _FAR * max(mean.interval.half_width, 1e-12)
+
+
+def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
+    return not other_scale(report, mean) and mean.interval.excludes(mean.judge_alone)
+
+
+def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return what the judge alone says of one mean, and whether it was any use, in labels."""
+    says, gap = value_of(report, mean, mean.judge_alone), mean.judge_alone - mean.interval.estimate
+    by = f"too {'high' if gap > 0 else 'low'} by about {value_of(report, mean, abs(gap))}"
+    told = by if _excludes_judge(report, mean) else "which the interval does not contradict"
+    judge = f"The judge alone would have said {says}, {told}."
+    if other_scale(report, mean):
+        judge = (
+            f"The mean of the judge is {says}, far from people's: it seems to answer on another "
+            "scale, so this is not comparable."
+        )
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
+    r, labels = number(found.correlation, digits=2), _labels(report, abs(saved))
+    who = "The judge" if found.correlation is None else f"The judge (r = {r} with people)"
+    said = "" if alone is None else f", {estimate(alone, digits=digits_of(report, mean.measure))}"
+    change = 0.0 if not alone or not alone.half_width else 1 - found.half_width / alone.half_width
+    percent = f"{number(100 * abs(change), digits=0 if abs(change) >= 0.095 else 1)}%"
+    threshold = f", and it takes more than {number(_needed(found), digits=2)}"
+    worths: dict[Role, str] = {
+        "absent": f"The judge was not used ({method_name(report.config.method)} was asked for).",
+        "unused": f"This interval comes from the labels alone: {JUDGE_NOTES.get(found.judge, '')}.",
+        "useless": f"{who} is useless here{threshold * _weak(found)}: use labels alone{said}.",
+        "complete": "People labelled every item of the pool: this is its mean, and nothing is "
+        "estimated.",
+        "exact": f"{who} follows people on every labelled item, which leaves the interval no "
+        "width. That says nothing of where they would part on the others.",
+        "unknown": f"{who} cannot be held against labels alone, which give no interval here.",
+        "same": f"{who} makes no clear difference: by its correlation it would "
+        f"{'save' if saved > 0 else 'cost'} about {labels}, yet the interval of labels alone is "
+        f"{'wider' if change > 0 else 'no wider'}{said}."
+        if saved
+        else f"{who} makes no difference: by its correlation it is worth no label.",
+        "helps": f"{who} narrows the interval by {percent}: labels alone would need about "
+        f"{_labels(report, saved, more=True)} for this width.",
+        "costs": f"{who} made this interval {percent} wider than labels alone{said}: it cost the "
+        f"worth of about {labels}.",
+    }
+    return f"{judge} {worths[role(report, mean)]}"
+
+
+def worth_in_short(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return the worth of the judge in a few words."""
+    kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
+    helps, costs = f"The judge saves about {labels}", f"The judge costs about {labels}"
+    few = kind == "unused" and mean.interval.judge == "few"
+    told: dict[Role, str] = {**_SHORT, "helps": helps, "costs": costs}
+    return "Too few labels to use the judge" if few else told[kind]
+
+
+# Comparisons, and how to read the numbers
+
+
+def comparison(report: JudgedReport, c: JudgedComparison) -> str:
+    """Return one comparison: who is higher and by how much, or that it cannot be told."""
+    i, first, second = c.interval, c.first, c.second
+    clear, relative = i.excludes(0), c.kind == "relative_delta"
+    # A sentence that names the higher side first states the difference in that direction.
+    if clear and i.estimate < 0:
+        first, second = second, first
+        if not relative:
+            i = replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
+    digits = decimals(report, c)
+    size = number(i.estimate, digits=digits, signed=relative or not clear)
+    numbers = f"{size} {ends_about_zero(i, digits=digits)}"
+    what = f"Relative Δ of {c.measure}{within(c)}" if relative else c.measure
+    if not clear:
+        return f"{first} against {second}: cannot be told apart ({what} {numbers}, includes 0)."
+    told = f": {what} {numbers}" if relative else f" in {what} by {numbers}"
+    return f"{first} is higher than {second}{told}."
+
+
+def within(c: JudgedComparison) -> str:
+    """Return `` in <run>`` where two sources of one run are compared."""
+    return f" in {c.system}" if c.system else ""
+
+
+def decimals(report: JudgedReport, c: JudgedComparison) -> int:
+    """Return the decimals of a comparison."""
+    return 1 if c.kind == "relative_delta" else digits_of(report, c.measure)
+
+
+def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
+    """Return questions a reader may have, with their answers."""
+    units, target = units_of(report), report.config.target
+    relative = (
+        "What is Relative Δ?",
+        "The difference of two mean scores in percent of their average, from −200 to "
+        "+200. Positive: the first, the baseline, is higher. Each source is corrected by "
+        "its own human labels, since judges treat sources differently.",
+    )
+    single = (
+        "What does the interval of one query promise?",
+        "That of all queries, the stated share has its human value inside. It is no "
+        "promise for a particular kind of query, and it is wide, because a judge that is "
+        "right on average is often wrong about one query.",
+    )
+    return (
+        (
+            "What does an interval promise?",
+            f"In {level(report.config.confidence_level)} of evaluations like this one the interval "
+            f"holds {_TARGETS.get(target, target).format(units=units)}, as people would judge it. "
+            f"It counts the chance in which {units} were labelled; it cannot count people who "
+            "disagree with each other, or labels that were not drawn at random.",
+        ),
+        (
+            "How can a judge narrow it?",
+            "The judge has seen everything, people only a part. Where the two agree in what they "
+            f"find better and worse, the judge's values tell how the labelled {units} differ from "
+            "the rest. How far it rates too high or too low does not matter: the human labels "
+            "correct that. Only the correlation r counts, and it must exceed 1/√(n − 2).",
+        ),
+        (
+            "What does “saved” mean?",
+            "How many more labels the labels alone would need for an interval as narrow. It is "
+            "estimated from the same labels and as uncertain as they are few. Savings of 0–10% are "
+            "common. A negative number means that the judge made this interval wider; that can "
+            "happen by chance with a judge that helps on average. Do not pick whichever interval "
+            "came out narrower: that spoils the promise of both.",
+        ),
+        (
+            "Why not trust the judge alone?",
+            f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
+            "more precise and no more right.",
+        ),
+        *([relative] if any(c.kind == "relative_delta" for c in report.comparisons) else ()),
+        *([single] if report.per_query else ()),
+    )
+
+
+# Names and numbers
+
+
+def method_name(method: str) -> str:
+    """Return a method as a reader knows it."""
+    return _METHODS.get(method, method)
+
+
+def name_of(of: JudgedMean | QueryIntervals | CoveragePoint, link: str = ", ") -> str:
+    """Return ``NDCG@10, BM25``, or the measure where there is one system."""
+    return f"{of.measure}{link}{of.system}" if of.system else of.measure
+
+
+def units_of(report: JudgedReport) -> str:
+    """Return what is labelled: items or queries."""
+    return "items" if report.kind == "items" else "queries"
+
+
+def _labels(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
+    """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
+    unit = f"{'human ' * human}label{'s' * (n != 1)}"
+    if report.kind == "ranking":
+        unit = f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
+    return f"{count(n)} {'more ' * more}{unit}"
+
+
+def digits_of(report: JudgedReport, measure: str) -> int:
+    """Return the decimals of a measure: two significant digits of its narrowest half width."""
+    half = [
+        i.half_width
+        for mean in report.means
+        if mean.measure == measure
+        for i in (mean.interval, mean.labels_alone)
+        if i is not None and i.half_width > 0
+    ]
+    if not half or not math.isfinite(min(half)):
+        return 3
+    return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
+
+
+def value_of(report: JudgedReport, mean: JudgedMean, value: float) -> str:
+    """Return a value with the decimals of its measure."""
+    return number(value, digits=digits_of(report, mean.measure))
+
+
+def with_interval(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return the mean with its interval, such as ``0.829 [0.795, 0.862]``."""
+    return estimate(mean.interval, digits=digits_of(report, mean.measure))
