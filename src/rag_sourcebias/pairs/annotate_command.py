@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -22,13 +21,11 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.pairs.annotate import (
     Annotations,
-    AnnotationUnit,
     MajorityTable,
     RaterAgreement,
     annotation_sheet,
@@ -189,63 +186,40 @@ _NAMES = {
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationFigures:
-    """Everything that ``annotate read`` tells."""
-
-    annotations: Annotations
-    majorities: tuple[MajorityTable, ...]
-    agreement: Mapping[str, tuple[RaterAgreement, ...]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {
-            "sheet_id": self.annotations.sheet_id,
-            "annotators": list(self.annotations.annotators),
-            "n_units": len(self.annotations.units),
-            "questions": [
-                {
-                    "question": table.question,
-                    "n_answered": table.n_answered,
-                    "n_unanswered": table.n_unanswered,
-                    "n_first": table.n_first,
-                    "n_second": table.n_second,
-                    "majority": [
-                        to_plain(m) for m in self.majorities if m.question == table.question
-                    ],
-                    "agreement": [to_plain(a) for a in self.agreement[table.question]],
-                }
-                for table in self.annotations.tables
-            ],
-        }
+Majorities = tuple[MajorityTable, ...]
+Agreement = Mapping[str, tuple[RaterAgreement, ...]]
 
 
-def figures(
-    annotations: Annotations, *, min_answers: int | None, confidence_level: float, seed: int
-) -> AnnotationFigures:
-    """Compute majorities and agreement of every question."""
-    return AnnotationFigures(
-        annotations=annotations,
-        majorities=majority_tables(
-            annotations, min_answers=min_answers, confidence_level=confidence_level
-        ),
-        agreement={
-            table.question: annotator_agreement(
-                annotations, table.question, confidence_level=confidence_level, rng=seed
-            )
+def plain_figures(
+    annotations: Annotations, majorities: Majorities, agreement: Agreement
+) -> dict[str, Any]:
+    """Return everything that ``annotate read`` tells as plain values, ready for JSON."""
+    return {
+        "sheet_id": annotations.sheet_id,
+        "annotators": list(annotations.annotators),
+        "n_units": len(annotations.units),
+        "questions": [
+            {
+                "question": table.question,
+                "n_answered": table.n_answered,
+                "n_unanswered": table.n_unanswered,
+                "n_first": table.n_first,
+                "n_second": table.n_second,
+                "majority": [to_plain(m) for m in majorities if m.question == table.question],
+                "agreement": [to_plain(a) for a in agreement[table.question]],
+            }
             for table in annotations.tables
-        },
-    )
+        ],
+    }
 
 
-def print_figures(found: AnnotationFigures) -> None:
+def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
     """Print two tables for each question, and what was left out."""
-    asked = found.annotations
-    _say(f"{len(asked.units)} pairs, annotators: {', '.join(asked.annotators)}")
-    for majority in found.majorities:
+    _say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
+    for majority in majorities:
         _print_majority(majority)
-    for table in asked.tables:
-        _print_agreement(table.question, found.agreement[table.question])
+    for table in annotations.tables:
+        _print_agreement(table.question, agreement[table.question])
         if table.n_unanswered:
             _say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
         lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
@@ -270,7 +244,7 @@ def _print_majority(majority: MajorityTable) -> None:
             source_name(one.category) if ":" in one.category else one.category,
             share(one.share.estimate),
             MISSING if one.unanimous is None else f"({share(one.unanimous)})",
-            _percent(one.share),
+            f"[{share(one.share.lower)}, {share(one.share.upper)}]",
             str(one.n),
         )
     if majority.n_no_majority:
@@ -299,10 +273,6 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
     out.print(table)
     for note in dict.fromkeys(one.note for one in found if one.note):
         _say(f"{question}: {note}")
-
-
-def _percent(found: Interval) -> str:
-    return f"[{share(found.lower)}, {share(found.upper)}]"
 
 
 def _say(line: str) -> None:
@@ -368,7 +338,7 @@ def sheet(
         )
         plan = annotation_sheet(
             units,
-            task=_names(task) if task else _tasks(units),
+            task=_names(task or ("relevance,quality" if units[0].query else "quality")),
             n=min(_TRIPLES, len(units)) if n is None else n,
             annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
             overlap=overlap,
@@ -377,7 +347,7 @@ def sheet(
         written = write_annotation_sheets(
             plan,
             output,
-            formats=[_format(name) for name in _names(formats)],
+            formats=[choice("format", name, ("csv", "html")) for name in _names(formats)],
             key=key,
             title=title,
             instructions=instructions,
@@ -418,16 +388,23 @@ def read(
     """
     require_writable_file("json", None if json in (None, "-") else Path(json))
     annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
-    found = figures(
-        annotations, min_answers=min_answers, confidence_level=confidence_level, seed=seed
+    majorities = majority_tables(
+        annotations, min_answers=min_answers, confidence_level=confidence_level
     )
+    agreement = {
+        table.question: annotator_agreement(
+            annotations, table.question, confidence_level=confidence_level, rng=seed
+        )
+        for table in annotations.tables
+    }
+    plain = plain_figures(annotations, majorities, agreement)
     if json == "-":
-        print_json(found.to_dict())
+        print_json(plain)
         return
     if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
+        write_atomic(json, json_text(plain))
         _tell(f"json: {json}")
-    print_figures(found)
+    print_figures(annotations, majorities, agreement)
 
 
 def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:
@@ -441,16 +418,8 @@ def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus
     return read_beir(folder, split=split, titles=False)
 
 
-def _tasks(units: Sequence[AnnotationUnit]) -> tuple[str, ...]:
-    return ("relevance", "quality") if units[0].query else ("quality",)
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _format(name: str) -> Literal["csv", "html"]:
-    return "csv" if choice("format", name, ("csv", "html")) == "csv" else "html"
 
 
 def _files(sheets: Sequence[Path]) -> list[Path]:

@@ -25,6 +25,7 @@ from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.pairs.checks import check_pairs, threshold_reasons
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
+    PAIR_VALUES,
     CheckedPair,
     NamedIds,
     PairCheckConfig,
@@ -220,7 +221,15 @@ def sole_corpus_tests(
                 gain=config.gain,
             )
             alone[source] = _only(scores, kept)
-        checks = sole_corpus_checks(alone, _audit_config(config, sources[0]))
+        settings = AuditConfig(
+            baseline_source=sources[0],
+            cutoffs=config.cutoffs,
+            measures=config.measures,
+            confidence_level=config.confidence_level,
+            resamples=config.resamples,
+            seed=config.seed,
+        )
+        checks = sole_corpus_checks(alone, settings)
         found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
     return found
 
@@ -282,24 +291,9 @@ def _only(scores: SourceScores, kept: BoolArray) -> SourceScores:
     )
 
 
-def _audit_config(config: PairCheckConfig, baseline: str) -> AuditConfig:
-    return AuditConfig(
-        baseline_source=baseline,
-        cutoffs=config.cutoffs,
-        measures=config.measures,
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
-
-
 # What a report keeps of the checks of one source: counts, histograms, the worst pairs.
 
 
-_VALUES = (
-    "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
-    "numbers_kept", "names_kept",
-)  # fmt: skip
 _EDGES = {
     "length_ratio": np.linspace(0, 3, 61),
     "jaccard": np.linspace(0, 1, 41),
@@ -361,7 +355,7 @@ def _pair(
     checks: PairChecks, row: int, texts: tuple[Sequence[str], Sequence[str]], limit: int
 ) -> CheckedPair:
     baseline, other = (side[row] for side in texts)
-    values = {name: float(getattr(checks, name)[row]) for name in _VALUES}
+    values = {name: float(getattr(checks, name)[row]) for name in PAIR_VALUES}
     on = checks.flags[row]
     return CheckedPair(
         pair_id=writable(checks.pair_ids[row]),
@@ -539,19 +533,18 @@ def check_paired_corpus(
     corpus, dataset = (data.corpus, data) if isinstance(data, Dataset) else (data, None)
     _check_retrievers(retrievers, dataset)
     rows = _rows_of(corpus.tags, baseline_source, sources)
-    work = _Checks(
-        corpus=corpus,
-        qrels=None if dataset is None else dataset.qrels,
-        encoder=encoder,
-        thresholds=thresholds,
-        config=config,
-    )
     parts: list[SourcePairs] = []
     tests: list[SoleCorpusTest] = []
     for source, found in rows.items():
         begin(f"{source}: checking {len(found.baseline):,} pairs")
-        checks, part = work.of_source(source, found)
-        parts.append(part)
+        texts = (
+            [corpus.texts[row] for row in found.baseline],
+            [corpus.texts[row] for row in found.other],
+        )
+        pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
+        checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
+        criteria = criteria_of(corpus, None if dataset is None else dataset.qrels, found)
+        parts.append(source_pairs(source, checks, texts, criteria, config=config))
         if on_checks is not None:
             on_checks(source, checks)
         if dataset is not None and retrievers:
@@ -608,39 +601,6 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
             f"pair_id; the first documents are {first}"
         )
     return rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Checks:
-    """How the pairs of every source are checked."""
-
-    corpus: Corpus
-    qrels: Qrels | None
-    encoder: Encoder | None
-    thresholds: PairThresholds
-    config: PairCheckConfig
-
-    def of_source(self, source: str, rows: PairRows) -> tuple[PairChecks, SourcePairs]:
-        """Check the pairs of one source."""
-        tags = self.corpus.tags
-        baseline, other = (
-            [self.corpus.texts[row] for row in side] for side in (rows.baseline, rows.other)
-        )
-        checks = check_pairs(
-            baseline,
-            other,
-            pair_ids=[tags.pair_ids[code] for code in tags.pair_codes[rows.baseline]],
-            encoder=self.encoder,
-            thresholds=self.thresholds,
-        )
-        part = source_pairs(
-            source,
-            checks,
-            (baseline, other),
-            criteria_of(self.corpus, self.qrels, rows),
-            config=self.config,
-        )
-        return checks, part
 
 
 def _summary(data: Dataset | Corpus) -> DataSummary:
@@ -703,26 +663,23 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
 
 
 def _lines(checks: PairChecks) -> Iterator[str]:
-    names = ("pair_id", "broken", "flags", "reasons", *_VALUES, *_LISTS)
+    names = ("pair_id", "broken", "flags", "reasons", *PAIR_VALUES, *_LISTS)
     yield "\ufeff" + _record([*names, "language_baseline", "language_other"])
     broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
         flags = " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
+        values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
         yield _record(
             [
                 _text(pair_id),
                 "yes" if broken[row] else "no",
                 flags,
                 _text(" | ".join(checks.reasons[row])),
-                *(_number(float(getattr(checks, name)[row])) for name in _VALUES),
+                *("" if math.isnan(value) else f"{value:.4f}" for value in values),
                 *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),
                 *checks.languages[row],
             ]
         )
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4f}"
 
 
 def _text(cell: str) -> str:

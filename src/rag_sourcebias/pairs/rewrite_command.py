@@ -197,7 +197,9 @@ def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
         if text.lower().endswith(_FILE_ENDINGS):
             found += _of_file(Path(text))
         elif any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
-            found.append(_template(text, number=len(found) + 1))
+            named = _NAMED.fullmatch(text)
+            name, template = named.groups() if named else (f"prompt-{len(found) + 1}", text)
+            found.append(RewritePrompt(name=name, template=template))
         else:
             found += _named(text)
     return checked_prompts(found)
@@ -217,13 +219,6 @@ def _named(text: str) -> list[RewritePrompt]:
                 "file, or a template of your own such as 'Shorten this: {text}'"
             )
     return found
-
-
-def _template(text: str, *, number: int) -> RewritePrompt:
-    named = _NAMED.fullmatch(text)
-    if named is None:
-        return RewritePrompt(name=f"prompt-{number}", template=text)
-    return RewritePrompt(name=named["name"], template=named["template"])
 
 
 def _of_file(file: Path) -> list[RewritePrompt]:

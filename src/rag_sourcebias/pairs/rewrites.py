@@ -637,24 +637,6 @@ def stem_of(source: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a model is to write."""
-
-    max_tokens: int
-    temperature: float
-    seed: int
-
-    def request(self, prompt: str) -> Request:
-        """Return a request; a DataError says what is out of range."""
-        return Request(
-            prompt=prompt,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            sample=self.seed,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One file of rewrites that is to be made.
 
@@ -664,13 +646,11 @@ class Job:
     source : RewriteSource
         As it was begun.
     prompt : RewritePrompt
-    options : Options
     """
 
     folder: Path
     source: RewriteSource
     prompt: RewritePrompt
-    options: Options
 
     @property
     def human_file(self) -> Path:
@@ -696,7 +676,14 @@ class Job:
     def request(self, row: HumanRow) -> Request | None:
         """Return what is asked about a document: its text and nothing else; None if it has none."""
         text = row.text.strip()
-        return self.options.request(self.prompt.fill(text)) if text else None
+        if not text:
+            return None
+        return Request(
+            prompt=self.prompt.fill(text),
+            max_tokens=self.source.max_tokens,
+            temperature=self.source.temperature,
+            sample=self.source.seed,
+        )
 
 
 def model_name(completer: Completer) -> str:
@@ -708,9 +695,11 @@ def planned_jobs(
     folder: Path,
     completer: Completer,
     prompts: Sequence[RewritePrompt | str],
-    options: Options,
     *,
     model: str | None,
+    max_tokens: int,
+    temperature: float,
+    seed: int,
     date: str,
 ) -> tuple[Job, ...]:
     """Return a job for each prompt; nothing is read or written.
@@ -721,10 +710,9 @@ def planned_jobs(
         If a prompt or an option is not valid, or the model's name cannot be a source.
     """
     found = checked_prompts(prompts)
-    options.request("")
-    jobs: list[Job] = []
-    for prompt in found:
-        source = RewriteSource(
+    Request(prompt="", max_tokens=max_tokens, temperature=temperature, sample=seed)  # or refuse
+    sources = (
+        RewriteSource(
             source=source_tag(model or model_name(completer), prompt.name),
             model=completer.name,
             fingerprint=completer.fingerprint,
@@ -733,10 +721,14 @@ def planned_jobs(
             template=prompt.template,
             digest=prompt.digest,
             style=prompt.style,
-            temperature=float(options.temperature),
-            seed=options.seed,
-            max_tokens=options.max_tokens,
+            temperature=float(temperature),
+            seed=seed,
+            max_tokens=max_tokens,
             date=date,
         )
-        jobs.append(Job(folder=folder, source=source, prompt=prompt, options=options))
-    return tuple(jobs)
+        for prompt in found
+    )
+    return tuple(
+        Job(folder=folder, source=source, prompt=prompt)
+        for source, prompt in zip(sources, found, strict=True)
+    )
