@@ -1,4 +1,4 @@
-"""One verb for judged evaluations, of items or of rankings."""
+"""Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
 from __future__ import annotations
 

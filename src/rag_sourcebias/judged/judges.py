@@ -1,4 +1,4 @@
-"""Ask a judge by the workers of an engine, with the judgments that one process would give."""
+"""Language models as judges: prompts, grades read from answers, judging alone or by workers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
             return cores.index(first[1].casefold())
     pattern = rf"(?<![\w.\-/–])({_alternatives(cores)})(?![\w/%–]|-\w|\.\d)"
     named = {match.casefold() for match in re.findall(pattern, text, re.I)}
-    if len(named) != 1 or _has_other_number(text, cores):
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", text) if all(map(str.isdigit, cores)) else []
+    if len(named) != 1 or any(number not in cores for number in numbers):
         return None
     return cores.index(named.pop())
 
@@ -151,13 +152,6 @@ def _core(label: str) -> str:
 
 def _alternatives(cores: Sequence[str]) -> str:
     return "|".join(re.escape(core) for core in sorted(cores, key=len, reverse=True))
-
-
-def _has_other_number(text: str, cores: Sequence[str]) -> bool:
-    """Whether labels are numbers and the text holds a number that is none of them."""
-    if not all(core.isdigit() for core in cores):
-        return False
-    return any(number not in cores for number in re.findall(r"-?\d+(?:\.\d+)?", text))
 
 
 # What judges are asked.
@@ -398,15 +392,6 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) 
         return Verdict(probs=counts / read, mass=read / len(replies))
     reason = f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}"
     return Verdict(status=failures[0].status, reason=reason, mass=read / len(replies))
-
-
-def smoothed(probs: FloatArray, weight: float) -> FloatArray:
-    """Mix with the uniform distribution: (1 − ``weight``)·p + ``weight``/L.
-
-    k votes with a pseudo-count of a per grade are ``weight`` = L·a / (k + L·a).
-    """
-    mixed: FloatArray = (1.0 - weight) * probs + weight / probs.shape[-1]
-    return mixed
 
 
 def _unreadable(answer: Completion) -> Verdict:
@@ -699,7 +684,9 @@ class LLMJudge:
             verdict = from_votes(samples, labels, needed=(self.votes + 1) // 2)
         if verdict.probs is None:
             return verdict
-        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
+        # k votes with a pseudo-count of a per grade are smoothing = L·a / (k + L·a)
+        mixed = (1.0 - self.smoothing) * verdict.probs + self.smoothing / len(verdict.probs)
+        return replace(verdict, probs=mixed)
 
     def _cut(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         if self.max_chars is None:

@@ -1,4 +1,4 @@
-"""The figures of [K] Table 3: what the majority of annotators says, and how often all agree."""
+"""Filled annotation sheets: read and un-blinded, agreement of annotators, majorities."""
 
 from __future__ import annotations
 
@@ -115,28 +115,20 @@ def _from_json(
     # the page writes one entry per line
     lines = [n for n, line in read_lines(path) if _ROW_ID.search(line)]
     one_each = len(lines) == len(entries)
+    asked = [q.name for q in plan.questions]
     for number, entry in enumerate(entries):
         where = f"{path}:{lines[number]}" if one_each else f"{path}: answer {number + 1}"
         if not isinstance(entry, dict) or not isinstance(entry.get("row_id"), str):
             raise DataError(f"{where} is {entry!r:.60}; expected an object with a row_id")
-        yield from _entry(entry, plan, rows, where)
-
-
-def _entry(
-    entry: Mapping[str, object], plan: AnnotationKey, rows: Mapping[str, KeyRow], where: str
-) -> Iterator[GivenAnswer]:
-    asked = [q.name for q in plan.questions]
-    row_id = str(entry["row_id"])
-    _check_row(row_id, rows, where)
-    for name, value in entry.items():
-        if name == "row_id":
-            continue
-        if name not in asked:
-            raise DataError(
-                f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet asked "
-                f"{', '.join(asked)}"
-            )
-        yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
+        row_id = entry.pop("row_id")
+        _check_row(row_id, rows, where)
+        for name, value in entry.items():
+            if name not in asked:
+                raise DataError(
+                    f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet "
+                    f"asked {', '.join(asked)}"
+                )
+            yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
 
 
 # Filled annotation sheets, checked and un-blinded with their key.

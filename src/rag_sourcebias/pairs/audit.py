@@ -1,4 +1,4 @@
-"""Values, flags and reasons of every pair as a table, a row per pair."""
+"""Audit of a paired corpus: criteria, every pair, each corpus searched alone, values as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -71,31 +71,23 @@ class PairRows:
 
 def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     """Find the pairs of two sources; of several versions in one source the first counts."""
-    first: list[dict[int, int]] = []
-    alone: list[list[int]] = []
-    repeated: list[int] = []
-    for source in (baseline, other):
-        rows = np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist()
-        found: dict[int, int] = {}
-        unpaired = []
-        for row, code in zip(rows, tags.pair_codes[rows].tolist(), strict=True):
-            if code < 0:
-                unpaired.append(row)
-            elif code in found:
-                repeated.append(row)
-            else:
-                found[code] = row
-        first.append(found)
-        alone.append(unpaired)
-    both = [code for code in first[0] if code in first[1]]
-    for side in (0, 1):
-        alone[side] += [row for code, row in first[side].items() if code not in first[1 - side]]
+    every = [
+        np.flatnonzero(tags.source_codes == tags.sources.index(source))
+        for source in (baseline, other)
+    ]
+    paired = [rows[tags.pair_codes[rows] >= 0] for rows in every]
+    places = [np.unique(tags.pair_codes[rows], return_index=True)[1] for rows in paired]
+    first = [rows[np.sort(place)] for rows, place in zip(paired, places, strict=True)]
+    repeated = [np.delete(rows, place) for rows, place in zip(paired, places, strict=True)]
+    ours = first[0][np.isin(tags.pair_codes[first[0]], tags.pair_codes[first[1]])]
+    row_of = dict(zip(tags.pair_codes[first[1]].tolist(), first[1].tolist(), strict=True))
+    theirs = np.array([row_of[code] for code in tags.pair_codes[ours].tolist()], dtype=np.int64)
     return PairRows(
-        baseline=_rows(first[0][code] for code in both),
-        other=_rows(first[1][code] for code in both),
-        baseline_alone=_rows(sorted(alone[0])),
-        other_alone=_rows(sorted(alone[1])),
-        repeated=_rows(repeated),
+        baseline=ours,
+        other=theirs,
+        baseline_alone=np.setdiff1d(every[0], np.concatenate([ours, repeated[0]])),
+        other_alone=np.setdiff1d(every[1], np.concatenate([theirs, repeated[1]])),
+        repeated=np.concatenate(repeated),
     )
 
 
@@ -147,10 +139,6 @@ def _labels(
 def writable(text: str) -> str:
     """Replace halves of surrogate pairs, which JSON may hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _rows(rows: Iterable[int]) -> IntArray:
-    return np.fromiter(rows, dtype=np.int64)
 
 
 def _named(names: Sequence[str]) -> NamedIds:

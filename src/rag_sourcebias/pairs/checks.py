@@ -1,4 +1,4 @@
-"""A paired corpus without the pairs that are no rewrites."""
+"""Whether rewrites say what their originals say: checks of pairs, and a corpus of sound ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone."""
+"""What was found about pairs and about a paired corpus, as data."""
 
 from __future__ import annotations
 

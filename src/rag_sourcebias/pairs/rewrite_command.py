@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -303,7 +303,7 @@ def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
             f"{entry.done:,}",
             f"{sum(entry.skipped.values()):,}",
             f"{sum(entry.failed.values()):,}",
-            _counts(entry.cleaned),
+            ", ".join(f"{name} {n:,}" for name, n in entry.cleaned.items()) or "nothing",
         )
     out.print(table)
     for entry in own:
@@ -376,10 +376,6 @@ def print_next(report: RewriteReport) -> None:
     if not judged:
         _tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
               "qrels/test.tsv to the folder for one")  # fmt: skip
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "nothing"
 
 
 def _say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""What is to be made: one job for each prompt."""
+"""What a folder of rewrites is made of: prompts, human documents, the manifest, jobs."""
 
 from __future__ import annotations
 
@@ -582,10 +582,8 @@ def merged(
                 f"{folder} holds {new.source!r} made with {_differences(old, new)}; choose another "
                 "folder, or name the prompt or the model differently"
             )
-        if old is None:
-            begun.append(new)
-        else:
-            begun.append(old if old.finished else replace(new, date=old.date))
+        dated = new if old is None else replace(new, date=old.date)
+        begun.append(old if old is not None and old.finished else dated)
     sources = {**known, **{source.source: source for source in begun}}
     manifest = PairedManifest(
         human=human, sources=tuple(sources.values()), library_version=__version__

@@ -1,4 +1,4 @@
-"""What rewriting will cost, before anything is asked."""
+"""Rewrite a corpus with a language model: ask, clean the answers, write the folder, estimate."""
 
 from __future__ import annotations
 
@@ -140,10 +140,11 @@ def clean_rewrite(raw: str, *, original: str, finish_reason: str = "stop") -> Cl
     Cleaned(text='Water is wet.', problem=None, steps=('preamble',))
     """
     text, steps = _stripped(raw.strip(), original.strip())
+    refuses = any(_REFUSAL.match(said) for said in (raw.strip(), text))
     problem = None
     if finish_reason == "content_filter":
         problem = "filtered"
-    elif finish_reason == "refusal" or _refuses(raw, text, original):
+    elif finish_reason == "refusal" or (refuses and not _REFUSAL.match(original.strip())):
         problem = "refusal"
     elif finish_reason == "length" or _OPEN_THOUGHT.match(text):
         problem = "truncated"
@@ -198,11 +199,6 @@ def _unquoted(text: str) -> str:
     inner = text[1:-1]
     # "A" and "B": the first and the last mark do not belong together.
     return text if text[0] in inner or closing in inner else inner.strip()
-
-
-def _refuses(raw: str, text: str, original: str) -> bool:
-    refuses = any(_REFUSAL.match(found) for found in (raw.strip(), text))
-    return refuses and not _REFUSAL.match(original.strip())
 
 
 # Queries and judgments of a folder of rewrites: copied, never shown to a model.
