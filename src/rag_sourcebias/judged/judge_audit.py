@@ -298,7 +298,8 @@ def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     queries = np.array([query.get(name, -1) for name in wanted.query_ids])[wanted.query_codes]
     docs = np.array([doc.get(name, -1) for name in wanted.doc_ids])[wanted.doc_codes]
     width = max(len(labels.doc_ids), 1)
-    key = labels.query_codes.astype(np.int64) * width + labels.doc_codes
+    # -2 is no pair, and stands there where there are no labels
+    key = np.append(labels.query_codes.astype(np.int64) * width + labels.doc_codes, -2)
     order = np.argsort(key, kind="stable")
     sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
     place = np.searchsorted(key[order], sought)
@@ -574,7 +575,9 @@ def audit_judge(
         items = replace(items, clusters=tuple(map(str, clusters)))
     both = np.flatnonzero(items.labeled & items.judged)
     y, f = items.human[both], items.judge[both]
-    codes = _codes(items.clusters, both)
+    codes = np.arange(len(both), dtype=np.int64)
+    if items.clusters is not None:
+        _, codes = np.unique(np.asarray(items.clusters)[both], return_inverse=True)
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
         raise InsufficientDataError(
@@ -594,13 +597,6 @@ def audit_judge(
         rng=generator,
         notes=check_items(items),
     )
-
-
-def _codes(clusters: Sequence[str] | None, rows: IntArray) -> IntArray:
-    if clusters is None:
-        return np.arange(len(rows), dtype=np.int64)
-    _, codes = np.unique(np.asarray(clusters)[rows], return_inverse=True)
-    return codes.astype(np.int64)
 
 
 def _audit(

@@ -303,9 +303,6 @@ Reply = Completion | LabelScores | CompletionError | None
 T = TypeVar("T")
 
 
-_STATUS = {"timeout": "timeout", "rejected": "rejected", "not_asked": "not_asked"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What became of one item.
@@ -328,7 +325,8 @@ class Verdict:
     @classmethod
     def failed(cls, error: CompletionError) -> Verdict:
         """Tell why there was no answer."""
-        return cls(status=_STATUS.get(error.reason, "error"), reason=str(error))
+        own = error.reason in ("timeout", "rejected", "not_asked")
+        return cls(status=error.reason if own else "error", reason=str(error))
 
 
 def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Verdict:
@@ -392,6 +390,15 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) 
         return Verdict(probs=counts / read, mass=read / len(replies))
     reason = f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}"
     return Verdict(status=failures[0].status, reason=reason, mass=read / len(replies))
+
+
+def smoothed(probs: FloatArray, weight: float) -> FloatArray:
+    """Mix with the uniform distribution: (1 − ``weight``)·p + ``weight``/L.
+
+    k votes with a pseudo-count of a per grade are ``weight`` = L·a / (k + L·a).
+    """
+    mixed: FloatArray = (1.0 - weight) * probs + weight / probs.shape[-1]
+    return mixed
 
 
 def _unreadable(answer: Completion) -> Verdict:
@@ -684,9 +691,7 @@ class LLMJudge:
             verdict = from_votes(samples, labels, needed=(self.votes + 1) // 2)
         if verdict.probs is None:
             return verdict
-        # k votes with a pseudo-count of a per grade are smoothing = L·a / (k + L·a)
-        mixed = (1.0 - self.smoothing) * verdict.probs + self.smoothing / len(verdict.probs)
-        return replace(verdict, probs=mixed)
+        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
 
     def _cut(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         if self.max_chars is None:

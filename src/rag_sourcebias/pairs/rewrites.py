@@ -397,12 +397,10 @@ def human_rows(
     DataError
         If an id occurs twice, a row is malformed, or there is no document by people.
     """
-    if isinstance(source, Dataset):
-        where = source.name
-        rows = _of_corpus(source.corpus, where, untagged)
-    elif isinstance(source, Corpus):
-        where = "the corpus"
-        rows = _of_corpus(source, where, untagged)
+    if isinstance(source, Dataset | Corpus):
+        where = source.name if isinstance(source, Dataset) else "the corpus"
+        corpus = source.corpus if isinstance(source, Dataset) else source
+        rows = _of_corpus(corpus, where, untagged)
     else:
         where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
@@ -458,8 +456,10 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise DataError(f"{folder} {what}; expected a BEIR folder")
-    paired = [p for p in _either(folder / "corpus" / "human.jsonl") if p.is_file()]
-    plain = [p for p in _either(folder / "corpus.jsonl") if p.is_file()]
+    paired, plain = (
+        [p for gz in ("", ".gz") if (p := folder / f"{name}.jsonl{gz}").is_file()]
+        for name in ("corpus/human", "corpus")
+    )
     if len(paired) + len(plain) != 1:
         found = [p.name for p in (*paired, *plain)]
         raise DataError(
@@ -490,10 +490,6 @@ def _declared(row: HumanRow, table: TagTable | None) -> str | None:
     told = row.metadata.get("source")
     is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
     return str(told) if is_tag else None
-
-
-def _either(path: Path) -> tuple[Path, Path]:
-    return path, path.with_name(path.name + ".gz")
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
