@@ -1,4 +1,4 @@
-"""How well a judge tells right from wrong: the area under the ROC curve."""
+"""How far a judge agrees with people: correlations, kappa and alpha, AUC, with intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One verb for judged evaluations, of items or of rankings."""
+"""Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from rag_sourcebias.judged.data import (
     JudgedReport,
     QueryIntervals,
 )
-from rag_sourcebias.judged.judge_audit import audit_judge, audit_labels
+from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.stats.checks import check_items, check_random_labels
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
@@ -121,17 +121,13 @@ def _interval(
         values.y,
         values.f,
         values.f_unlabeled,
-        method=_method(method),
+        method=cast("Method", method),  # mean_interval names the valid ones
         target=config.target,
         confidence_level=config.confidence_level,
         bounds=bounds if method in ("regression", "labels") else None,
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
-
-
-def _method(name: str) -> Method:
-    return name  # type: ignore[return-value]  # mean_interval names the valid ones
 
 
 def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
@@ -389,11 +385,12 @@ def grade_audits(
 ) -> dict[str, JudgeAudit]:
     """Compare grades pair by pair, by source where tags are given."""
     truth = LabelDistributions.from_qrels(human, n_grades=judge.n_grades)
-    rows = _rows_of(truth, judge)
+    rows = rows_of(truth, judge)
     shared = rows >= 0
     if np.count_nonzero(shared) < 1:
         return {}
     grades = np.arange(judge.n_grades, dtype=np.float64)
+    queries = truth.query_codes[shared].astype(np.int64)
     groups = None
     if tags is not None:
         names = (*tags.sources, "untagged")
@@ -403,40 +400,20 @@ def grade_audits(
             (truth.probs @ grades)[shared],
             (judge.probs @ grades)[rows[shared]],
             groups=groups,
-            clusters=truth.query_codes[shared].astype(np.int64),
+            clusters=queries,
             confidence_level=config.confidence_level,
             rng=config.seed,
         )
     except InsufficientDataError:
         return {}
-    seen = LabelDistributions(
-        query_ids=truth.query_ids,
-        doc_ids=truth.doc_ids,
-        query_codes=truth.query_codes[shared],
-        doc_codes=truth.doc_codes[shared],
-        probs=truth.probs[shared],
-    )
-    calibration = audit_labels(
-        judge, seen, confidence_level=config.confidence_level, rng=config.seed
+    calibration = calibration_of(
+        judge.probs[rows[shared]],
+        truth.probs[shared],
+        clusters=queries,
+        confidence_level=config.confidence_level,
+        rng=config.seed,
     )
     return {"grades": replace(audit, calibration=calibration)}
-
-
-def _rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
-    """Row of ``labels`` holding each pair of ``wanted``, -1 where there is none."""
-    query = {name: code for code, name in enumerate(labels.query_ids)}
-    doc = {name: code for code, name in enumerate(labels.doc_ids)}
-    queries = np.array([query.get(name, -1) for name in wanted.query_ids])[wanted.query_codes]
-    docs = np.array([doc.get(name, -1) for name in wanted.doc_ids])[wanted.doc_codes]
-    width = max(len(labels.doc_ids), 1)
-    key = labels.query_codes.astype(np.int64) * width + labels.doc_codes
-    order = np.argsort(key, kind="stable")
-    sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
-    place = np.searchsorted(key[order], sought)
-    place[place == len(key)] = 0
-    found = key[order][place] == sought
-    rows: IntArray = np.where(found, order[place], -1)
-    return rows
 
 
 # Groups of judged items compared.

@@ -1,4 +1,4 @@
-"""Fixed items by which drift of a judge is seen."""
+"""What a judged evaluation, an audit of a judge and a check for drift found, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift of a judge against a fixed anchor set."""
+"""Anchors whose human value is known, and drift of a judge against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge said, as tables that the readers of this package read."""
+"""Files of judged evaluations: items, label distributions, ragas results, judgments written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
@@ -214,20 +214,26 @@ def _one_value(
         for factor, column in factors.items():
             found[factor] = find_column(names, factor, given=column, path=name)
         taken = {*id_columns, *found.values()}
-        column = find_column(names, role, given=given, path=name)
-        rest = [n for n in names if n not in taken]
-        if column is None and len(rest) == 1:
-            column = rest[0]
-        if column is None:
-            raise DataError(
-                f"{name}: no column is recognised as {role}; its columns are {', '.join(names)}; "
-                f"name the column with {role}=…"
-            )
-        value = column
-        return list(dict.fromkeys([*id_columns, column, *(c for c in found.values() if c)]))
+        value = _value_column(names, role, given, taken, name)
+        return list(dict.fromkeys([*id_columns, value, *(c for c in found.values() if c)]))
 
     table = read_table(path, choose)
     return table, ids_of(table, id_columns), value, found
+
+
+def _value_column(
+    names: tuple[str, ...], role: str, given: str | None, taken: Collection[str | None], path: str
+) -> str:
+    column = find_column(names, role, given=given, path=path)
+    rest = [n for n in names if n not in taken]
+    if column is None and len(rest) == 1:
+        return rest[0]
+    if column is None:
+        raise DataError(
+            f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; "
+            f"name the column with {role}=…"
+        )
+    return column
 
 
 # The judged sample that comes with the package.
@@ -271,11 +277,6 @@ def _number(cell: Any, table: Table, row: int) -> float:  # noqa: ANN401
         return float(cell)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{table.where(row)}: {cell!r} is not a number") from error
-
-
-def cell_floats(cells: Sequence[Any], table: Table) -> FloatArray:
-    """Cells as numbers."""
-    return np.array([_number(c, table, i) for i, c in enumerate(cells)], dtype=np.float64)
 
 
 def cell_items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN401
@@ -381,7 +382,10 @@ def read_label_distributions(
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
         )
-    query, doc = (_name_column(table, r) for r in ("query_id", "doc_id"))
+    query, doc = (
+        names_of(table, str(find_column(tuple(table.columns), r, given=None, path=name)), role=r)
+        for r in ("query_id", "doc_id")
+    )
     _check(probs, table)
     queries: dict[str, int] = {}
     docs: dict[str, int] = {}
@@ -401,11 +405,6 @@ def read_label_distributions(
         doc_codes=np.array(doc_codes, dtype=np.int32),
         probs=probs,
     )
-
-
-def _name_column(table: Table, role: str) -> list[str]:
-    column = find_column(tuple(table.columns), role, given=None, path=table.path)
-    return names_of(table, str(column), role=role)
 
 
 def _check(probs: FloatArray, table: Table) -> None:
@@ -440,7 +439,8 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     table = read_table(path, choose)
     columns = [table.columns[c] for c in form]
     if re.fullmatch(r"p_?0", form[0]):
-        return table, np.column_stack([cell_floats(c, table) for c in columns])
+        rows = [[_number(c, table, i) for i, c in enumerate(cells)] for cells in columns]
+        return table, np.array(rows, dtype=np.float64).T.copy()
     if form[0] == "probs":
         return table, stacked_rows(
             [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
@@ -464,28 +464,27 @@ def _value_columns(names: Sequence[str]) -> list[str]:
 def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:
     key = {"judge": "pred_label_dist", "human": "true_label_dist"}[of]
     sidecar = path.with_suffix(".ids.tsv")
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        pair = [
+            find_column(names, r, given=None, path=str(sidecar)) for r in ("query_id", "doc_id")
+        ]
+        found = [c for c in pair if c is not None]
+        if len(found) < 2:
+            raise DataError(f"{sidecar}: query_id and doc_id are needed, found {', '.join(names)}")
+        return found
+
     arrays = read_arrays(path)
     if key not in arrays:
         raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
     with sound(path, f"numbers under {key!r}"):
         probs = np.asarray(arrays[key], dtype=np.float64)
-    table = read_table(sidecar, _pair_columns(str(sidecar)))
+    table = read_table(sidecar, choose)
     if probs.ndim != 2 or len(probs) != len(table):
         raise DataError(
             f"{path}: {key} has shape {probs.shape} but {sidecar.name} names {len(table)} rows"
         )
     return table, probs
-
-
-def _pair_columns(name: str) -> Callable[[tuple[str, ...]], list[str]]:
-    def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
-        found = [c for c in pair if c is not None]
-        if len(found) < 2:
-            raise DataError(f"{name}: query_id and doc_id are needed, found {', '.join(names)}")
-        return found
-
-    return choose
 
 
 # What ragas writes, as judged items; ragas itself is not needed.
@@ -507,7 +506,9 @@ _NOT_METRICS = frozenset(
 )  # fmt: skip
 
 
-class _Factors(TypedDict):
+class Factors(TypedDict):
+    """Columns that tell how items belong together."""
+
     group: str | None
     cluster: str | None
     stratum: str | None
@@ -557,7 +558,7 @@ def read_ragas_result(
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
     found = _metric(path, names, metric, human)
-    factors = _Factors(group=group, cluster=cluster, stratum=stratum)
+    factors = Factors(group=group, cluster=cluster, stratum=stratum)
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
@@ -632,19 +633,9 @@ def _join_rows(
 ) -> JudgedItems:
     where = os.fspath(human_path)
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        column = find_column(names, "human", given=human, path=where)
-        rest = [n for n in names if n != row]
-        if column is None and len(rest) == 1:
-            column = rest[0]
-        if column is None:
-            raise DataError(
-                f"{where}: no column is recognised as human; its columns are {', '.join(names)}; "
-                "name the column with human=…"
-            )
-        return [row, column]
-
-    table = read_table(human_path, choose)
+    table = read_table(
+        human_path, lambda names: [row, _value_column(names, "human", human, (row,), where)]
+    )
     rows = names_of(table, row, role="row")
     column = next(c for c in table.columns if c != row)
     labels = numbers_of(table, column, role="human label", ids=rows)
@@ -789,21 +780,16 @@ def _finite_or_none(value: float) -> float | None:
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:
     ending = table_ending(path).removesuffix(".gz")
-    if ending == ".jsonl":
-        write_atomic(path, jsonl_text(dict(row) for row in rows))
-    else:
-        write_atomic(path, _lines(path, rows, ending))
+    as_json = ending == ".jsonl"
+    write_atomic(path, jsonl_text(map(dict, rows)) if as_json else _lines(path, rows, ending))
 
 
 def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
-    header = False
-    for row in rows:
+    for i, row in enumerate(rows):
         cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
                  for v in row.values()]  # fmt: skip
-        for lines in ([*row] if not header else None, cells):
-            if lines is not None:
-                yield _tsv(path, lines) if ending == ".tsv" else _csv(lines)
-        header = True
+        for line in (cells,) if i else ([*row], cells):
+            yield _tsv(path, line) if ending == ".tsv" else _csv(line)
 
 
 def _tsv(path: PathLike, cells: Sequence[str]) -> str:

@@ -86,24 +86,22 @@ def group_biases(
 ) -> tuple[GroupBias, ...]:
     """Bias of every group, in the order of their names."""
     names, code = np.unique(np.asarray(groups), return_inverse=True)
-    result = []
-    for g, name in enumerate(names.tolist()):
-        rows = np.flatnonzero(code == g)
-        result.append(
-            GroupBias(
-                group=str(name),
-                n=len(rows),
-                human_mean=float(human[rows].mean()),
-                judge_mean=float(judge[rows].mean()),
-                bias=mean_error(
-                    judge[rows] - human[rows],
-                    clusters[rows],
-                    span=span,
-                    confidence_level=confidence_level,
-                ),
-            )
+    members = ((str(name), np.flatnonzero(code == g)) for g, name in enumerate(names.tolist()))
+    return tuple(
+        GroupBias(
+            group=name,
+            n=len(rows),
+            human_mean=float(human[rows].mean()),
+            judge_mean=float(judge[rows].mean()),
+            bias=mean_error(
+                judge[rows] - human[rows],
+                clusters[rows],
+                span=span,
+                confidence_level=confidence_level,
+            ),
         )
-    return tuple(result)
+        for name, rows in members
+    )
 
 
 # Whether a judge favours one group more than another.
@@ -293,6 +291,24 @@ _SIMULATIONS = 200
 _MOST_DRAWS = 4_000_000
 
 
+def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
+    """Return the row of ``labels`` holding each pair of ``wanted``, -1 where there is none."""
+    query = {name: code for code, name in enumerate(labels.query_ids)}
+    doc = {name: code for code, name in enumerate(labels.doc_ids)}
+    queries = np.array([query.get(name, -1) for name in wanted.query_ids])[wanted.query_codes]
+    docs = np.array([doc.get(name, -1) for name in wanted.doc_ids])[wanted.doc_codes]
+    width = max(len(labels.doc_ids), 1)
+    # -2 is no pair, and stands there where there are no labels
+    key = np.append(labels.query_codes.astype(np.int64) * width + labels.doc_codes, -2)
+    order = np.argsort(key, kind="stable")
+    sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
+    place = np.searchsorted(key[order], sought)
+    place[place == len(key)] = 0
+    found = key[order][place] == sought
+    rows: IntArray = np.where(found, order[place], -1)
+    return rows
+
+
 def audit_labels(
     judge: LabelDistributions,
     human: LabelDistributions,
@@ -328,23 +344,14 @@ def audit_labels(
             f"the judge has {judge.n_grades} grades and the human labels have {human.n_grades}; "
             "read both with the same n_grades"
         )
-    row_of = {
-        (judge.query_ids[q], judge.doc_ids[d]): i
-        for i, (q, d) in enumerate(
-            zip(judge.query_codes.tolist(), judge.doc_codes.tolist(), strict=True)
-        )
-    }
-    wanted = [
-        (human.query_ids[q], human.doc_ids[d])
-        for q, d in zip(human.query_codes.tolist(), human.doc_codes.tolist(), strict=True)
-    ]
-    place = np.array([row_of.get(pair, -1) for pair in wanted], dtype=np.int64)
+    place = rows_of(human, judge)
     lost = np.flatnonzero(place < 0)
     if len(lost):
-        query, doc = wanted[int(lost[0])]
+        query, doc = (codes[lost[0]] for codes in (human.query_codes, human.doc_codes))
         raise DataError(
-            f"{len(lost)} of {len(wanted)} human-labelled pairs are not judged, first query "
-            f"{query!r}, document {doc!r}; judge them, or leave them out"
+            f"{len(lost)} of {len(place)} human-labelled pairs are not judged, first query "
+            f"{human.query_ids[query]!r}, document {human.doc_ids[doc]!r}; judge them, or leave "
+            "them out"
         )
     return calibration_of(
         judge.probs[place],
@@ -568,7 +575,9 @@ def audit_judge(
         items = replace(items, clusters=tuple(map(str, clusters)))
     both = np.flatnonzero(items.labeled & items.judged)
     y, f = items.human[both], items.judge[both]
-    codes = _codes(items.clusters, both)
+    codes = np.arange(len(both), dtype=np.int64)
+    if items.clusters is not None:
+        _, codes = np.unique(np.asarray(items.clusters)[both], return_inverse=True)
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
         raise InsufficientDataError(
@@ -588,13 +597,6 @@ def audit_judge(
         rng=generator,
         notes=check_items(items),
     )
-
-
-def _codes(clusters: Sequence[str] | None, rows: IntArray) -> IntArray:
-    if clusters is None:
-        return np.arange(len(rows), dtype=np.int64)
-    _, codes = np.unique(np.asarray(clusters)[rows], return_inverse=True)
-    return codes.astype(np.int64)
 
 
 def _audit(

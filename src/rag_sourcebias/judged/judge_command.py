@@ -74,21 +74,9 @@ class Texts(NamedTuple):
     qrels: Qrels | None = None
 
 
-class Answers(NamedTuple):
-    """Answers to judge, and the columns that are written back beside the verdicts."""
-
-    items: list[JudgeItem]
-    columns: dict[str, Sequence[Any]]
-
-
-def sample_texts() -> Texts:
-    """Return queries, texts and pairs of the bundled sample."""
+def _sample_texts() -> Texts:
     data = load_sample()
-    return Texts(
-        queries={query.query_id: query.text for query in data.queries},
-        documents=dict(data.corpus),
-        qrels=data.qrels,
-    )
+    return Texts({q.query_id: q.text for q in data.queries}, dict(data.corpus), data.qrels)
 
 
 def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Texts:
@@ -115,7 +103,8 @@ def pair_items(
             pairs.update(((ranked.query_id, doc_id), None) for doc_id in ranked.doc_ids)
     judged = texts.qrels if qrels is None else read_qrels(qrels)
     if judged is not None:
-        pairs.update(dict.fromkeys(_pairs(judged)))
+        codes = zip(judged.query_codes, judged.doc_codes, strict=True)
+        pairs.update(((judged.query_ids[q], judged.doc_ids[d]), None) for q, d in codes)
     if not pairs:
         raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
     _check(pairs, texts)
@@ -128,11 +117,6 @@ def pair_items(
         )
         for query_id, doc_id in pairs
     ]
-
-
-def _pairs(qrels: Qrels) -> Iterable[tuple[str, str]]:
-    for query, doc in zip(qrels.query_codes, qrels.doc_codes, strict=True):
-        yield qrels.query_ids[query], qrels.doc_ids[doc]
 
 
 def _check(pairs: Iterable[tuple[str, str]], texts: Texts) -> None:
@@ -156,8 +140,8 @@ def read_answers(
     *,
     id: Sequence[str] | None,
     columns: Mapping[str, str | None],
-) -> Answers:
-    """Read questions, reference answers and answers.
+) -> tuple[list[JudgeItem], dict[str, Sequence[Any]]]:
+    """Read what is to be judged, and the columns that are written back beside the verdicts.
 
     Parameters
     ----------
@@ -173,7 +157,11 @@ def read_answers(
         nonlocal id_columns
         id_columns = find_ids(names, given=id, path=name)
         for role in (*_NAMES, *_KEPT):
-            column = _column(names, role, columns.get(role), name)
+            given = columns.get(role)
+            if given is not None or role in _KEPT:
+                column = find_column(names, role, given=given, path=name)
+            else:
+                column = next((n for k in _NAMES[role] for n in names if n.lower() == k), None)
             if column is not None:
                 found[role] = column
         lacking = [role for role in _NAMES if role not in found]
@@ -196,13 +184,7 @@ def read_answers(
         )
     ]
     kept = {role: table.columns[found[role]] for role in _KEPT if role in found}
-    return Answers(items, {"id": ids, **kept})
-
-
-def _column(names: tuple[str, ...], role: str, given: str | None, path: str) -> str | None:
-    if given is not None or role in _KEPT:
-        return find_column(names, role, given=given, path=path)
-    return next((n for k in _NAMES[role] for n in names if n.lower() == k), None)
+    return items, {"id": ids, **kept}
 
 
 def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[list[str]]:
@@ -272,10 +254,8 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
         "write (4 characters a token)",
         highlight=False,
     )
-    cost = "give --price-in and --price-out for the cost"
-    if found.cost is not None:
-        cost = f"about {found.cost:,.4f} USD"
-    out.print(cost, highlight=False)
+    told = "give --price-in and --price-out for the cost"
+    out.print(told if found.cost is None else f"about {found.cost:,.4f} USD", highlight=False)
 
 
 def summarise(judgments: Judgments) -> None:
@@ -297,7 +277,9 @@ def summarise(judgments: Judgments) -> None:
     )
     for status, n in judgments.counts().items():
         if status != "ok":
-            _warn(f"{n} {status}, first {_first(judgments, status)}")
+            i = judgments.status.index(status)
+            name = f"{judgments.query_ids[i]} {judgments.doc_ids[i]}"
+            _warn(f"{n} {status}, first {name}: {judgments.reasons[i]}")
     ok = judgments.ok
     if not ok.all():
         _warn(
@@ -319,12 +301,6 @@ def require_complete(judgments: Judgments) -> None:
     """End with exit code 1 if the run stopped before all was asked."""
     if "not_asked" in judgments.status:
         raise typer.Exit(_INCOMPLETE)
-
-
-def _first(judgments: Judgments, status: str) -> str:
-    row = judgments.status.index(status)
-    name = f"{judgments.query_ids[row]} {judgments.doc_ids[row]}"
-    return f"{name}: {judgments.reasons[row]}"
 
 
 def _warn(text: str) -> None:
@@ -509,7 +485,7 @@ def relevance(
     _check_output(output)
     if sample and (queries or documents):
         raise DataError("--sample brings its own queries and documents; leave the others out")
-    texts = sample_texts() if sample else texts_of_files(queries, documents)
+    texts = _sample_texts() if sample else texts_of_files(queries, documents)
     items = pair_items(texts, runs=run or (), depth=depth, qrels=qrels)[:limit]
     judge = asking.judge(RelevanceJudge)
     engine = where.engine_of(asking)
@@ -583,15 +559,15 @@ def answers(
         "question": question, "reference": reference, "answer": answer, "human": human,
         "group": group, "cluster": cluster, "stratum": stratum,
     }  # fmt: skip
-    found = read_answers(file, id=id_column, columns=named)
+    items, kept = read_answers(file, id=id_column, columns=named)
     judge = asking.judge(CorrectnessJudge)
     engine = where.engine_of(asking)
     if dry_run:
-        show_estimate(judge, found.items[:limit], asking)
+        show_estimate(judge, items[:limit], asking)
         return
-    judgments = ask(judge, found.items[:limit], engine, asking.recipe(CorrectnessJudge))
-    kept = {name: column[:limit] for name, column in found.columns.items()}
-    write_item_judgments(judgments, output, kept)
+    judgments = ask(judge, items[:limit], engine, asking.recipe(CorrectnessJudge))
+    shown = {name: column[:limit] for name, column in kept.items()}
+    write_item_judgments(judgments, output, shown)
     summarise(judgments)
     err.print(f"judged: {output}", highlight=False, soft_wrap=True)
     judgments.distributions()

@@ -1,4 +1,4 @@
-"""Ask a judge by the workers of an engine, with the judgments that one process would give."""
+"""Language models as judges: prompts, grades read from answers, judging alone or by workers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import (
     Completion,
     CompletionError,
@@ -83,7 +84,8 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
             return cores.index(first[1].casefold())
     pattern = rf"(?<![\w.\-/–])({_alternatives(cores)})(?![\w/%–]|-\w|\.\d)"
     named = {match.casefold() for match in re.findall(pattern, text, re.I)}
-    if len(named) != 1 or _has_other_number(text, cores):
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", text) if all(map(str.isdigit, cores)) else []
+    if len(named) != 1 or any(number not in cores for number in numbers):
         return None
     return cores.index(named.pop())
 
@@ -150,13 +152,6 @@ def _core(label: str) -> str:
 
 def _alternatives(cores: Sequence[str]) -> str:
     return "|".join(re.escape(core) for core in sorted(cores, key=len, reverse=True))
-
-
-def _has_other_number(text: str, cores: Sequence[str]) -> bool:
-    """Whether labels are numbers and the text holds a number that is none of them."""
-    if not all(core.isdigit() for core in cores):
-        return False
-    return any(number not in cores for number in re.findall(r"-?\d+(?:\.\d+)?", text))
 
 
 # What judges are asked.
@@ -308,9 +303,6 @@ Reply = Completion | LabelScores | CompletionError | None
 T = TypeVar("T")
 
 
-_STATUS = {"timeout": "timeout", "rejected": "rejected", "not_asked": "not_asked"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What became of one item.
@@ -333,7 +325,8 @@ class Verdict:
     @classmethod
     def failed(cls, error: CompletionError) -> Verdict:
         """Tell why there was no answer."""
-        return cls(status=_STATUS.get(error.reason, "error"), reason=str(error))
+        own = error.reason in ("timeout", "rejected", "not_asked")
+        return cls(status=error.reason if own else "error", reason=str(error))
 
 
 def from_scores(answer: Reply, labels: Sequence[str], temperature: float) -> Verdict:
@@ -486,14 +479,7 @@ class Tally:
         verdicts = [self._verdicts[row] for row in range(len(self.items))]
         none = np.full(self._n_grades, np.nan)
         prompt, completion = self._tokens
-        paid = total = None
-        if prices is not None:
-            paid = prices.cost(
-                prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-            )
-            total = prices.cost(
-                prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
-            )
+        paid, total = _costs(prices, usage, prompt, completion)
         return Judgments(
             query_ids=tuple(item.query_id for item in self.items),
             doc_ids=tuple(item.doc_id for item in self.items),
@@ -511,6 +497,18 @@ class Tally:
             total_cost=total,
             currency=prices.currency if prices else "USD",
         )
+
+
+def _costs(
+    prices: Prices | None, usage: Usage, prompt: IntArray, completion: IntArray
+) -> tuple[float | None, float | None]:
+    """What a run paid, and what all of its answers cost, whenever they were paid."""
+    tokens = ((usage.prompt_tokens, usage.completion_tokens), (prompt.sum(), completion.sum()))
+    paid, total = (
+        None if prices is None else prices.cost(prompt_tokens=int(p), completion_tokens=int(c))
+        for p, c in tokens
+    )
+    return paid, total
 
 
 # Judges that are language models.
@@ -800,7 +798,7 @@ def judge_with(
         if on_progress is not None:  # the last chunk may be smaller, and may be done already
             on_progress(max(len(found) - (total - done) * chunk_size, 0))
 
-    results = engine.map(_Prepare(make_judge), chunks, on_done=tell)
+    results = engine.map(partial(_prepared, make_judge), chunks, on_done=tell)
     stopped = [result for result in results if isinstance(result, _Stopped)]
     if len(stopped) == len(results):
         raise stopped[0].error
@@ -808,14 +806,8 @@ def judge_with(
     return _joined(judge, parts)
 
 
-class _Prepare:
-    """What a worker is prepared with; an instance can be pickled where the recipe can."""
-
-    def __init__(self, make_judge: Callable[[], LLMJudge]) -> None:
-        self._make_judge = make_judge
-
-    def __call__(self) -> Callable[[Sequence[JudgeItem]], _Result]:
-        return _ChunkJudge(self._make_judge()).judge
+def _prepared(make_judge: Callable[[], LLMJudge]) -> Callable[[Sequence[JudgeItem]], _Result]:
+    return _ChunkJudge(make_judge()).judge
 
 
 class _ChunkJudge:
@@ -868,14 +860,8 @@ def _joined(judge: LLMJudge, parts: Sequence[Judgments]) -> Judgments:
     )
     prompt = np.concatenate([part.prompt_tokens for part in parts])
     completion = np.concatenate([part.completion_tokens for part in parts])
-    paid = total = None
-    if judge.prices is not None:  # of the sums: sums of costs would differ in the last digits
-        paid = judge.prices.cost(
-            prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-        )
-        total = judge.prices.cost(
-            prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
-        )
+    # of the sums: sums of costs would differ in the last digits
+    paid, total = _costs(judge.prices, usage, prompt, completion)
     return Judgments(
         query_ids=tuple(name for part in parts for name in part.query_ids),
         doc_ids=tuple(name for part in parts for name in part.doc_ids),

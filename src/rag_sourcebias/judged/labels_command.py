@@ -17,7 +17,6 @@ from rag_sourcebias.cli.console import (
     print_json,
     require_writable_file,
 )
-from rag_sourcebias.core.arrays import IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.io.files import write_atomic
@@ -38,17 +37,12 @@ from rag_sourcebias.stats.utility import GainScale, JudgedRanking, RankedLabels,
 # Options of the labels commands, named once.
 
 
-Run = Annotated[Path | None, typer.Option(help="TREC run.")]
 RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
-JudgeLabels = Annotated[
-    Path | None, typer.Option(help="The judge's label distributions of its documents.")
-]
 JudgeLabelsNeeded = Annotated[
     Path, typer.Option(help="The judge's label distributions of its documents.")
 ]
 Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
 PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
-HalfWidth = Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")]
 Number = Annotated[
     int | None,
     typer.Option(
@@ -73,13 +67,6 @@ Target = Annotated[str, typer.Option(help="population (queries like these) or po
 # The judged documents of a run, of which people label a sample.
 
 
-class Pilot(NamedTuple):
-    """Documents of the pool that people graded already."""
-
-    rows: IntArray
-    grades: IntArray
-
-
 class Pool(NamedTuple):
     """Ranked label distributions, and the query and document of each row."""
 
@@ -88,36 +75,36 @@ class Pool(NamedTuple):
     query_ids: tuple[str, ...]
     doc_ids: tuple[str, ...]
 
-    def pilot(self, qrels: Path | None) -> Pilot | None:
-        """Find the documents of the pool that are judged in a qrels file."""
+    def pilot(self, qrels: Path | None) -> dict[int, int]:
+        """Return the grade of each row of the pool that a qrels file judges."""
         if qrels is None:
-            return None
+            return {}
         judged = read_qrels(qrels)
         grade_of = {
             (judged.query_ids[q], judged.doc_ids[d]): int(grade)
             for q, d, grade in zip(judged.query_codes, judged.doc_codes, judged.grades, strict=True)
         }
         pairs = list(zip(self.query_ids, self.doc_ids, strict=True))
-        rows = np.array([i for i, pair in enumerate(pairs) if pair in grade_of], dtype=np.int64)
-        if not len(rows):
+        grades = {i: grade_of[pair] for i, pair in enumerate(pairs) if pair in grade_of}
+        if not grades:
             raise DataError(
                 f"{qrels}: none of its pairs is among the {len(pairs):,} documents of the pool, "
                 f"such as query {pairs[0][0]!r}, document {pairs[0][1]!r}"
             )
-        grades = np.array([grade_of[pairs[i]] for i in rows], dtype=np.int64)
-        if int(grades.max()) >= len(self.labels.gains):
-            row = int(rows[np.argmax(grades)])
+        row, highest = max(grades.items(), key=lambda one: one[1])
+        if highest >= len(self.labels.gains):
             raise DataError(
-                f"{qrels}: grade {int(grades.max())} of query {pairs[row][0]!r}, document "
+                f"{qrels}: grade {highest} of query {pairs[row][0]!r}, document "
                 f"{pairs[row][1]!r} is outside the judge's scale 0 … {len(self.labels.gains) - 1}"
             )
-        return Pilot(rows, grades)
+        return grades
 
-    def labeled(self, pilot: Pilot | None) -> LabeledDocuments | None:
-        """Give the pilot its gains."""
-        if pilot is None:
+    def labeled(self, pilot: dict[int, int]) -> LabeledDocuments | None:
+        """Give the pilot its gains; None where there is no pilot."""
+        if not pilot:
             return None
-        return LabeledDocuments(rows=pilot.rows, human_gains=self.labels.gains[pilot.grades])
+        rows, grades = np.array([*pilot.items()], dtype=np.int64).T
+        return LabeledDocuments(rows=rows, human_gains=self.labels.gains[grades])
 
 
 def read_pool(
@@ -175,10 +162,12 @@ def plan(
         typer.Argument(help="Items with judge values and a few human labels, as for interval."),
     ] = None,
     *,
-    half_width: HalfWidth = None,
+    half_width: Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")] = None,
     affordable: Number = None,
-    run: Run = None,
-    labels: JudgeLabels = None,
+    run: Annotated[Path | None, typer.Option(help="TREC run.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The judge's label distributions of its documents.")
+    ] = None,
     measure: Measure = "DCG@10",
     qrels: PilotQrels = None,
     gain: shared.Gain = "exponential",
@@ -274,11 +263,8 @@ def sheet(
         min_grade=min_grade,
         n_grades=grades,
     )
-    pilot = pool.pilot(qrels)
-    sample = design_document_sample(pool.labels, affordable, pilot=pool.labeled(pilot), rng=seed)
-    known = (
-        {} if pilot is None else dict(zip(pilot.rows.tolist(), pilot.grades.tolist(), strict=True))
-    )
+    known = pool.pilot(qrels)
+    sample = design_document_sample(pool.labels, affordable, pilot=pool.labeled(known), rng=seed)
     wanted = [row for row in sample.rows.tolist() if row not in known]
     texts = texts_of_files(queries, documents)
     manifest = write_label_sheet(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,9 @@ def write_label_sheet(
         raise DataError(
             f"{path} exists and may hold grades; choose another name, or overwrite=True"
         )
-    _check_pairs(rows)
+    pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
+    if most > 1:
+        raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
     generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
     order = generator.permutation(len(rows)).tolist()
     shown = [c for c in _CONTENT if show_doc_ids or c != "doc_id"]
@@ -215,15 +218,6 @@ def _ending(path: PathLike) -> str:
     if ending not in (".csv", ".jsonl"):
         raise DataError(f"{path}: labelling sheets are .csv or .jsonl")
     return ending
-
-
-def _check_pairs(rows: Sequence[SheetRow]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for row in rows:
-        pair = (row.query_id, row.doc_id)
-        if pair in seen:
-            raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
-        seen.add(pair)
 
 
 def _pair(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What people are to compare: twins of a data set, with the queries they are relevant to."""
+"""Blind annotation: what is asked, who sees which texts, the sheets and their key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -389,14 +390,13 @@ def chosen_questions(
     wanted = [task] if isinstance(task, str | AnnotationQuestion) else list(task)
     if not wanted:
         raise DataError(f"task is empty; choose from {', '.join(map(repr, QUESTIONS))}")
-    found: list[AnnotationQuestion] = []
-    for one in wanted:
-        if isinstance(one, str) and one not in QUESTIONS:
-            raise DataError(
-                f"task {one!r} is unknown; choose from {', '.join(map(repr, QUESTIONS))}, or give "
-                "an AnnotationQuestion of your own"
-            )
-        found.append(QUESTIONS[one] if isinstance(one, str) else one)
+    unknown = [one for one in wanted if isinstance(one, str) and one not in QUESTIONS]
+    if unknown:
+        raise DataError(
+            f"task {unknown[0]!r} is unknown; choose from {', '.join(map(repr, QUESTIONS))}, or "
+            "give an AnnotationQuestion of your own"
+        )
+    found = [QUESTIONS[one] if isinstance(one, str) else one for one in wanted]
     names = [q.name.casefold() for q in found]
     if len(set(names)) != len(names):
         raise DataError(f"task names a question twice: {', '.join(q.name for q in found)}")
@@ -567,12 +567,11 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
 def _check_units(units: Sequence[AnnotationUnit], questions: Sequence[AnnotationQuestion]) -> None:
     if not units:
         raise DataError("there is nothing to annotate: pairs is empty")
-    seen: set[str] = set()
+    unit_id, most = Counter(unit.unit_id for unit in units).most_common(1)[0]
+    if most > 1:
+        raise DataError(f"unit {unit_id!r} stands there twice; ids must be unique")
     asking = next((q for q in questions if q.needs_query), None)
     for unit in units:
-        if unit.unit_id in seen:
-            raise DataError(f"unit {unit.unit_id!r} stands there twice; ids must be unique")
-        seen.add(unit.unit_id)
         if len(unit.texts) != questions[0].n_texts:
             raise DataError(
                 f"unit {unit.unit_id!r} has {len(unit.texts)} texts; question "

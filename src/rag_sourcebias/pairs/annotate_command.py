@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -22,13 +21,11 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.pairs.annotate import (
     Annotations,
-    AnnotationUnit,
     MajorityTable,
     RaterAgreement,
     annotation_sheet,
@@ -59,7 +56,6 @@ Sample = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-Split = Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)]
 OtherSource = Annotated[
     str | None,
     typer.Option(
@@ -67,9 +63,6 @@ OtherSource = Annotated[
         rich_help_panel=_DATA,
         show_default=False,
     ),
-]
-BaselineSource = Annotated[
-    str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
 ]
 MinGrade = Annotated[
     int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
@@ -116,7 +109,6 @@ Task = Annotated[
         show_default="relevance,quality; without queries quality",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)]
 Format = Annotated[
     str,
     typer.Option(
@@ -133,7 +125,6 @@ Key = Annotated[
         show_default="<output>.key.json",
     ),
 ]
-Title = Annotated[str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)]
 Instructions = Annotated[
     str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
 ]
@@ -144,35 +135,6 @@ Overwrite = Annotated[
         help="Replace sheets that are there, and the answers on them.",
         rich_help_panel=_SHEETS,
     ),
-]
-
-Sheets = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
-        show_default=False,
-    ),
-]
-KeyToRead = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        help="The key.",
-        show_default="<folder>.key.json beside the one folder given",
-    ),
-]
-MinAnswers = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Pairs with fewer answers are left out.",
-        show_default="3, or all annotators",
-    ),
-]
-ConfidenceLevel = Annotated[float, typer.Option()]
-ReadSeed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
-JsonFile = Annotated[
-    str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
 ]
 
 
@@ -189,63 +151,40 @@ _NAMES = {
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationFigures:
-    """Everything that ``annotate read`` tells."""
-
-    annotations: Annotations
-    majorities: tuple[MajorityTable, ...]
-    agreement: Mapping[str, tuple[RaterAgreement, ...]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {
-            "sheet_id": self.annotations.sheet_id,
-            "annotators": list(self.annotations.annotators),
-            "n_units": len(self.annotations.units),
-            "questions": [
-                {
-                    "question": table.question,
-                    "n_answered": table.n_answered,
-                    "n_unanswered": table.n_unanswered,
-                    "n_first": table.n_first,
-                    "n_second": table.n_second,
-                    "majority": [
-                        to_plain(m) for m in self.majorities if m.question == table.question
-                    ],
-                    "agreement": [to_plain(a) for a in self.agreement[table.question]],
-                }
-                for table in self.annotations.tables
-            ],
-        }
+Majorities = tuple[MajorityTable, ...]
+Agreement = Mapping[str, tuple[RaterAgreement, ...]]
 
 
-def figures(
-    annotations: Annotations, *, min_answers: int | None, confidence_level: float, seed: int
-) -> AnnotationFigures:
-    """Compute majorities and agreement of every question."""
-    return AnnotationFigures(
-        annotations=annotations,
-        majorities=majority_tables(
-            annotations, min_answers=min_answers, confidence_level=confidence_level
-        ),
-        agreement={
-            table.question: annotator_agreement(
-                annotations, table.question, confidence_level=confidence_level, rng=seed
-            )
+def plain_figures(
+    annotations: Annotations, majorities: Majorities, agreement: Agreement
+) -> dict[str, Any]:
+    """Return everything that ``annotate read`` tells as plain values, ready for JSON."""
+    return {
+        "sheet_id": annotations.sheet_id,
+        "annotators": list(annotations.annotators),
+        "n_units": len(annotations.units),
+        "questions": [
+            {
+                "question": table.question,
+                "n_answered": table.n_answered,
+                "n_unanswered": table.n_unanswered,
+                "n_first": table.n_first,
+                "n_second": table.n_second,
+                "majority": [to_plain(m) for m in majorities if m.question == table.question],
+                "agreement": [to_plain(a) for a in agreement[table.question]],
+            }
             for table in annotations.tables
-        },
-    )
+        ],
+    }
 
 
-def print_figures(found: AnnotationFigures) -> None:
+def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
     """Print two tables for each question, and what was left out."""
-    asked = found.annotations
-    _say(f"{len(asked.units)} pairs, annotators: {', '.join(asked.annotators)}")
-    for majority in found.majorities:
+    _say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
+    for majority in majorities:
         _print_majority(majority)
-    for table in asked.tables:
-        _print_agreement(table.question, found.agreement[table.question])
+    for table in annotations.tables:
+        _print_agreement(table.question, agreement[table.question])
         if table.n_unanswered:
             _say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
         lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
@@ -270,7 +209,7 @@ def _print_majority(majority: MajorityTable) -> None:
             source_name(one.category) if ":" in one.category else one.category,
             share(one.share.estimate),
             MISSING if one.unanimous is None else f"({share(one.unanimous)})",
-            _percent(one.share),
+            f"[{share(one.share.lower)}, {share(one.share.upper)}]",
             str(one.n),
         )
     if majority.n_no_majority:
@@ -301,10 +240,6 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
         _say(f"{question}: {note}")
 
 
-def _percent(found: Interval) -> str:
-    return f"[{share(found.lower)}, {share(found.upper)}]"
-
-
 def _say(line: str) -> None:
     out.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -330,19 +265,25 @@ def sheet(
     folder: Folder = None,
     *,
     sample: Sample = False,
-    split: Split = "test",
+    split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test",
     other_source: OtherSource = None,
-    baseline_source: BaselineSource = "human",
+    baseline_source: Annotated[
+        str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
+    ] = "human",
     min_grade: MinGrade = 1,
     output: Output,
     n: Number = None,
     annotators: Annotators = "3",
     overlap: Overlap = 1.0,
     task: Task = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)
+    ] = 0,
     formats: Format = "csv,html",
     key: Key = None,
-    title: Title = "Which text?",
+    title: Annotated[
+        str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)
+    ] = "Which text?",
     instructions: Instructions = "",
     overwrite: Overwrite = False,
 ) -> None:
@@ -368,7 +309,7 @@ def sheet(
         )
         plan = annotation_sheet(
             units,
-            task=_names(task) if task else _tasks(units),
+            task=_names(task or ("relevance,quality" if units[0].query else "quality")),
             n=min(_TRIPLES, len(units)) if n is None else n,
             annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
             overlap=overlap,
@@ -377,7 +318,7 @@ def sheet(
         written = write_annotation_sheets(
             plan,
             output,
-            formats=[_format(name) for name in _names(formats)],
+            formats=[choice("format", name, ("csv", "html")) for name in _names(formats)],
             key=key,
             title=title,
             instructions=instructions,
@@ -396,13 +337,35 @@ def sheet(
 
 @app.command()
 def read(
-    sheets: Sheets,
+    sheets: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
+            show_default=False,
+        ),
+    ],
     *,
-    key: KeyToRead = None,
-    min_answers: MinAnswers = None,
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: ReadSeed = 0,
-    json: JsonFile = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            help="The key.",
+            show_default="<folder>.key.json beside the one folder given",
+        ),
+    ] = None,
+    min_answers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pairs with fewer answers are left out.",
+            show_default="3, or all annotators",
+        ),
+    ] = None,
+    confidence_level: Annotated[float, typer.Option()] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap.")] = 0,
+    json: Annotated[
+        str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
+    ] = None,
 ) -> None:
     """Un-blind filled sheets: what the majority says, and how far annotators agree.
 
@@ -418,16 +381,23 @@ def read(
     """
     require_writable_file("json", None if json in (None, "-") else Path(json))
     annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
-    found = figures(
-        annotations, min_answers=min_answers, confidence_level=confidence_level, seed=seed
+    majorities = majority_tables(
+        annotations, min_answers=min_answers, confidence_level=confidence_level
     )
+    agreement = {
+        table.question: annotator_agreement(
+            annotations, table.question, confidence_level=confidence_level, rng=seed
+        )
+        for table in annotations.tables
+    }
+    plain = plain_figures(annotations, majorities, agreement)
     if json == "-":
-        print_json(found.to_dict())
+        print_json(plain)
         return
     if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
+        write_atomic(json, json_text(plain))
         _tell(f"json: {json}")
-    print_figures(found)
+    print_figures(annotations, majorities, agreement)
 
 
 def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:
@@ -441,16 +411,8 @@ def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus
     return read_beir(folder, split=split, titles=False)
 
 
-def _tasks(units: Sequence[AnnotationUnit]) -> tuple[str, ...]:
-    return ("relevance", "quality") if units[0].query else ("quality",)
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _format(name: str) -> Literal["csv", "html"]:
-    return "csv" if choice("format", name, ("csv", "html")) == "csv" else "html"
 
 
 def _files(sheets: Sequence[Path]) -> list[Path]:

@@ -1,10 +1,11 @@
-"""The figures of [K] Table 3: what the majority of annotators says, and how often all agree."""
+"""Filled annotation sheets: read and un-blinded, agreement of annotators, majorities."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -50,28 +51,6 @@ class GivenAnswer:
     question: str
     value: object
     where: str
-
-
-def given_answers(
-    path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]
-) -> Iterator[GivenAnswer]:
-    """Stream the answers of one file, empty ones included.
-
-    Parameters
-    ----------
-    path : path
-        ``.json`` downloaded from the page; anything else is CSV.
-    plan : AnnotationKey
-    rows : mapping
-        Its rows by id.
-
-    Raises
-    ------
-    DataError
-        With file and line.
-    """
-    read = _from_json if Path(path).suffix.lower() == ".json" else _from_csv
-    yield from read(path, plan, rows)
 
 
 def _check_row(row_id: str, rows: Mapping[str, KeyRow], where: str) -> None:
@@ -136,28 +115,20 @@ def _from_json(
     # the page writes one entry per line
     lines = [n for n, line in read_lines(path) if _ROW_ID.search(line)]
     one_each = len(lines) == len(entries)
+    asked = [q.name for q in plan.questions]
     for number, entry in enumerate(entries):
         where = f"{path}:{lines[number]}" if one_each else f"{path}: answer {number + 1}"
         if not isinstance(entry, dict) or not isinstance(entry.get("row_id"), str):
             raise DataError(f"{where} is {entry!r:.60}; expected an object with a row_id")
-        yield from _entry(entry, plan, rows, where)
-
-
-def _entry(
-    entry: Mapping[str, object], plan: AnnotationKey, rows: Mapping[str, KeyRow], where: str
-) -> Iterator[GivenAnswer]:
-    asked = [q.name for q in plan.questions]
-    row_id = str(entry["row_id"])
-    _check_row(row_id, rows, where)
-    for name, value in entry.items():
-        if name == "row_id":
-            continue
-        if name not in asked:
-            raise DataError(
-                f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet asked "
-                f"{', '.join(asked)}"
-            )
-        yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
+        row_id = entry.pop("row_id")
+        _check_row(row_id, rows, where)
+        for name, value in entry.items():
+            if name not in asked:
+                raise DataError(
+                    f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet "
+                    f"asked {', '.join(asked)}"
+                )
+            yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
 
 
 # Filled annotation sheets, checked and un-blinded with their key.
@@ -222,7 +193,8 @@ def read_annotations(
     questions = {q.name: q for q in plan.questions}
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for path in files:
-        for answer in given_answers(path, plan, rows):
+        read = _from_json if Path(path).suffix.lower() == ".json" else _from_csv
+        for answer in read(path, plan, rows):
             value = _offered(answer, questions[answer.question])
             if value is None:
                 continue
@@ -339,13 +311,18 @@ def annotator_agreement(
     everyone = annotations.annotators
     wanted: list[tuple[str, tuple[str, ...], FloatArray, Formula]] = [
         ("percent", everyone, _pair_columns(several), lambda m: m[:, 0]),
-        ("krippendorff_alpha", everyone, _alpha_columns(several), _Alpha(len(several))),
+        (
+            "krippendorff_alpha",
+            everyone,
+            _alpha_columns(several),
+            partial(_alpha, n_units=len(several)),
+        ),
         ("fleiss_kappa", everyone, _pair_columns(full), _fleiss),
         ("gwet_ac1", everyone, _pair_columns(full), _gwet),
     ]
     for a, b in combinations(range(len(everyone)), 2):
         columns = _table_columns(table.codes[:, [a, b]], k)
-        wanted.append(("cohen_kappa", (everyone[a], everyone[b]), columns, _Cohen(k)))
+        wanted.append(("cohen_kappa", (everyone[a], everyone[b]), columns, partial(_cohen, k=k)))
     total = several.sum(axis=0)
     common = table.categories[int(total.argmax())]
     note = ""
@@ -424,20 +401,15 @@ def _alpha_columns(counts: FloatArray) -> FloatArray:
     return np.hstack([split, counts])
 
 
-class _Alpha:
+def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
     """1 − (n − 1) Σ disagreement / (n² − Σ n_c²), n answers in all."""
-
-    def __init__(self, n_units: int) -> None:
-        self.n_units = n_units
-
-    def __call__(self, means: FloatArray) -> FloatArray:
-        sums = means * self.n_units
-        counts = sums[:, 1:]
-        n = counts.sum(axis=1)
-        chance = n**2 - (counts**2).sum(axis=1)
-        result = np.full(len(means), np.nan)
-        np.divide((n - 1) * sums[:, 0], chance, out=result, where=chance > _TINY)
-        return 1 - result
+    sums = means * n_units
+    counts = sums[:, 1:]
+    n = counts.sum(axis=1)
+    chance = n**2 - (counts**2).sum(axis=1)
+    result = np.full(len(means), np.nan)
+    np.divide((n - 1) * sums[:, 0], chance, out=result, where=chance > _TINY)
+    return 1 - result
 
 
 def _table_columns(codes: IntArray, k: int) -> FloatArray:
@@ -447,14 +419,10 @@ def _table_columns(codes: IntArray, k: int) -> FloatArray:
     return cells
 
 
-class _Cohen:
-    def __init__(self, k: int) -> None:
-        self.k = k
-
-    def __call__(self, means: FloatArray) -> FloatArray:
-        tables = means.reshape(-1, self.k, self.k)
-        seen = np.trace(tables, axis1=1, axis2=2)
-        return _above(seen, (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1))
+def _cohen(means: FloatArray, *, k: int) -> FloatArray:
+    tables = means.reshape(-1, k, k)
+    seen = np.trace(tables, axis1=1, axis2=2)
+    return _above(seen, (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1))
 
 
 def _above(seen: FloatArray, chance: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Values, flags and reasons of every pair as a table, a row per pair."""
+"""Audit of a paired corpus: criteria, every pair, each corpus searched alone, values as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -25,6 +25,7 @@ from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.pairs.checks import check_pairs, threshold_reasons
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
+    PAIR_VALUES,
     CheckedPair,
     NamedIds,
     PairCheckConfig,
@@ -70,31 +71,23 @@ class PairRows:
 
 def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     """Find the pairs of two sources; of several versions in one source the first counts."""
-    first: list[dict[int, int]] = []
-    alone: list[list[int]] = []
-    repeated: list[int] = []
-    for source in (baseline, other):
-        rows = np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist()
-        found: dict[int, int] = {}
-        unpaired = []
-        for row, code in zip(rows, tags.pair_codes[rows].tolist(), strict=True):
-            if code < 0:
-                unpaired.append(row)
-            elif code in found:
-                repeated.append(row)
-            else:
-                found[code] = row
-        first.append(found)
-        alone.append(unpaired)
-    both = [code for code in first[0] if code in first[1]]
-    for side in (0, 1):
-        alone[side] += [row for code, row in first[side].items() if code not in first[1 - side]]
+    every = [
+        np.flatnonzero(tags.source_codes == tags.sources.index(source))
+        for source in (baseline, other)
+    ]
+    paired = [rows[tags.pair_codes[rows] >= 0] for rows in every]
+    places = [np.unique(tags.pair_codes[rows], return_index=True)[1] for rows in paired]
+    first = [rows[np.sort(place)] for rows, place in zip(paired, places, strict=True)]
+    repeated = [np.delete(rows, place) for rows, place in zip(paired, places, strict=True)]
+    ours = first[0][np.isin(tags.pair_codes[first[0]], tags.pair_codes[first[1]])]
+    row_of = dict(zip(tags.pair_codes[first[1]].tolist(), first[1].tolist(), strict=True))
+    theirs = np.array([row_of[code] for code in tags.pair_codes[ours].tolist()], dtype=np.int64)
     return PairRows(
-        baseline=_rows(first[0][code] for code in both),
-        other=_rows(first[1][code] for code in both),
-        baseline_alone=_rows(sorted(alone[0])),
-        other_alone=_rows(sorted(alone[1])),
-        repeated=_rows(repeated),
+        baseline=ours,
+        other=theirs,
+        baseline_alone=np.setdiff1d(every[0], np.concatenate([ours, repeated[0]])),
+        other_alone=np.setdiff1d(every[1], np.concatenate([theirs, repeated[1]])),
+        repeated=np.concatenate(repeated),
     )
 
 
@@ -146,10 +139,6 @@ def _labels(
 def writable(text: str) -> str:
     """Replace halves of surrogate pairs, which JSON may hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _rows(rows: Iterable[int]) -> IntArray:
-    return np.fromiter(rows, dtype=np.int64)
 
 
 def _named(names: Sequence[str]) -> NamedIds:
@@ -220,7 +209,15 @@ def sole_corpus_tests(
                 gain=config.gain,
             )
             alone[source] = _only(scores, kept)
-        checks = sole_corpus_checks(alone, _audit_config(config, sources[0]))
+        settings = AuditConfig(
+            baseline_source=sources[0],
+            cutoffs=config.cutoffs,
+            measures=config.measures,
+            confidence_level=config.confidence_level,
+            resamples=config.resamples,
+            seed=config.seed,
+        )
+        checks = sole_corpus_checks(alone, settings)
         found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
     return found
 
@@ -282,24 +279,9 @@ def _only(scores: SourceScores, kept: BoolArray) -> SourceScores:
     )
 
 
-def _audit_config(config: PairCheckConfig, baseline: str) -> AuditConfig:
-    return AuditConfig(
-        baseline_source=baseline,
-        cutoffs=config.cutoffs,
-        measures=config.measures,
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
-
-
 # What a report keeps of the checks of one source: counts, histograms, the worst pairs.
 
 
-_VALUES = (
-    "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
-    "numbers_kept", "names_kept",
-)  # fmt: skip
 _EDGES = {
     "length_ratio": np.linspace(0, 3, 61),
     "jaccard": np.linspace(0, 1, 41),
@@ -361,7 +343,7 @@ def _pair(
     checks: PairChecks, row: int, texts: tuple[Sequence[str], Sequence[str]], limit: int
 ) -> CheckedPair:
     baseline, other = (side[row] for side in texts)
-    values = {name: float(getattr(checks, name)[row]) for name in _VALUES}
+    values = {name: float(getattr(checks, name)[row]) for name in PAIR_VALUES}
     on = checks.flags[row]
     return CheckedPair(
         pair_id=writable(checks.pair_ids[row]),
@@ -539,19 +521,18 @@ def check_paired_corpus(
     corpus, dataset = (data.corpus, data) if isinstance(data, Dataset) else (data, None)
     _check_retrievers(retrievers, dataset)
     rows = _rows_of(corpus.tags, baseline_source, sources)
-    work = _Checks(
-        corpus=corpus,
-        qrels=None if dataset is None else dataset.qrels,
-        encoder=encoder,
-        thresholds=thresholds,
-        config=config,
-    )
     parts: list[SourcePairs] = []
     tests: list[SoleCorpusTest] = []
     for source, found in rows.items():
         begin(f"{source}: checking {len(found.baseline):,} pairs")
-        checks, part = work.of_source(source, found)
-        parts.append(part)
+        texts = (
+            [corpus.texts[row] for row in found.baseline],
+            [corpus.texts[row] for row in found.other],
+        )
+        pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
+        checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
+        criteria = criteria_of(corpus, None if dataset is None else dataset.qrels, found)
+        parts.append(source_pairs(source, checks, texts, criteria, config=config))
         if on_checks is not None:
             on_checks(source, checks)
         if dataset is not None and retrievers:
@@ -608,39 +589,6 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
             f"pair_id; the first documents are {first}"
         )
     return rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Checks:
-    """How the pairs of every source are checked."""
-
-    corpus: Corpus
-    qrels: Qrels | None
-    encoder: Encoder | None
-    thresholds: PairThresholds
-    config: PairCheckConfig
-
-    def of_source(self, source: str, rows: PairRows) -> tuple[PairChecks, SourcePairs]:
-        """Check the pairs of one source."""
-        tags = self.corpus.tags
-        baseline, other = (
-            [self.corpus.texts[row] for row in side] for side in (rows.baseline, rows.other)
-        )
-        checks = check_pairs(
-            baseline,
-            other,
-            pair_ids=[tags.pair_ids[code] for code in tags.pair_codes[rows.baseline]],
-            encoder=self.encoder,
-            thresholds=self.thresholds,
-        )
-        part = source_pairs(
-            source,
-            checks,
-            (baseline, other),
-            criteria_of(self.corpus, self.qrels, rows),
-            config=self.config,
-        )
-        return checks, part
 
 
 def _summary(data: Dataset | Corpus) -> DataSummary:
@@ -703,26 +651,23 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
 
 
 def _lines(checks: PairChecks) -> Iterator[str]:
-    names = ("pair_id", "broken", "flags", "reasons", *_VALUES, *_LISTS)
+    names = ("pair_id", "broken", "flags", "reasons", *PAIR_VALUES, *_LISTS)
     yield "\ufeff" + _record([*names, "language_baseline", "language_other"])
     broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
         flags = " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
+        values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
         yield _record(
             [
                 _text(pair_id),
                 "yes" if broken[row] else "no",
                 flags,
                 _text(" | ".join(checks.reasons[row])),
-                *(_number(float(getattr(checks, name)[row])) for name in _VALUES),
+                *("" if math.isnan(value) else f"{value:.4f}" for value in values),
                 *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),
                 *checks.languages[row],
             ]
         )
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4f}"
 
 
 def _text(cell: str) -> str:

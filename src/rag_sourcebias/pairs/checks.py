@@ -1,9 +1,10 @@
-"""A paired corpus without the pairs that are no rewrites."""
+"""Whether rewrites say what their originals say: checks of pairs, and a corpus of sound ones."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from rag_sourcebias.core.arrays import BoolArray, FloatArray
 from rag_sourcebias.core.data import Dataset, Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.pairs.data import PAIR_FLAGS, PairChecks, PairThresholds
+from rag_sourcebias.pairs.data import PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers, language_of
 from rag_sourcebias.pairs.rewriting import clean_rewrite
 from rag_sourcebias.stats.texts import jaccard, overlap
@@ -150,7 +151,7 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
 
 _MOST = 8
 Columns = Mapping[str, npt.NDArray[np.float64]]
-Lists = Mapping[str, tuple[tuple[str, ...], ...]]
+Lists = Mapping[str, Texts]
 
 
 class Found(NamedTuple):
@@ -222,7 +223,6 @@ def _first(words: tuple[str, ...]) -> str:
 # Which values and texts of a pair are beyond a threshold.
 
 
-Texts = tuple[tuple[str, ...], ...]
 # The end of a rewrite that is as long as the original was reworded, not cut off.
 _CUT_LENGTH = 0.9
 
@@ -439,12 +439,11 @@ def _check_input(first: Sequence[str], second: Sequence[str], pair_ids: Sequence
             f"{len(first)} human texts, {len(second)} other texts and {len(pair_ids)} pair ids; "
             "need as many of each"
         )
-    seen: set[str] = set()
-    for pair_id, human, other in zip(pair_ids, first, second, strict=True):
-        if pair_id in seen:
-            raise DataError(f"pair id {pair_id!r} occurs twice; pair ids must be unique")
-        seen.add(pair_id)
-        for text in (human, other):
+    twice = next((pair_id for pair_id, n in Counter(pair_ids).items() if n > 1), None)
+    if twice is not None:
+        raise DataError(f"pair id {twice!r} occurs twice; pair ids must be unique")
+    for pair_id, *both in zip(pair_ids, first, second, strict=True):
+        for text in both:
             if not isinstance(text, str):
                 raise DataError(f"pair {pair_id!r}: {text!r:.80} is not text; give a string")
 

@@ -17,7 +17,8 @@ from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
 from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
-from rag_sourcebias.pairs.audit import pair_files, write_pair_checks
+from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
+from rag_sourcebias.pairs.checks import sound_pairs
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairReport, PairThresholds
 
 # Options of ``check-pairs``.
@@ -86,9 +87,6 @@ Retrievers = Annotated[
         "audit source; repeatable. \\[default: bm25, where there are judgments]",
         rich_help_panel=_RETRIEVAL,
     ),
-]
-SoleCorpus = Annotated[
-    bool, typer.Option(help="Search each corpus alone.", rich_help_panel=_RETRIEVAL)
 ]
 MarginOption = Annotated[
     float,
@@ -186,7 +184,9 @@ def check_pairs(
     worst: Worst = 20,
     fail_above: FailAbove = None,
     sound: SoundFolder = None,
-    sole_corpus: SoleCorpus = True,
+    sole_corpus: Annotated[
+        bool, typer.Option(help="Search each corpus alone.", rich_help_panel=_RETRIEVAL)
+    ] = True,
     retriever: Retrievers = None,
     cutoffs: opt.Cutoffs = "1,3,5,10",
     margin: MarginOption = 0.05,
@@ -228,8 +228,6 @@ def check_pairs(
     _check_sound(sound, data)
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
-    from rag_sourcebias.pairs.audit import check_paired_corpus
-
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         found = check_paired_corpus(
@@ -272,8 +270,6 @@ def _check_sound(folder: Path | None, data: Dataset | Corpus) -> None:
 def _write_sound(
     data: Dataset, every: dict[str, PairChecks], folder: Path, *, baseline: str
 ) -> None:
-    from rag_sourcebias.pairs.checks import sound_pairs
-
     kept = sound_pairs(data, every, baseline_source=baseline)
     write_beir(kept, folder)
     n = kept.corpus.tags.counts()[baseline]

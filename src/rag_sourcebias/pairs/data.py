@@ -1,4 +1,4 @@
-"""Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone."""
+"""What was found about pairs and about a paired corpus, as data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ BROKEN = (
 )  # fmt: skip
 #: Every flag, in the order of the columns of :attr:`PairChecks.flags`.
 PAIR_FLAGS = (*BROKEN, "numbers", "names")
-_VALUES = (
+#: Every value of a pair, in the order in which they are shown.
+PAIR_VALUES = (
     "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
     "numbers_kept", "names_kept",
 )  # fmt: skip
@@ -245,7 +246,7 @@ class PairChecks:
 
     def summary(self) -> PairSummary:
         """Count flags, and describe the values."""
-        columns = {name: getattr(self, name) for name in _VALUES}
+        columns = {name: getattr(self, name) for name in PAIR_VALUES}
         known = {name: column[~np.isnan(column)] for name, column in columns.items()}
         return PairSummary(
             n_pairs=len(self),

@@ -1,4 +1,4 @@
-"""Which names of a text stand in its rewrite, from how words are capitalised."""
+"""Numbers, names and language of a text, and which numbers and names its rewrite keeps."""
 
 from __future__ import annotations
 
@@ -329,10 +329,7 @@ def language_of(text: str, words: Sequence[str]) -> str:
     script = _script(text)
     if script not in ("Latin", "Cyrillic"):
         return script
-    counts: Counter[str] = Counter()
-    for word in words:
-        for language in _LANGUAGES_OF.get(word, ()):
-            counts[language] += 1
+    counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ()))
     if len(words) < _MIN_WORDS or not counts:
         return ""
     (best, hits), *rest = counts.most_common(2)

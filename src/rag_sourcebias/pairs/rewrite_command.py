@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -197,7 +197,9 @@ def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
         if text.lower().endswith(_FILE_ENDINGS):
             found += _of_file(Path(text))
         elif any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
-            found.append(_template(text, number=len(found) + 1))
+            named = _NAMED.fullmatch(text)
+            name, template = named.groups() if named else (f"prompt-{len(found) + 1}", text)
+            found.append(RewritePrompt(name=name, template=template))
         else:
             found += _named(text)
     return checked_prompts(found)
@@ -217,13 +219,6 @@ def _named(text: str) -> list[RewritePrompt]:
                 "file, or a template of your own such as 'Shorten this: {text}'"
             )
     return found
-
-
-def _template(text: str, *, number: int) -> RewritePrompt:
-    named = _NAMED.fullmatch(text)
-    if named is None:
-        return RewritePrompt(name=f"prompt-{number}", template=text)
-    return RewritePrompt(name=named["name"], template=named["template"])
 
 
 def _of_file(file: Path) -> list[RewritePrompt]:
@@ -308,7 +303,7 @@ def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
             f"{entry.done:,}",
             f"{sum(entry.skipped.values()):,}",
             f"{sum(entry.failed.values()):,}",
-            _counts(entry.cleaned),
+            ", ".join(f"{name} {n:,}" for name, n in entry.cleaned.items()) or "nothing",
         )
     out.print(table)
     for entry in own:
@@ -381,10 +376,6 @@ def print_next(report: RewriteReport) -> None:
     if not judged:
         _tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
               "qrels/test.tsv to the folder for one")  # fmt: skip
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "nothing"
 
 
 def _say(line: str) -> None:

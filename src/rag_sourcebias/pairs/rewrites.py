@@ -1,4 +1,4 @@
-"""What is to be made: one job for each prompt."""
+"""What a folder of rewrites is made of: prompts, human documents, the manifest, jobs."""
 
 from __future__ import annotations
 
@@ -397,12 +397,10 @@ def human_rows(
     DataError
         If an id occurs twice, a row is malformed, or there is no document by people.
     """
-    if isinstance(source, Dataset):
-        where = source.name
-        rows = _of_corpus(source.corpus, where, untagged)
-    elif isinstance(source, Corpus):
-        where = "the corpus"
-        rows = _of_corpus(source, where, untagged)
+    if isinstance(source, Dataset | Corpus):
+        where = source.name if isinstance(source, Dataset) else "the corpus"
+        corpus = source.corpus if isinstance(source, Dataset) else source
+        rows = _of_corpus(corpus, where, untagged)
     else:
         where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
@@ -458,8 +456,10 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise DataError(f"{folder} {what}; expected a BEIR folder")
-    paired = [p for p in _either(folder / "corpus" / "human.jsonl") if p.is_file()]
-    plain = [p for p in _either(folder / "corpus.jsonl") if p.is_file()]
+    paired, plain = (
+        [p for gz in ("", ".gz") if (p := folder / f"{name}.jsonl{gz}").is_file()]
+        for name in ("corpus/human", "corpus")
+    )
     if len(paired) + len(plain) != 1:
         found = [p.name for p in (*paired, *plain)]
         raise DataError(
@@ -490,10 +490,6 @@ def _declared(row: HumanRow, table: TagTable | None) -> str | None:
     told = row.metadata.get("source")
     is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
     return str(told) if is_tag else None
-
-
-def _either(path: Path) -> tuple[Path, Path]:
-    return path, path.with_name(path.name + ".gz")
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
@@ -582,10 +578,8 @@ def merged(
                 f"{folder} holds {new.source!r} made with {_differences(old, new)}; choose another "
                 "folder, or name the prompt or the model differently"
             )
-        if old is None:
-            begun.append(new)
-        else:
-            begun.append(old if old.finished else replace(new, date=old.date))
+        dated = new if old is None else replace(new, date=old.date)
+        begun.append(old if old is not None and old.finished else dated)
     sources = {**known, **{source.source: source for source in begun}}
     manifest = PairedManifest(
         human=human, sources=tuple(sources.values()), library_version=__version__
@@ -637,24 +631,6 @@ def stem_of(source: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a model is to write."""
-
-    max_tokens: int
-    temperature: float
-    seed: int
-
-    def request(self, prompt: str) -> Request:
-        """Return a request; a DataError says what is out of range."""
-        return Request(
-            prompt=prompt,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            sample=self.seed,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One file of rewrites that is to be made.
 
@@ -664,13 +640,11 @@ class Job:
     source : RewriteSource
         As it was begun.
     prompt : RewritePrompt
-    options : Options
     """
 
     folder: Path
     source: RewriteSource
     prompt: RewritePrompt
-    options: Options
 
     @property
     def human_file(self) -> Path:
@@ -696,7 +670,14 @@ class Job:
     def request(self, row: HumanRow) -> Request | None:
         """Return what is asked about a document: its text and nothing else; None if it has none."""
         text = row.text.strip()
-        return self.options.request(self.prompt.fill(text)) if text else None
+        if not text:
+            return None
+        return Request(
+            prompt=self.prompt.fill(text),
+            max_tokens=self.source.max_tokens,
+            temperature=self.source.temperature,
+            sample=self.source.seed,
+        )
 
 
 def model_name(completer: Completer) -> str:
@@ -708,9 +689,11 @@ def planned_jobs(
     folder: Path,
     completer: Completer,
     prompts: Sequence[RewritePrompt | str],
-    options: Options,
     *,
     model: str | None,
+    max_tokens: int,
+    temperature: float,
+    seed: int,
     date: str,
 ) -> tuple[Job, ...]:
     """Return a job for each prompt; nothing is read or written.
@@ -721,10 +704,9 @@ def planned_jobs(
         If a prompt or an option is not valid, or the model's name cannot be a source.
     """
     found = checked_prompts(prompts)
-    options.request("")
-    jobs: list[Job] = []
-    for prompt in found:
-        source = RewriteSource(
+    Request(prompt="", max_tokens=max_tokens, temperature=temperature, sample=seed)  # or refuse
+    sources = (
+        RewriteSource(
             source=source_tag(model or model_name(completer), prompt.name),
             model=completer.name,
             fingerprint=completer.fingerprint,
@@ -733,10 +715,14 @@ def planned_jobs(
             template=prompt.template,
             digest=prompt.digest,
             style=prompt.style,
-            temperature=float(options.temperature),
-            seed=options.seed,
-            max_tokens=options.max_tokens,
+            temperature=float(temperature),
+            seed=seed,
+            max_tokens=max_tokens,
             date=date,
         )
-        jobs.append(Job(folder=folder, source=source, prompt=prompt, options=options))
-    return tuple(jobs)
+        for prompt in found
+    )
+    return tuple(
+        Job(folder=folder, source=source, prompt=prompt)
+        for source, prompt in zip(sources, found, strict=True)
+    )

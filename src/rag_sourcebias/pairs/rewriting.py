@@ -1,4 +1,4 @@
-"""What rewriting will cost, before anything is asked."""
+"""Rewrite a corpus with a language model: ask, clean the answers, write the folder, estimate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from rag_sourcebias.pairs.rewrites import (
     HumanRow,
     HumanTexts,
     Job,
-    Options,
     RewriteEstimate,
     RewritePrompt,
     RewriteReport,
@@ -141,10 +140,11 @@ def clean_rewrite(raw: str, *, original: str, finish_reason: str = "stop") -> Cl
     Cleaned(text='Water is wet.', problem=None, steps=('preamble',))
     """
     text, steps = _stripped(raw.strip(), original.strip())
+    refuses = any(_REFUSAL.match(said) for said in (raw.strip(), text))
     problem = None
     if finish_reason == "content_filter":
         problem = "filtered"
-    elif finish_reason == "refusal" or _refuses(raw, text, original):
+    elif finish_reason == "refusal" or (refuses and not _REFUSAL.match(original.strip())):
         problem = "refusal"
     elif finish_reason == "length" or _OPEN_THOUGHT.match(text):
         problem = "truncated"
@@ -199,11 +199,6 @@ def _unquoted(text: str) -> str:
     inner = text[1:-1]
     # "A" and "B": the first and the last mark do not belong together.
     return text if text[0] in inner or closing in inner else inner.strip()
-
-
-def _refuses(raw: str, text: str, original: str) -> bool:
-    refuses = any(_REFUSAL.match(found) for found in (raw.strip(), text))
-    return refuses and not _REFUSAL.match(original.strip())
 
 
 # Queries and judgments of a folder of rewrites: copied, never shown to a model.
@@ -532,19 +527,20 @@ def build_paired_corpus(
         folder,
         completer,
         prompts,
-        Options(max_tokens=max_tokens, temperature=temperature, seed=seed),
         model=model,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed,
         date=(today or datetime.now(UTC).date()).isoformat(),
     )
-    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
-    human = _described(source, n, digest, limit)
+    human = _described(source, limit, untagged)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
     _make_room(folder)
     write_manifest(folder, manifest)  # first: it tells whose files the others are
     _prepare(source, folder, limit=limit, untagged=untagged)
     answers = CompletionCache(folder / ANSWERS) if cache is None else cache
     asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
-    progress = _Progress(n * len(jobs), on_progress)
+    progress = _Progress(human.n_documents * len(jobs), on_progress)
     for position, (entry, planned) in enumerate(zip(begun, jobs, strict=True), start=1):
         job = replace(planned, source=entry)
         if not job.ready:
@@ -552,7 +548,7 @@ def build_paired_corpus(
             sources = (done if s.source == done.source else s for s in manifest.sources)
             manifest = replace(manifest, sources=tuple(sources))
             write_manifest(folder, manifest)
-        progress.at(n * position)  # documents without text were not asked about
+        progress.at(human.n_documents * position)  # documents without text were not asked about
     usage = asker.usage
     paid = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
     return RewriteReport(
@@ -593,10 +589,11 @@ def check_paired_folder(
     folder = _checked_output(Path(output), source, resume=True)
     if not (folder / MANIFEST).exists():
         return
-    options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    jobs = planned_jobs(folder, completer, prompts, options, model=model, date="")
-    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
-    merged(folder, _described(source, n, digest, limit), tuple(job.source for job in jobs))
+    jobs = planned_jobs(
+        folder, completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
+        seed=seed, date="",
+    )  # fmt: skip
+    merged(folder, _described(source, limit, untagged), tuple(job.source for job in jobs))
 
 
 class _Progress:
@@ -638,7 +635,8 @@ def _is_strange(path: Path) -> bool:
     return not path.name.startswith((".", ANSWERS))
 
 
-def _described(source: HumanInput, n: int, digest: str, limit: int | None) -> HumanTexts:
+def _described(source: HumanInput, limit: int | None, untagged: Untagged) -> HumanTexts:
+    n, digest = row_digest(human_rows(source, limit=limit, untagged=untagged))
     told = {}
     if isinstance(source, Dataset):
         name, told = source.name, {"license": source.license, "attribution": source.attribution}
@@ -700,8 +698,10 @@ def estimate_paired_corpus(
     """
     if cache is None and output is not None:
         cache = CompletionCache(Path(output) / ANSWERS)
-    options = Options(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    jobs = planned_jobs(Path(), completer, prompts, options, model=model, date="")
+    jobs = planned_jobs(
+        Path(), completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
+        seed=seed, date="",
+    )  # fmt: skip
     if limit is not None and limit < 1:
         raise DataError(f"limit must be at least 1, got {limit}")
     n = requests = cached = prompt_chars = text_chars = most = 0

@@ -114,6 +114,12 @@ def test_joined_by_pair():
     assert type(found).from_dict(found.to_dict()) == found
     with pytest.raises(DataError, match=r"2 of 3 .* not judged, first query 'q', document 'd1'"):
         audit_labels(labels([("q", "d3", [0.5, 0.5])]), human)
+    no_rows = np.zeros(0, dtype=np.int32)
+    nothing = LabelDistributions(
+        query_ids=(), doc_ids=(), query_codes=no_rows, doc_codes=no_rows, probs=np.zeros((0, 2))
+    )
+    with pytest.raises(DataError, match="3 of 3 human-labelled pairs are not judged"):
+        audit_labels(nothing, human)
     with pytest.raises(DataError, match="the judge has 3 grades and the human labels have 2"):
         audit_labels(labels([("q", "d3", [0.5, 0.5, 0])]), human)
 

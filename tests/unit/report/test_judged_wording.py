@@ -7,7 +7,8 @@ import pytest
 from judged_reports import answers, rankings, single
 
 from rag_sourcebias.judged.data import JudgedReport
-from rag_sourcebias.judged.report import document, headline, role, sentence
+from rag_sourcebias.judged.report import document
+from rag_sourcebias.judged.words import headline, role, sentence
 from rag_sourcebias.report.blocks import Items
 
 
