@@ -1,5 +1,8 @@
-"""The command line: one module per command group."""
+"""The command line: the application, and what its commands share."""
 
-from rag_sourcebias.cli.app import main
 
-__all__ = ["main"]
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    from rag_sourcebias.cli.app import main as run  # which imports every command
+
+    run()
