@@ -23,7 +23,7 @@ from rag_sourcebias.cli.console import (
     spread,
     stages,
 )
-from rag_sourcebias.cli.models import Asking, estimate
+from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.judgments import JudgeItem, Judgments
@@ -51,6 +51,12 @@ from rag_sourcebias.judged.files import (
 from rag_sourcebias.judged.judge_audit import audit_judge
 from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge, judge_with
 from rag_sourcebias.retrieval.adapters import engine_factory
+
+_DATA, _COLUMNS, _WORKERS = (
+    "What to judge",
+    "Columns (found by their usual names)",
+    "Where to ask from",
+)
 
 # What a judge is asked about: pairs of rankings, or answers of a file.
 
@@ -341,9 +347,29 @@ _ENGINES = ("local", "ray")
 class Where:
     """Options of the workers."""
 
-    engine: opt.EngineName = "local"
-    workers: opt.Workers = None
-    address: opt.Address = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each "
+            "with so many requests at once. The judgments are the same.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "local"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ray cluster to use: host:port of its head node, or auto; by default one is "
+            "started on this machine.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None
 
     def engine_of(self, asking: Asking) -> Engine | None:
         """Return the engine that asks; None for this process.
@@ -460,29 +486,16 @@ def relevance(
     *,
     output: opt.Output = Path("labels.tsv"),
     run: opt.Runs = None,
-    depth: opt.Depth = 10,
+    depth: Annotated[
+        int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
+    ] = 10,
     qrels: opt.PairsOfQrels = None,
     queries: opt.Queries = None,
     documents: opt.Documents = None,
     sample: opt.Sample = False,
     limit: opt.Limit = None,
-    model: opt.Model,
-    base_url: opt.BaseUrl = None,
-    api: opt.Api = "chat",
-    timeout: opt.Timeout = 60.0,
-    concurrency: opt.Concurrency = 8,
-    mode: opt.Mode = "scoring",
-    prompt: opt.Prompt = None,
-    grade_names: opt.GradeNames = "0,1,2,3",
-    votes: opt.Votes = 5,
-    temperature: opt.Temperature = None,
-    smoothing: opt.Smoothing = 0.0,
-    max_chars: opt.MaxChars = None,
+    asking: Asking,
     failures: opt.Failures = "leave-out",
-    cache: opt.Cache = None,
-    price_in: opt.PriceIn = None,
-    price_out: opt.PriceOut = None,
-    max_cost: opt.MaxCost = None,
     dry_run: opt.DryRun = False,
     where: Where,
 ) -> None:
@@ -499,12 +512,6 @@ def relevance(
 
     Then: rag-sourcebias interval --run bm25.run --qrels human.qrels --labels labels.tsv
     """
-    asking = Asking(
-        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
-        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
-        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
-        price_out=price_out, max_cost=max_cost,
-    )  # fmt: skip
     left = choice("failures", failures, opt.FAILURES)
     _check_output(output)
     if sample and (queries or documents):
@@ -535,29 +542,14 @@ def answers(
     output: opt.Output = Path("judged.csv"),
     limit: opt.Limit = None,
     id_column: columns_opt.IdColumns = None,
-    question: opt.QuestionColumn = None,
+    question: Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)] = None,
     reference: opt.ReferenceColumn = None,
-    answer: opt.AnswerColumn = None,
+    answer: Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)] = None,
     human: columns_opt.HumanColumn = None,
     group: columns_opt.GroupColumn = None,
     cluster: columns_opt.ClusterColumn = None,
     stratum: columns_opt.StratumColumn = None,
-    model: opt.Model,
-    base_url: opt.BaseUrl = None,
-    api: opt.Api = "chat",
-    timeout: opt.Timeout = 60.0,
-    concurrency: opt.Concurrency = 8,
-    mode: opt.Mode = "scoring",
-    prompt: opt.Prompt = None,
-    grade_names: opt.GradeNames = "0,1",
-    votes: opt.Votes = 5,
-    temperature: opt.Temperature = None,
-    smoothing: opt.Smoothing = 0.0,
-    max_chars: opt.MaxChars = None,
-    cache: opt.Cache = None,
-    price_in: opt.PriceIn = None,
-    price_out: opt.PriceOut = None,
-    max_cost: opt.MaxCost = None,
+    asking: AskingAboutAnswers,
     dry_run: opt.DryRun = False,
     where: Where,
 ) -> None:
@@ -572,12 +564,6 @@ def answers(
 
         rag-sourcebias interval judged.csv
     """
-    asking = Asking(
-        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
-        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
-        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
-        price_out=price_out, max_cost=max_cost,
-    )  # fmt: skip
     _check_output(output)
     named = {
         "question": question, "reference": reference, "answer": answer, "human": human,

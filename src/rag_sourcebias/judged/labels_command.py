@@ -38,17 +38,12 @@ from rag_sourcebias.stats.utility import GainScale, JudgedRanking, RankedLabels,
 # Options of the labels commands, named once.
 
 
-Run = Annotated[Path | None, typer.Option(help="TREC run.")]
 RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
-JudgeLabels = Annotated[
-    Path | None, typer.Option(help="The judge's label distributions of its documents.")
-]
 JudgeLabelsNeeded = Annotated[
     Path, typer.Option(help="The judge's label distributions of its documents.")
 ]
 Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
 PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
-HalfWidth = Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")]
 Number = Annotated[
     int | None,
     typer.Option(
@@ -175,10 +170,12 @@ def plan(
         typer.Argument(help="Items with judge values and a few human labels, as for interval."),
     ] = None,
     *,
-    half_width: HalfWidth = None,
+    half_width: Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")] = None,
     affordable: Number = None,
-    run: Run = None,
-    labels: JudgeLabels = None,
+    run: Annotated[Path | None, typer.Option(help="TREC run.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The judge's label distributions of its documents.")
+    ] = None,
     measure: Measure = "DCG@10",
     qrels: PilotQrels = None,
     gain: shared.Gain = "exponential",

@@ -59,7 +59,6 @@ Sample = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-Split = Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)]
 OtherSource = Annotated[
     str | None,
     typer.Option(
@@ -67,9 +66,6 @@ OtherSource = Annotated[
         rich_help_panel=_DATA,
         show_default=False,
     ),
-]
-BaselineSource = Annotated[
-    str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
 ]
 MinGrade = Annotated[
     int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
@@ -116,7 +112,6 @@ Task = Annotated[
         show_default="relevance,quality; without queries quality",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)]
 Format = Annotated[
     str,
     typer.Option(
@@ -133,7 +128,6 @@ Key = Annotated[
         show_default="<output>.key.json",
     ),
 ]
-Title = Annotated[str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)]
 Instructions = Annotated[
     str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
 ]
@@ -144,35 +138,6 @@ Overwrite = Annotated[
         help="Replace sheets that are there, and the answers on them.",
         rich_help_panel=_SHEETS,
     ),
-]
-
-Sheets = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
-        show_default=False,
-    ),
-]
-KeyToRead = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        help="The key.",
-        show_default="<folder>.key.json beside the one folder given",
-    ),
-]
-MinAnswers = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Pairs with fewer answers are left out.",
-        show_default="3, or all annotators",
-    ),
-]
-ConfidenceLevel = Annotated[float, typer.Option()]
-ReadSeed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
-JsonFile = Annotated[
-    str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
 ]
 
 
@@ -330,19 +295,25 @@ def sheet(
     folder: Folder = None,
     *,
     sample: Sample = False,
-    split: Split = "test",
+    split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test",
     other_source: OtherSource = None,
-    baseline_source: BaselineSource = "human",
+    baseline_source: Annotated[
+        str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
+    ] = "human",
     min_grade: MinGrade = 1,
     output: Output,
     n: Number = None,
     annotators: Annotators = "3",
     overlap: Overlap = 1.0,
     task: Task = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)
+    ] = 0,
     formats: Format = "csv,html",
     key: Key = None,
-    title: Title = "Which text?",
+    title: Annotated[
+        str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)
+    ] = "Which text?",
     instructions: Instructions = "",
     overwrite: Overwrite = False,
 ) -> None:
@@ -396,13 +367,35 @@ def sheet(
 
 @app.command()
 def read(
-    sheets: Sheets,
+    sheets: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
+            show_default=False,
+        ),
+    ],
     *,
-    key: KeyToRead = None,
-    min_answers: MinAnswers = None,
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: ReadSeed = 0,
-    json: JsonFile = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            help="The key.",
+            show_default="<folder>.key.json beside the one folder given",
+        ),
+    ] = None,
+    min_answers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pairs with fewer answers are left out.",
+            show_default="3, or all annotators",
+        ),
+    ] = None,
+    confidence_level: Annotated[float, typer.Option()] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap.")] = 0,
+    json: Annotated[
+        str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
+    ] = None,
 ) -> None:
     """Un-blind filled sheets: what the majority says, and how far annotators agree.
 

@@ -87,9 +87,6 @@ Retrievers = Annotated[
         rich_help_panel=_RETRIEVAL,
     ),
 ]
-SoleCorpus = Annotated[
-    bool, typer.Option(help="Search each corpus alone.", rich_help_panel=_RETRIEVAL)
-]
 MarginOption = Annotated[
     float,
     typer.Option(
@@ -186,7 +183,9 @@ def check_pairs(
     worst: Worst = 20,
     fail_above: FailAbove = None,
     sound: SoundFolder = None,
-    sole_corpus: SoleCorpus = True,
+    sole_corpus: Annotated[
+        bool, typer.Option(help="Search each corpus alone.", rich_help_panel=_RETRIEVAL)
+    ] = True,
     retriever: Retrievers = None,
     cutoffs: opt.Cutoffs = "1,3,5,10",
     margin: MarginOption = 0.05,

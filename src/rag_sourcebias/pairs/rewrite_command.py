@@ -142,8 +142,6 @@ Temperature = Annotated[
     float,
     typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
 ]
-Seed = Annotated[int, typer.Option(rich_help_panel=_WRITING)]
-Currency = Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -471,10 +469,10 @@ def rewrite(
     prompts: Prompts = None,
     max_tokens: MaxTokens = 1024,
     temperature: Temperature = 0.0,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option(rich_help_panel=_WRITING)] = 0,
     price_in: judge_opt.PriceIn = None,
     price_out: judge_opt.PriceOut = None,
-    currency: Currency = "USD",
+    currency: Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)] = "USD",
     max_cost: judge_opt.MaxCost = None,
     dry_run: DryRun = False,
     check: Check = True,

@@ -43,29 +43,12 @@ Collection = Annotated[
     str | None,
     typer.Option(help="Collection, where the store holds several.", rich_help_panel=_STORE),
 ]
-Sidecar = Annotated[
-    Path | None,
-    typer.Option(
-        help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
-        rich_help_panel=_STORE,
-    ),
-]
-ReportSidecar = Annotated[
-    Path | None,
-    typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
-]
 Provenance = Annotated[
     bool,
     typer.Option(
         "--provenance",
         help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
         rich_help_panel=_TAGGERS,
-    ),
-]
-Rules = Annotated[
-    Path | None,
-    typer.Option(
-        help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
     ),
 ]
 IdPattern = Annotated[
@@ -85,10 +68,6 @@ Detectors = Annotated[
         rich_help_panel=_TAGGERS,
     ),
 ]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
-]
 Overwrite = Annotated[
     bool,
     typer.Option(
@@ -96,16 +75,6 @@ Overwrite = Annotated[
         help="Replace the tags that other taggers wrote; they are kept in a backup.",
         rich_help_panel=_WRITING,
     ),
-]
-Backup = Annotated[
-    Path | None,
-    typer.Option(
-        help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
-        rich_help_panel=_WRITING,
-    ),
-]
-Json = Annotated[
-    Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
 ]
 
 
@@ -183,11 +152,6 @@ LabelledPath = Annotated[
         "corpus/<source>.jsonl per source (same _id = same document rewritten)."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")]
-Target = Annotated[str, typer.Option(help="source or style.")]
-TextColumn = Annotated[
-    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
-]
 LabelColumn = Annotated[
     str | None,
     typer.Option(
@@ -204,18 +168,6 @@ GroupColumn = Annotated[
         "between learning and testing. Default: pair_id, group, topic, …, if there.",
     ),
 ]
-IdColumn = Annotated[
-    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
-]
-OneLlm = Annotated[
-    bool,
-    typer.Option("--one-llm", help="Only tell human from LLM: every llm:<model> becomes llm:any."),
-]
-MaxError = Annotated[
-    float,
-    typer.Option(help="Wrong tags wanted at most, as a share; what is less sure is left unknown."),
-]
-Seed = Annotated[int, typer.Option(help="Of the folds.")]
 
 
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
@@ -454,15 +406,29 @@ _INTERRUPTED = 130
 def fit(
     labelled: LabelledPath,
     *,
-    out: Out,
-    target: Target = "source",
-    text_column: TextColumn = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")],
+    target: Annotated[str, typer.Option(help="source or style.")] = "source",
+    text_column: Annotated[
+        str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
+    ] = None,
     label_column: LabelColumn = None,
     group_column: GroupColumn = None,
-    id_column: IdColumn = None,
-    one_llm: OneLlm = False,
-    max_error: MaxError = 0.05,
-    seed: Seed = 0,
+    id_column: Annotated[
+        str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
+    ] = None,
+    one_llm: Annotated[
+        bool,
+        typer.Option(
+            "--one-llm", help="Only tell human from LLM: every llm:<model> becomes llm:any."
+        ),
+    ] = False,
+    max_error: Annotated[
+        float,
+        typer.Option(
+            help="Wrong tags wanted at most, as a share; what is less sure is left unknown."
+        ),
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 0,
 ) -> None:
     r"""Learn to tell sources or styles from documents that you labelled.
 
@@ -529,14 +495,34 @@ def apply(
     *,
     store: Store,
     collection: Collection = None,
-    sidecar: Sidecar = None,
+    sidecar: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
+            rich_help_panel=_STORE,
+        ),
+    ] = None,
     provenance: Provenance = False,
-    rules: Rules = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
+        ),
+    ] = None,
     id_pattern: IdPattern = None,
     detector: Detectors = None,
-    dry_run: DryRun = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
+    ] = False,
     overwrite: Overwrite = False,
-    backup: Backup = None,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
+            rich_help_panel=_WRITING,
+        ),
+    ] = None,
 ) -> None:
     """Tag every document of a store; the first tagger that knows a source decides.
 
@@ -590,8 +576,13 @@ def report(
     *,
     store: Store,
     collection: Collection = None,
-    sidecar: ReportSidecar = None,
-    json: Json = None,
+    sidecar: Annotated[
+        Path | None,
+        typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
+    ] = None,
 ) -> None:
     """Share of each source and style, how the sources are known, and how surely.
 
