@@ -323,19 +323,6 @@ def completer_of(
 _DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
 _COLUMNS = "Columns (found by their usual names)"
 
-Runs = Annotated[
-    list[Path] | None,
-    typer.Option(help="TREC run whose first documents are judged; repeatable.",
-                 rich_help_panel=_DATA),
-]  # fmt: skip
-PairsOfQrels = Annotated[
-    Path | None,
-    typer.Option(
-        "--qrels",
-        help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
-        rich_help_panel=_DATA,
-    ),
-]
 Queries = Annotated[
     Path | None,
     typer.Option(
@@ -350,27 +337,9 @@ Documents = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
-        rich_help_panel=_DATA,
-    ),
-]
 Limit = Annotated[
     int | None,
     typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=_DATA),
-]
-AnswersFile = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
-    ),
-]
-ReferenceColumn = Annotated[
-    str | None,
-    typer.Option("--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS),
 ]
 Output = Annotated[
     Path,

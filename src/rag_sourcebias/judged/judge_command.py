@@ -485,14 +485,33 @@ app = typer.Typer(
 def relevance(
     *,
     output: opt.Output = Path("labels.tsv"),
-    run: opt.Runs = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run whose first documents are judged; repeatable.", rich_help_panel=_DATA
+        ),
+    ] = None,
     depth: Annotated[
         int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
     ] = 10,
-    qrels: opt.PairsOfQrels = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            "--qrels",
+            help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     queries: opt.Queries = None,
     documents: opt.Documents = None,
-    sample: opt.Sample = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
     limit: opt.Limit = None,
     asking: Asking,
     failures: opt.Failures = "leave-out",
@@ -537,13 +556,23 @@ def relevance(
 @app.command()
 @spread
 def answers(
-    file: opt.AnswersFile,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
+        ),
+    ],
     *,
     output: opt.Output = Path("judged.csv"),
     limit: opt.Limit = None,
     id_column: columns_opt.IdColumns = None,
     question: Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)] = None,
-    reference: opt.ReferenceColumn = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
+        ),
+    ] = None,
     answer: Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)] = None,
     human: columns_opt.HumanColumn = None,
     group: columns_opt.GroupColumn = None,
