@@ -463,6 +463,17 @@ def estimate(
     )
 
 
+def prices_of(
+    price_in: float | None, price_out: float | None, most: float | None, *, currency: str = "USD"
+) -> Prices | None:
+    """Return the prices of tokens, None where there are none."""
+    if price_in is None and price_out is None:
+        if most is not None:
+            raise DataError("--max-cost needs --price-in and --price-out")
+        return None
+    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)
+
+
 class MeteredCompleter:
     """A completer that asks nothing more once its answers have cost too much.
 
@@ -617,11 +628,7 @@ class Asking:
 
     def prices(self) -> Prices | None:
         """Return the prices, None where there are none."""
-        if self.price_in is None and self.price_out is None:
-            if self.max_cost is not None:
-                raise DataError("--max-cost needs --price-in and --price-out")
-            return None
-        return Prices(prompt=self.price_in or 0.0, completion=self.price_out or 0.0)
+        return prices_of(self.price_in, self.price_out, self.max_cost)
 
     def prompts_per_request(self, n_grades: int) -> int:
         """Return how often a prompt is sent to score its grades."""

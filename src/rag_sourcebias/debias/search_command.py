@@ -95,11 +95,6 @@ class TriedWeights:
         )
 
 
-def _search_folder(output: Path) -> Path:
-    """Return the folder that keeps the models of a search."""
-    return output.with_name(f"{output.name}.search")
-
-
 def tried_weights(
     job: Job,
     before: Encoder,
@@ -115,7 +110,7 @@ def tried_weights(
     """Train what is missing; weight 0 is the model as it is, for every seed."""
     from rag_sourcebias.debias.weights import DebiasVariant
 
-    folder = _search_folder(output)
+    folder = output.with_name(f"{output.name}.search")  # of the models that are tried
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

@@ -20,8 +20,10 @@ from rag_sourcebias.cli.console import (
     out,
     print_json,
     require_writable_file,
+    say,
     spread,
     stages,
+    tell,
 )
 from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
 from rag_sourcebias.core.data import Qrels
@@ -250,14 +252,14 @@ def ask(
     with stages() as progress, ExitStack() as running:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
 
-        def tell(done: int) -> None:
+        def advance(done: int) -> None:
             progress.advance(done, len(items))
 
         if engine is None:
-            return judge.judge(items, on_progress=tell)
+            return judge.judge(items, on_progress=advance)
         if isinstance(engine, AbstractContextManager):
             running.enter_context(engine)
-        return judge_with(engine, make_judge, items, on_progress=tell)
+        return judge_with(engine, make_judge, items, on_progress=advance)
 
 
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
@@ -334,7 +336,7 @@ def _first(judgments: Judgments, status: str) -> str:
 
 
 def _warn(text: str) -> None:
-    out.print(f"Warning: {text}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Warning: {text}")
 
 
 # Where a judge asks from: this process, or the workers of an engine.
@@ -466,7 +468,7 @@ def drift(
     try:
         require_stable(check)
     except CalibrationError as error:
-        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        tell(str(error))
         raise typer.Exit(_DRIFTED) from None
     out.print("stable: the calibration still holds", highlight=False)
 

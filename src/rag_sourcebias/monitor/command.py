@@ -28,6 +28,7 @@ from rag_sourcebias.cli.console import (
     json_text,
     out,
     require_writable_file,
+    say,
     spread,
     stages,
 )
@@ -43,7 +44,7 @@ from rag_sourcebias.io.trec import read_run
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.log.erasing import erase_events
@@ -350,17 +351,15 @@ def _table(snapshot: MonitorSnapshot) -> Table:
         cells = [f"{share.share:.3f}", f"[{share.lower:.3f}, {share.upper:.3f}]", known]
         if corrected:
             value = snapshot.corrected.get(share.group)
-            cells.append(f"{value:.3f}" if value is not None and _is_exposure(share) else "–")
+            cells.append(
+                f"{value:.3f}" if value is not None and share.measure == "exposure" else "–"
+            )
         cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.evidence:.1f}")
         name = escape(share.group or "untagged")
         table.add_row(
             name, _MEASURES[share.measure], *(escape(c) if "ALARM" not in c else c for c in cells)
         )
     return table
-
-
-def _is_exposure(share: GroupShare) -> bool:
-    return share.measure == "exposure"
 
 
 def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
@@ -822,7 +821,7 @@ def summary(log: Log, *, json: Json = False) -> None:
         f"lost: {dict(found.dropped) or 'nothing'}",
     ]
     for line in lines:
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(line)
 
 
 _MOST_SETS = 50
@@ -929,4 +928,4 @@ def rules(
 ) -> None:
     """Write alert rules for Prometheus and a dashboard for Grafana."""
     for path in write_rules(folder, overwrite=overwrite):
-        out.print(str(path), highlight=False, markup=False, soft_wrap=True)
+        say(str(path))

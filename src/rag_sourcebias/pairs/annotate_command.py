@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,22 +13,21 @@ from rich.table import Table
 from rag_sourcebias.cli.console import (
     as_options,
     choice,
-    err,
     json_text,
     out,
     print_json,
     require_writable_file,
+    say,
+    tell,
 )
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.pairs.annotate import (
     Annotations,
-    AnnotationUnit,
     MajorityTable,
     RaterAgreement,
     annotation_sheet,
@@ -206,16 +205,16 @@ def figures(
 def print_figures(found: AnnotationFigures) -> None:
     """Print two tables for each question, and what was left out."""
     asked = found.annotations
-    _say(f"{len(asked.units)} pairs, annotators: {', '.join(asked.annotators)}")
+    say(f"{len(asked.units)} pairs, annotators: {', '.join(asked.annotators)}")
     for majority in found.majorities:
         _print_majority(majority)
     for table in asked.tables:
         _print_agreement(table.question, found.agreement[table.question])
         if table.n_unanswered:
-            _say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
+            say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
         lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
         if lead > _HABIT * n**0.5:
-            _say(
+            say(
                 f"{table.question}: text A was chosen {table.n_first} times and text B "
                 f"{table.n_second} times: order was random, so this is a habit of annotators"
             )
@@ -224,7 +223,7 @@ def print_figures(found: AnnotationFigures) -> None:
 def _print_majority(majority: MajorityTable) -> None:
     of = "" if majority.source is None else f", {source_name(majority.source)}"
     if not majority.shares:
-        _say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
+        say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
         return
     title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
     table = Table(title=title, title_justify="left")
@@ -235,7 +234,7 @@ def _print_majority(majority: MajorityTable) -> None:
             source_name(one.category) if ":" in one.category else one.category,
             share(one.share.estimate),
             MISSING if one.unanimous is None else f"({share(one.unanimous)})",
-            _percent(one.share),
+            f"[{share(one.share.lower)}, {share(one.share.upper)}]",
             str(one.n),
         )
     if majority.n_no_majority:
@@ -243,12 +242,12 @@ def _print_majority(majority: MajorityTable) -> None:
         table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
     out.print(table)
     if majority.n_too_few:
-        _say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
+        say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
 
 
 def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
     if all(one.value is None for one in found):
-        _say(f"{question}: no agreement to measure: {found[0].note}")
+        say(f"{question}: no agreement to measure: {found[0].note}")
         return
     table = Table(title=f"{question}: agreement", title_justify="left")
     for column in ("coefficient", "value", "interval", "pairs"):
@@ -263,15 +262,7 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
         )
     out.print(table)
     for note in dict.fromkeys(one.note for one in found if one.note):
-        _say(f"{question}: {note}")
-
-
-def _percent(found: Interval) -> str:
-    return f"[{share(found.lower)}, {share(found.upper)}]"
-
-
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(f"{question}: {note}")
 
 
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
@@ -339,7 +330,7 @@ def sheet(
         )
         plan = annotation_sheet(
             units,
-            task=_names(task) if task else _tasks(units),
+            task=_names(task or ("relevance,quality" if units[0].query else "quality")),
             n=min(_TRIPLES, len(units)) if n is None else n,
             annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
             overlap=overlap,
@@ -348,21 +339,20 @@ def sheet(
         written = write_annotation_sheets(
             plan,
             output,
-            formats=[_format(name) for name in _names(formats)],
+            formats=[choice("format", name, ("csv", "html")) for name in _names(formats)],
             key=key,
             title=title,
             instructions=instructions,
             overwrite=overwrite,
         )
-    out.print(
+    say(
         f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
-        f"questions: {', '.join(q.name for q in plan.key.questions)}",
-        markup=False, highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"questions: {', '.join(q.name for q in plan.key.questions)}"
+    )
     for path in written.sheets:
-        _tell(f"sheet: {path}")
-    _tell(f"key: {written.key} (keep it from annotators)")
-    _tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
+        tell(f"sheet: {path}")
+    tell(f"key: {written.key} (keep it from annotators)")
+    tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
 
 
 @app.command()
@@ -419,7 +409,7 @@ def read(
         return
     if json is not None:
         write_atomic(json, json_text(found.to_dict()))
-        _tell(f"json: {json}")
+        tell(f"json: {json}")
     print_figures(found)
 
 
@@ -434,16 +424,8 @@ def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus
     return read_beir(folder, split=split, titles=False)
 
 
-def _tasks(units: Sequence[AnnotationUnit]) -> tuple[str, ...]:
-    return ("relevance", "quality") if units[0].query else ("quality",)
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _format(name: str) -> Literal["csv", "html"]:
-    return "csv" if choice("format", name, ("csv", "html")) == "csv" else "html"
 
 
 def _files(sheets: Sequence[Path]) -> list[Path]:
@@ -467,7 +449,3 @@ def _key_of(sheets: Sequence[Path]) -> Path:
             "the key was not found beside the sheets; name it with --key <folder>.key.json"
         )
     return beside[0]
-
-
-def _tell(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)

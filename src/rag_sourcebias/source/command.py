@@ -15,8 +15,8 @@ from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
     choice,
     err,
-    out,
     require_writable,
+    say,
     spread,
     stages,
     whole_numbers,
@@ -480,7 +480,7 @@ def _audit_many(
             else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
             "(random effects)"
         )
-        out.print(f"{where}: {figure}", highlight=False, markup=False, soft_wrap=True)
+        say(f"{where}: {figure}")
 
 
 def _audit_one(

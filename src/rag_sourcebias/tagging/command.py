@@ -11,7 +11,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import choice, err, json_text, out, require_writable_file, stages
+from rag_sourcebias.cli.console import (
+    choice,
+    err,
+    json_text,
+    out,
+    require_writable_file,
+    say,
+    stages,
+    tell,
+)
 from rag_sourcebias.cli.tags import show_examples, show_result, show_summary, summarise
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import require_name
@@ -321,22 +330,22 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
     report = detector.report
     out.print(_labels_table(detector))
     left = [f"{n:,} {_LEFT_OUT[why]}" for why, n in report.left_out.items() if n]
-    _say(
+    say(
         f"{report.n_documents:,} documents in {report.n_groups:,} groups ({grouped_by}), each "
         f"judged by a model of {report.n_folds - 1} of {report.n_folds} folds that saw neither it "
         "nor its group" + (f"; left out: {', '.join(left)}" if left else "")
     )
-    _say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
-    _say(
+    say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
+    say(
         f"left unknown                 {_rate(report.unknown)}; {report.unlike.hits:,} of them "
         "unlike the other labelled documents"
     )
     if report.error.n:
-        _say(
+        say(
             f"wrong among the decided      {_rate(report.error)}, wanted at most "
             f"{detector.max_error:.1%}"
         )
-    _say(
+    say(
         f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
         f"|accuracy − confidence| {report.calibration_error:.3f}"
     )
@@ -362,12 +371,12 @@ def _labels_table(detector: Detector) -> Table:
 def _show_sources(report: DetectorReport) -> None:
     if report.sensitivity is None or report.specificity is None:
         return
-    _say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
-    _say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
+    say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
+    say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
     if not (report.sensitivity.n and report.specificity.n):
         return
     if report.sensitivity.lower + report.specificity.lower - 1 < _WEAK:
-        _say(
+        say(
             "Warning: too weak or too little tested to correct a measured skew for its errors; "
             "label more documents"
         )
@@ -375,13 +384,13 @@ def _show_sources(report: DetectorReport) -> None:
 
 def _warn(detector: Detector) -> None:
     if detector.threshold is None:
-        _say(
+        say(
             f"Warning: no threshold keeps an error of {detector.max_error:.1%}, so this detector "
             "leaves every document unknown; label more documents or raise --max-error"
         )
     if not detector.linear.converged:
-        _say("Warning: the fit stopped before it converged; the figures above are of that fit")
-    _say(
+        say("Warning: the fit stopped before it converged; the figures above are of that fit")
+    say(
         "• the figures hold for documents like the labelled ones, with labels about as frequent; "
         "on other topics, genres or models a detector does worse: check some by hand"
     )
@@ -391,10 +400,6 @@ def _rate(rate: Rate) -> str:
     if not rate.n:
         return "no document"
     return f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
-
-
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 # ``tag fit``: learn to tell sources or styles from labelled documents.
@@ -610,12 +615,9 @@ def report(
         err.print(f"json: {json}", highlight=False, soft_wrap=True)
     show_summary(opened.name, found)
     if isinstance(opened, SidecarStore) and (left := opened.left_over()):
-        err.print(
+        tell(
             f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
-            f"{', '.join(left[:3])}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{', '.join(left[:3])}"
         )
 
 
@@ -629,7 +631,7 @@ def _say_interrupted(backup: Path | None, *, dry_run: bool) -> None:
             "the tags written so far are kept; run the same command again, and it goes on where "
             "it stopped"
         )
-    err.print(f"\ninterrupted: {text}", markup=False, highlight=False, soft_wrap=True)
+    tell(f"\ninterrupted: {text}")
     if backup is not None and backup.exists():
         text = f"the tags replaced so far are kept in {backup}"
-        err.print(text, markup=False, highlight=False, soft_wrap=True)
+        tell(text)
