@@ -31,6 +31,7 @@ from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import app as tag
 
 _INTERRUPTED = 130
+# Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
 
 app = typer.Typer(
@@ -97,11 +98,6 @@ def _options(
     logger.handlers = [handler]
 
 
-def _as_options(message: str) -> str:
-    """Name options as they are written here where a message names arguments of a function."""
-    return _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", message)
-
-
 def main() -> None:
     """Run the command line; the entry point of the console script."""
     # Model libraries draw bars of their own while loading, across ours.
@@ -115,7 +111,12 @@ def main() -> None:
         code = app(standalone_mode=False)
     except SourceBiasError as error:
         err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
-        err.print(_as_options(str(error)), markup=False, highlight=False, soft_wrap=True)
+        err.print(
+            _ARGUMENT.sub(lambda found: f"--{found[1]} <name>", str(error)),
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED

@@ -70,6 +70,16 @@ class Stages:
         )
 
 
+def say(text: str) -> None:
+    """Print text as it is on standard output."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """Print text as it is on standard error."""
+    err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(data: dict[str, Any]) -> None:
     """Print strict JSON, and nothing else, on standard output."""
     out.file.write(json_text(data))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rag_sourcebias.cli.console import err, out
+from rag_sourcebias.cli.console import err, out, tell
 from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.report.html import failure_text
 from rag_sourcebias.reports import Report, print_report, write_figures, write_pages
@@ -52,12 +52,9 @@ def deliver(
         left = _print(print_it)
         written = {"json": file, **write_pages(report, folder)}
     except KeyboardInterrupt:
-        err.print(
+        tell(
             f"\ninterrupted: {file} is complete; 'rag-sourcebias report show {file} --to {folder}' "
-            "draws its pages",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            "draws its pages"
         )
         sys.exit(_INTERRUPTED)
     for kind, path in written.items():
@@ -68,7 +65,7 @@ def deliver(
 
 def say_written(kind: str, path: Path | str) -> None:
     """Say which file was written."""
-    err.print(f"{kind}: {path}", markup=False, highlight=False, soft_wrap=True)
+    tell(f"{kind}: {path}")
 
 
 def _print(print_it: Callable[[], object]) -> SystemExit | None:

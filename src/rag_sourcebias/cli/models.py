@@ -321,25 +321,8 @@ def completer_of(
 
 
 _DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
-_WORKERS = "Where to ask from"
 _COLUMNS = "Columns (found by their usual names)"
 
-Runs = Annotated[
-    list[Path] | None,
-    typer.Option(help="TREC run whose first documents are judged; repeatable.",
-                 rich_help_panel=_DATA),
-]  # fmt: skip
-Depth = Annotated[
-    int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
-]
-PairsOfQrels = Annotated[
-    Path | None,
-    typer.Option(
-        "--qrels",
-        help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
-        rich_help_panel=_DATA,
-    ),
-]
 Queries = Annotated[
     Path | None,
     typer.Option(
@@ -354,30 +337,10 @@ Documents = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
-        rich_help_panel=_DATA,
-    ),
-]
 Limit = Annotated[
     int | None,
     typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=_DATA),
 ]
-AnswersFile = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
-    ),
-]
-QuestionColumn = Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)]
-ReferenceColumn = Annotated[
-    str | None,
-    typer.Option("--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS),
-]
-AnswerColumn = Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)]
 Output = Annotated[
     Path,
     typer.Option(
@@ -396,14 +359,6 @@ Failures = Annotated[
     ),
 ]
 FAILURES = ("leave-out", "lowest", "highest")
-Model = Annotated[
-    str,
-    typer.Option(
-        help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or hub "
-        "name>.",
-        rich_help_panel=_MODEL,
-    ),
-]
 BaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -413,88 +368,16 @@ BaseUrl = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
-Api = Annotated[
-    str,
-    typer.Option(
-        help="chat, or completions (exact label log-probabilities where the server echoes).",
-        rich_help_panel=_MODEL,
-    ),
-]
 Timeout = Annotated[
     float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
 MODES = ("scoring", "votes", "verbalised")
-Mode = Annotated[
-    str,
-    typer.Option(
-        help="scoring (log-probabilities of the grades), votes (share of sampled answers) or "
-        "verbalised (the distribution it states).",
-        rich_help_panel=_ASKING,
-    ),
-]
-Prompt = Annotated[
-    str | None,
-    typer.Option(
-        help="dl (4 grades), robust04 (3 grades), correctness (2 grades) or a text file with "
-        "{query} and {passage}, or {question}, {reference} and {answer}.",
-        rich_help_panel=_ASKING,
-    ),
-]
 GradeNames = Annotated[
     str,
     typer.Option(
         help="With a prompt of your own: how each grade is written, the lowest first.",
         rich_help_panel=_ASKING,
-    ),
-]
-Votes = Annotated[int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)]
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
-        rich_help_panel=_ASKING,
-    ),
-]
-Smoothing = Annotated[
-    float,
-    typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
-]
-MaxChars = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Cut passages and answers after so many characters.", rich_help_panel=_ASKING
-    ),
-]
-Cache = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder where answers are kept; the same command goes on from it and never asks "
-        "twice.",
-        rich_help_panel=_COST,
-    ),
-]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each with "
-        "so many requests at once. The judgments are the same.",
-        rich_help_panel=_WORKERS,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Ray cluster to use: host:port of its head node, or auto; by default one is started "
-        "on this machine.",
-        rich_help_panel=_WORKERS,
     ),
 ]
 PriceIn = Annotated[
@@ -580,6 +463,17 @@ def estimate(
     )
 
 
+def prices_of(
+    price_in: float | None, price_out: float | None, most: float | None, *, currency: str = "USD"
+) -> Prices | None:
+    """Return the prices of tokens, None where there are none."""
+    if price_in is None and price_out is None:
+        if most is not None:
+            raise DataError("--max-cost needs --price-in and --price-out")
+        return None
+    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)
+
+
 class MeteredCompleter:
     """A completer that asks nothing more once its answers have cost too much.
 
@@ -659,22 +553,74 @@ _PROMPTS = {
 class Asking:
     """How a model is asked."""
 
-    model: str
-    base_url: str | None
-    api: str
-    timeout: float
-    concurrency: int
-    mode: str
-    prompt: str | None
-    grade_names: str
-    votes: int
-    temperature: float | None
-    smoothing: float
-    max_chars: int | None
-    cache: Path | None
-    price_in: float | None
-    price_out: float | None
-    max_cost: float | None
+    model: Annotated[
+        str,
+        typer.Option(
+            help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or "
+            "hub name>.",
+            rich_help_panel=_MODEL,
+        ),
+    ]
+    base_url: BaseUrl = None
+    api: Annotated[
+        str,
+        typer.Option(
+            help="chat, or completions (exact label log-probabilities where the server echoes).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "chat"
+    timeout: Timeout = 60.0
+    concurrency: Concurrency = 8
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="scoring (log-probabilities of the grades), votes (share of sampled answers) or "
+            "verbalised (the distribution it states).",
+            rich_help_panel=_ASKING,
+        ),
+    ] = "scoring"
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="dl (4 grades), robust04 (3 grades), correctness (2 grades) or a text file with "
+            "{query} and {passage}, or {question}, {reference} and {answer}.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    grade_names: GradeNames = "0,1,2,3"
+    votes: Annotated[
+        int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)
+    ] = 5
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    smoothing: Annotated[
+        float,
+        typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
+    ] = 0.0
+    max_chars: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Cut passages and answers after so many characters.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where answers are kept; the same command goes on from it and never asks "
+            "twice.",
+            rich_help_panel=_COST,
+        ),
+    ] = None
+    price_in: PriceIn = None
+    price_out: PriceOut = None
+    max_cost: MaxCost = None
 
     def answers(self) -> CompletionCache:
         """Return the cache of answers."""
@@ -682,11 +628,7 @@ class Asking:
 
     def prices(self) -> Prices | None:
         """Return the prices, None where there are none."""
-        if self.price_in is None and self.price_out is None:
-            if self.max_cost is not None:
-                raise DataError("--max-cost needs --price-in and --price-out")
-            return None
-        return Prices(prompt=self.price_in or 0.0, completion=self.price_out or 0.0)
+        return prices_of(self.price_in, self.price_out, self.max_cost)
 
     def prompts_per_request(self, n_grades: int) -> int:
         """Return how often a prompt is sent to score its grades."""
@@ -750,3 +692,10 @@ class Asking:
             template="\n".join(lines),
             labels=tuple(self.grade_names.split(",")),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingAboutAnswers(Asking):
+    """How a model is asked whether answers are correct: two grades."""
+
+    grade_names: GradeNames = "0,1"

@@ -33,14 +33,6 @@ Distractors = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-Original = Annotated[
-    str,
-    typer.Option(help="Document style that the others are compared with.", rich_help_panel=_DATA),
-]
-OriginalQuery = Annotated[
-    str,
-    typer.Option(help="Query style that the others are compared with.", rich_help_panel=_DATA),
-]
 Missing = Annotated[
     str,
     typer.Option(

@@ -14,7 +14,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from rag_sourcebias.cli.console import out
+from rag_sourcebias.cli.console import out, say
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
@@ -65,13 +65,13 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
     if result.n_missing:
         ids = ", ".join(result.missing_ids[:_MOST_IDS])
         more = ", …" if result.n_missing > len(result.missing_ids[:_MOST_IDS]) else ""
-        _line(f"Warning: {result.n_missing:,} deleted before they could be tagged: {ids}{more}")
+        say(f"Warning: {result.n_missing:,} deleted before they could be tagged: {ids}{more}")
     if result.n_documents and result.n_untagged == result.n_documents:
-        _line("Warning: no tagger knows the source of any document")
+        say("Warning: no tagger knows the source of any document")
     if result.backup is not None:
-        _line(f"the tags that were replaced are kept in {result.backup}")
+        say(f"the tags that were replaced are kept in {result.backup}")
     if result.dry_run:
-        _line("dry run: nothing was written")
+        say("dry run: nothing was written")
 
 
 def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
@@ -108,11 +108,7 @@ def _show_idle_rules(taggers: Sequence[Tagger]) -> None:
         if isinstance(tagger, RuleTagger):
             idle = [name for name, n in tagger.matched.items() if n == 0]
             if idle:
-                _line(f"Warning: no document was decided by: {', '.join(idle)}")
-
-
-def _line(text: str) -> None:
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+                say(f"Warning: no document was decided by: {', '.join(idle)}")
 
 
 # Shares of sources and styles in a store, and how surely they are known.
@@ -204,7 +200,7 @@ def summarise(
 def show_summary(name: str, found: TagSummary) -> None:
     """Print the tables of a summary."""
     n, sources, styles = found.n_documents, found.counts(0), found.counts(1)
-    out.print(f"{name}: {n:,} documents", markup=False, highlight=False, soft_wrap=True)
+    say(f"{name}: {n:,} documents")
     out.print(share_table("source", sources, n))
     if styles:
         out.print(share_table("style", styles, n))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.debias import options as opt
-from rag_sourcebias.debias import options as run
 from rag_sourcebias.debias.data import DebiasMethod, DebiasReport
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
 from rag_sourcebias.debias.job import (
@@ -58,13 +57,24 @@ def project(
     output: opt.ModelFolder,
     sample: opt.Sample = False,
     split: opt.Split = "train",
-    all_pairs: opt.AllPairs = False,
+    all_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--all-pairs",
+            help="Use every pair of the corpus, whatever the judgments; needs neither queries nor "
+            "qrels.",
+            rich_help_panel=opt.FIT,
+        ),
+    ] = False,
     source: opt.Source = None,
     baseline_source: opt.BaselineSource = "human",
     unseen: opt.Unseen = False,
     method: opt.Method = "pca",
     directions: opt.Directions = None,
-    strength: opt.Strength = 1.0,
+    strength: Annotated[
+        float,
+        typer.Option(help="0 leaves vectors as they are, 1 removes all.", rich_help_panel=opt.FIT),
+    ] = 1.0,
     sides: opt.Sides = "both",
     judge: opt.Judge = None,
     figures: Figures,
@@ -173,7 +183,12 @@ def calibrate(
     folder: opt.Folder = None,
     *,
     encoder: opt.EncoderOption,
-    output: opt.CalibrationFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="JSON file to write; must not exist.", show_default=False
+        ),
+    ],
     sample: opt.Sample = False,
     split: opt.Split = "train",
     source: opt.Source = None,
@@ -232,8 +247,20 @@ def compare(
     models: opt.Models,
     *,
     judge: opt.CompareJudge,
-    calibration: opt.Calibrations = None,
-    fitted_on: opt.FittedOn = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File of debias calibrate, put on the first model as one more system; repeatable."
+        ),
+    ] = None,
+    fitted_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FOLDER[:SPLIT]",
+            help="What the models were fitted on, so that pairs they have seen are counted; a "
+            "folder alone means all its pairs. Repeatable.",
+        ),
+    ] = None,
     baseline_source: opt.BaselineSource = "human",
     figures: Figures,
     seed: opt.Seed = 0,
@@ -329,22 +356,38 @@ def train(
     source: opt.Source = None,
     baseline_source: opt.BaselineSource = "human",
     unseen: opt.Unseen = False,
-    weight: run.Weight = 0.01,
-    reduction: run.Reduction = "sum",
-    scale: run.Scale = 20.0,
-    hinge_target: run.HingeTarget = "human",
-    loss: run.Loss = "mnrl",
-    epochs: run.Epochs = None,
-    steps: run.Steps = None,
-    batch_size: run.BatchSize = 16,
-    learning_rate: run.LearningRate = 2e-5,
-    negatives: run.Negatives = 1,
-    max_length: run.MaxLength = None,
-    precision: run.Precision = "auto",
-    seed: run.TrainingSeed = 0,
-    eval_every: run.EvalEvery = None,
-    checkpoint_every: run.CheckpointEvery = 100,
-    resume: run.Resume = True,
+    weight: opt.Weight = 0.01,
+    reduction: opt.Reduction = "sum",
+    scale: Annotated[
+        float,
+        typer.Option(
+            help="Factor on the similarities in the debias term.", rich_help_panel=opt.LOSS
+        ),
+    ] = 20.0,
+    hinge_target: opt.HingeTarget = "human",
+    loss: opt.Loss = "mnrl",
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="Passes over the pairs. \\[default: 1]", rich_help_panel=opt.RUN),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Optimiser steps, instead of epochs.", rich_help_panel=opt.RUN),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Pairs in a step.", rich_help_panel=opt.RUN)] = 16,
+    learning_rate: Annotated[
+        float, typer.Option(help="Peak; falls to 0 at the end.", rich_help_panel=opt.RUN)
+    ] = 2e-5,
+    negatives: opt.Negatives = 1,
+    max_length: opt.MaxLength = None,
+    precision: opt.Precision = "auto",
+    seed: opt.TrainingSeed = 0,
+    eval_every: opt.EvalEvery = None,
+    checkpoint_every: opt.CheckpointEvery = 100,
+    resume: Annotated[
+        bool,
+        typer.Option(help="Go on from checkpoints of the same command.", rich_help_panel=opt.RUN),
+    ] = True,
     judge: opt.Judge = None,
     figures: Figures,
     report: opt.ReportFolder = None,

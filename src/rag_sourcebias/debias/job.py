@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
 
 from rag_sourcebias.cli.console import Stages, choice, err, require_writable, whole_numbers
 from rag_sourcebias.cli.delivery import deliver
@@ -357,11 +359,31 @@ def distinct_name(name: str, taken: Collection[str]) -> str:
 class Figures:
     """What is measured, and what counts as good: options of every command that judges."""
 
-    cutoffs: opt.Cutoffs = "1,3,5,10"
-    target: opt.Target = 0.0
-    tolerance: opt.Tolerance = 3.0
-    margin: opt.Margin = 0.01
-    confidence_level: opt.ConfidenceLevel = 0.95
+    cutoffs: Annotated[
+        str,
+        typer.Option(
+            help="Cutoffs k of NDCG; 5 (skew) and 10 (quality) are added.",
+            rich_help_panel=opt.JUDGE,
+        ),
+    ] = "1,3,5,10"
+    target: Annotated[
+        float, typer.Option(help="Relative Δ@5 aimed at, in percent.", rich_help_panel=opt.JUDGE)
+    ] = 0.0
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            help="Points around the target that count as reached.", rich_help_panel=opt.JUDGE
+        ),
+    ] = 3.0
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="Largest loss of NDCG@10 accepted, as a share; tested, on the human documents "
+            "alone, on the LLM's alone and on both.",
+            rich_help_panel=opt.JUDGE,
+        ),
+    ] = 0.01
+    confidence_level: Annotated[float, typer.Option(rich_help_panel=opt.JUDGE)] = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

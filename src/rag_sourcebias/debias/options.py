@@ -77,28 +77,6 @@ Judge = Annotated[
         rich_help_panel=JUDGE,
     ),
 ]
-Cutoffs = Annotated[
-    str,
-    typer.Option(
-        help="Cutoffs k of NDCG; 5 (skew) and 10 (quality) are added.", rich_help_panel=JUDGE
-    ),
-]
-Target = Annotated[
-    float, typer.Option(help="Relative Δ@5 aimed at, in percent.", rich_help_panel=JUDGE)
-]
-Tolerance = Annotated[
-    float,
-    typer.Option(help="Points around the target that count as reached.", rich_help_panel=JUDGE),
-]
-Margin = Annotated[
-    float,
-    typer.Option(
-        help="Largest loss of NDCG@10 accepted, as a share; tested, on the human documents alone, "
-        "on the LLM's alone and on both.",
-        rich_help_panel=JUDGE,
-    ),
-]
-ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=JUDGE)]
 Seed = Annotated[int, typer.Option(help="Of resampling.", rich_help_panel=JUDGE)]
 ReportFolder = Annotated[
     Path | None,
@@ -137,23 +115,6 @@ Form = Annotated[
         rich_help_panel=FIT,
     ),
 ]
-AllPairs = Annotated[
-    bool,
-    typer.Option(
-        "--all-pairs",
-        help="Use every pair of the corpus, whatever the judgments; needs neither queries nor "
-        "qrels.",
-        rich_help_panel=FIT,
-    ),
-]
-Strength = Annotated[
-    float,
-    typer.Option(help="0 leaves vectors as they are, 1 removes all.", rich_help_panel=FIT),
-]
-CalibrationFile = Annotated[
-    Path,
-    typer.Option("--output", "-o", help="JSON file to write; must not exist.", show_default=False),
-]
 Models = Annotated[
     list[str],
     typer.Argument(
@@ -171,20 +132,6 @@ CompareJudge = Annotated[
         help="Data to compare on; repeatable. Without a split: test, else dev.",
         rich_help_panel=JUDGE,
         show_default=False,
-    ),
-]
-Calibrations = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="File of debias calibrate, put on the first model as one more system; repeatable."
-    ),
-]
-FittedOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FOLDER[:SPLIT]",
-        help="What the models were fitted on, so that pairs they have seen are counted; a folder "
-        "alone means all its pairs. Repeatable.",
     ),
 ]
 
@@ -211,10 +158,6 @@ Reduction = Annotated[
         rich_help_panel=LOSS,
     ),
 ]
-Scale = Annotated[
-    float,
-    typer.Option(help="Factor on the similarities in the debias term.", rich_help_panel=LOSS),
-]
 HingeTarget = Annotated[
     str,
     typer.Option(
@@ -229,17 +172,6 @@ Loss = Annotated[
         "margin-mse and cosine, which hold the ranking where the untrained model has it.",
         rich_help_panel=LOSS,
     ),
-]
-Epochs = Annotated[
-    int | None, typer.Option(help="Passes over the pairs. \\[default: 1]", rich_help_panel=RUN)
-]
-Steps = Annotated[
-    int | None,
-    typer.Option(help="Optimiser steps, instead of epochs.", rich_help_panel=RUN),
-]
-BatchSize = Annotated[int, typer.Option(help="Pairs in a step.", rich_help_panel=RUN)]
-LearningRate = Annotated[
-    float, typer.Option(help="Peak; falls to 0 at the end.", rich_help_panel=RUN)
 ]
 Negatives = Annotated[
     int,
@@ -284,10 +216,6 @@ CheckpointEvery = Annotated[
         help="Steps between checkpoints; an interrupted training goes on from the last.",
         rich_help_panel=RUN,
     ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(help="Go on from checkpoints of the same command.", rich_help_panel=RUN),
 ]
 Over = Annotated[
     str,

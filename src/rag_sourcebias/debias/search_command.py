@@ -17,7 +17,6 @@ from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.debias import options as opt
-from rag_sourcebias.debias import options as run
 from rag_sourcebias.debias.data import DebiasMethod, DebiasReport, DebiasSearch, TrainingHistory
 from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.job import (
@@ -360,11 +359,11 @@ def search(
     folder: opt.Folder = None,
     *,
     encoder: opt.EncoderOption,
-    output: run.SearchOutput,
-    over: run.Over = "strength",
-    values: run.Values = None,
-    seeds: run.Seeds = 3,
-    training: run.Training = None,
+    output: opt.SearchOutput,
+    over: opt.Over = "strength",
+    values: opt.Values = None,
+    seeds: opt.Seeds = 3,
+    training: opt.Training = None,
     method: opt.Method = "pca",
     directions: opt.Directions = None,
     sides: opt.Sides = "both",

@@ -43,9 +43,6 @@ Sample = Annotated[
         rich_help_panel=_WHAT,
     ),
 ]
-Split = Annotated[
-    str, typer.Option(help="Split of the judgments that are used.", rich_help_panel=_WHAT)
-]
 Encoder = Annotated[
     str,
     typer.Option(
@@ -62,9 +59,6 @@ Sources = Annotated[
         rich_help_panel=_WHAT,
     ),
 ]
-BaselineSource = Annotated[
-    str, typer.Option(help="Source of the originals.", rich_help_panel=_WHAT)
-]
 Perplexities = Annotated[
     list[str] | None,
     typer.Option(
@@ -73,10 +67,6 @@ Perplexities = Annotated[
         "\\[default: none; with smollm2 a pair takes about half a second]",
         rich_help_panel=_WHAT,
     ),
-]
-PerplexityPairs = Annotated[
-    int,
-    typer.Option(min=2, help="Pairs of each source that it reads.", rich_help_panel=_WHAT),
 ]
 Limit = Annotated[
     int | None,
@@ -111,17 +101,12 @@ Normalise = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
-ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_HOW)]
-Seed = Annotated[int, typer.Option(rich_help_panel=_HOW)]
 Cache = Annotated[
     Path | None,
     typer.Option(
         help="Folder of cached vectors and perplexities; an interrupted run goes on from it.",
         rich_help_panel=_HOW,
     ),
-]
-ReportFolder = Annotated[
-    Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]
 
 
@@ -275,19 +260,28 @@ def explain(
     folder: Folder = None,
     *,
     sample: Sample = False,
-    split: Split = "test",
+    split: Annotated[
+        str, typer.Option(help="Split of the judgments that are used.", rich_help_panel=_WHAT)
+    ] = "test",
     encoder: Encoder = "all-MiniLM-L6-v2",
     source: Sources = None,
-    baseline_source: BaselineSource = "human",
+    baseline_source: Annotated[
+        str, typer.Option(help="Source of the originals.", rich_help_panel=_WHAT)
+    ] = "human",
     perplexity: Perplexities = None,
-    perplexity_pairs: PerplexityPairs = 500,
+    perplexity_pairs: Annotated[
+        int,
+        typer.Option(min=2, help="Pairs of each source that it reads.", rich_help_panel=_WHAT),
+    ] = 500,
     limit: Limit = None,
     map_: Map = "pca",
     centre: Centre = False,
     normalise: Normalise = False,
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: Seed = 0,
-    report: ReportFolder = None,
+    confidence_level: Annotated[float, typer.Option(rich_help_panel=_HOW)] = 0.95,
+    seed: Annotated[int, typer.Option(rich_help_panel=_HOW)] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
+    ] = None,
     cache: Cache = None,
 ) -> None:
     """Show what distinguishes LLM texts from human ones for your encoder.

@@ -20,10 +20,12 @@ from rag_sourcebias.cli.console import (
     out,
     print_json,
     require_writable_file,
+    say,
     spread,
     stages,
+    tell,
 )
-from rag_sourcebias.cli.models import Asking, estimate
+from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.judgments import JudgeItem, Judgments
@@ -51,6 +53,12 @@ from rag_sourcebias.judged.files import (
 from rag_sourcebias.judged.judge_audit import audit_judge
 from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge, judge_with
 from rag_sourcebias.retrieval.adapters import engine_factory
+
+_DATA, _COLUMNS, _WORKERS = (
+    "What to judge",
+    "Columns (found by their usual names)",
+    "Where to ask from",
+)
 
 # What a judge is asked about: pairs of rankings, or answers of a file.
 
@@ -226,14 +234,14 @@ def ask(
     with stages() as progress, ExitStack() as running:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
 
-        def tell(done: int) -> None:
+        def advance(done: int) -> None:
             progress.advance(done, len(items))
 
         if engine is None:
-            return judge.judge(items, on_progress=tell)
+            return judge.judge(items, on_progress=advance)
         if isinstance(engine, AbstractContextManager):
             running.enter_context(engine)
-        return judge_with(engine, make_judge, items, on_progress=tell)
+        return judge_with(engine, make_judge, items, on_progress=advance)
 
 
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
@@ -304,7 +312,7 @@ def require_complete(judgments: Judgments) -> None:
 
 
 def _warn(text: str) -> None:
-    out.print(f"Warning: {text}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Warning: {text}")
 
 
 # Where a judge asks from: this process, or the workers of an engine.
@@ -317,9 +325,29 @@ _ENGINES = ("local", "ray")
 class Where:
     """Options of the workers."""
 
-    engine: opt.EngineName = "local"
-    workers: opt.Workers = None
-    address: opt.Address = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each "
+            "with so many requests at once. The judgments are the same.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "local"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ray cluster to use: host:port of its head node, or auto; by default one is "
+            "started on this machine.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None
 
     def engine_of(self, asking: Asking) -> Engine | None:
         """Return the engine that asks; None for this process.
@@ -416,7 +444,7 @@ def drift(
     try:
         require_stable(check)
     except CalibrationError as error:
-        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        tell(str(error))
         raise typer.Exit(_DRIFTED) from None
     out.print("stable: the calibration still holds", highlight=False)
 
@@ -435,30 +463,36 @@ app = typer.Typer(
 def relevance(
     *,
     output: opt.Output = Path("labels.tsv"),
-    run: opt.Runs = None,
-    depth: opt.Depth = 10,
-    qrels: opt.PairsOfQrels = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run whose first documents are judged; repeatable.", rich_help_panel=_DATA
+        ),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
+    ] = 10,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            "--qrels",
+            help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     queries: opt.Queries = None,
     documents: opt.Documents = None,
-    sample: opt.Sample = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
     limit: opt.Limit = None,
-    model: opt.Model,
-    base_url: opt.BaseUrl = None,
-    api: opt.Api = "chat",
-    timeout: opt.Timeout = 60.0,
-    concurrency: opt.Concurrency = 8,
-    mode: opt.Mode = "scoring",
-    prompt: opt.Prompt = None,
-    grade_names: opt.GradeNames = "0,1,2,3",
-    votes: opt.Votes = 5,
-    temperature: opt.Temperature = None,
-    smoothing: opt.Smoothing = 0.0,
-    max_chars: opt.MaxChars = None,
+    asking: Asking,
     failures: opt.Failures = "leave-out",
-    cache: opt.Cache = None,
-    price_in: opt.PriceIn = None,
-    price_out: opt.PriceOut = None,
-    max_cost: opt.MaxCost = None,
     dry_run: opt.DryRun = False,
     where: Where,
 ) -> None:
@@ -475,12 +509,6 @@ def relevance(
 
     Then: rag-sourcebias interval --run bm25.run --qrels human.qrels --labels labels.tsv
     """
-    asking = Asking(
-        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
-        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
-        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
-        price_out=price_out, max_cost=max_cost,
-    )  # fmt: skip
     left = choice("failures", failures, opt.FAILURES)
     _check_output(output)
     if sample and (queries or documents):
@@ -506,34 +534,29 @@ def relevance(
 @app.command()
 @spread
 def answers(
-    file: opt.AnswersFile,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
+        ),
+    ],
     *,
     output: opt.Output = Path("judged.csv"),
     limit: opt.Limit = None,
     id_column: columns_opt.IdColumns = None,
-    question: opt.QuestionColumn = None,
-    reference: opt.ReferenceColumn = None,
-    answer: opt.AnswerColumn = None,
+    question: Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
+        ),
+    ] = None,
+    answer: Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)] = None,
     human: columns_opt.HumanColumn = None,
     group: columns_opt.GroupColumn = None,
     cluster: columns_opt.ClusterColumn = None,
     stratum: columns_opt.StratumColumn = None,
-    model: opt.Model,
-    base_url: opt.BaseUrl = None,
-    api: opt.Api = "chat",
-    timeout: opt.Timeout = 60.0,
-    concurrency: opt.Concurrency = 8,
-    mode: opt.Mode = "scoring",
-    prompt: opt.Prompt = None,
-    grade_names: opt.GradeNames = "0,1",
-    votes: opt.Votes = 5,
-    temperature: opt.Temperature = None,
-    smoothing: opt.Smoothing = 0.0,
-    max_chars: opt.MaxChars = None,
-    cache: opt.Cache = None,
-    price_in: opt.PriceIn = None,
-    price_out: opt.PriceOut = None,
-    max_cost: opt.MaxCost = None,
+    asking: AskingAboutAnswers,
     dry_run: opt.DryRun = False,
     where: Where,
 ) -> None:
@@ -548,12 +571,6 @@ def answers(
 
         rag-sourcebias interval judged.csv
     """
-    asking = Asking(
-        model=model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
-        mode=mode, prompt=prompt, grade_names=grade_names, votes=votes, temperature=temperature,
-        smoothing=smoothing, max_chars=max_chars, cache=cache, price_in=price_in,
-        price_out=price_out, max_cost=max_cost,
-    )  # fmt: skip
     _check_output(output)
     named = {
         "question": question, "reference": reference, "answer": answer, "human": human,

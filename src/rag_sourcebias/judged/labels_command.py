@@ -13,9 +13,9 @@ from rag_sourcebias.cli.console import (
     choice,
     err,
     json_text,
-    out,
     print_json,
     require_writable_file,
+    say,
 )
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.interval import Interval
@@ -357,9 +357,9 @@ def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow: 
 
 
 def _say(line: str, assumptions: tuple[str, ...]) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(line)
     for assumption in assumptions:
-        out.print(f"• {assumption}", markup=False, highlight=False, soft_wrap=True)
+        say(f"• {assumption}")
 
 
 def _deliver(line: str, found: Interval, json: str | None) -> None:

@@ -28,6 +28,7 @@ from rag_sourcebias.cli.console import (
     json_text,
     out,
     require_writable_file,
+    say,
     spread,
     stages,
 )
@@ -43,7 +44,7 @@ from rag_sourcebias.io.trec import read_run
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.log.erasing import erase_events
@@ -76,70 +77,6 @@ Recorded = Annotated[
         show_default=False,
     ),
 ]
-By = Annotated[str, typer.Option(help="source or style.", rich_help_panel=_WATCH)]
-BaselineOption = Annotated[
-    str,
-    typer.Option(
-        help="What shares are held against: reference:N (the first N observations, frozen) · "
-        "pool:K (all candidates of the query, of which K are shown) · "
-        "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
-        "store:chroma:FOLDER (shares in a store) · none.",
-        rich_help_panel=_WATCH,
-    ),
-]
-ConfidenceLevel = Annotated[
-    float,
-    typer.Option(
-        help="No false alarm ever, however often you look, with this probability for each set of "
-        "labels.",
-        rich_help_panel=_WATCH,
-    ),
-]
-Changes = Annotated[
-    int | None,
-    typer.Option(
-        help="Watch for changes, too: observations between false alarms of change, on average.",
-        rich_help_panel=_WATCH,
-    ),
-]
-SplitBy = Annotated[
-    str,
-    typer.Option(
-        help="Labels whose values are watched separately, with commas between.",
-        rich_help_panel=_WATCH,
-    ),
-]
-Together = Annotated[
-    str | None,
-    typer.Option(
-        help="Retrievals that are no independent observations: query (equal queries within an "
-        "hour count once), or the name of a label such as session.",
-        rich_help_panel=_WATCH,
-    ),
-]
-TagErrorsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Sensitivity and specificity of the detector of a source, beside human: "
-        "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
-        rich_help_panel=_WATCH,
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--label", help="Only with this label: key=value.", rich_help_panel=_WHICH),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        help="From this time on: 2026-11-21T10:00, or 90m, 24h, 7d ago.", rich_help_panel=_WHICH
-    ),
-]
-Until = Annotated[str | None, typer.Option(help="Before this time.", rich_help_panel=_WHICH)]
-Tags = Annotated[
-    Path | None,
-    typer.Option(help="Tags of the documents of a run: tags.tsv.", rich_help_panel=_WHICH),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 Host = Annotated[
     str,
@@ -148,7 +85,6 @@ Host = Annotated[
         rich_help_panel=_SERVE,
     ),
 ]
-Port = Annotated[int, typer.Option(help="0 takes a free one.", rich_help_panel=_SERVE)]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
@@ -181,22 +117,12 @@ State = Annotated[
         rich_help_panel=_SERVE,
     ),
 ]
-StartAnew = Annotated[
-    bool,
-    typer.Option(
-        "--start-anew", help="Forget the state kept and read the log anew.", rich_help_panel=_SERVE
-    ),
-]
 Webhook = Annotated[
     str | None,
     typer.Option(
         help="POST alarms to this URL; RAG_SOURCEBIAS_WEBHOOK_SECRET signs them.",
         rich_help_panel=_SERVE,
     ),
-]
-Canary = Annotated[
-    Path | None,
-    typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
 ]
 
 
@@ -212,13 +138,55 @@ _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and 
 class Watch:
     """What is watched: the options of a monitor, the same in every command that makes one."""
 
-    by: By = "source"
-    baseline: BaselineOption = "reference:1000"
-    confidence_level: ConfidenceLevel = 0.95
-    changes: Changes = None
-    split_by: SplitBy = "collection"
-    together: Together = None
-    tag_errors: TagErrorsOption = None
+    by: Annotated[str, typer.Option(help="source or style.", rich_help_panel=_WATCH)] = "source"
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="What shares are held against: reference:N (the first N observations, frozen) · "
+            "pool:K (all candidates of the query, of which K are shown) · "
+            "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
+            "store:chroma:FOLDER (shares in a store) · none.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = "reference:1000"
+    confidence_level: Annotated[
+        float,
+        typer.Option(
+            help="No false alarm ever, however often you look, with this probability for each set "
+            "of labels.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = 0.95
+    changes: Annotated[
+        int | None,
+        typer.Option(
+            help="Watch for changes, too: observations between false alarms of change, on average.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None
+    split_by: Annotated[
+        str,
+        typer.Option(
+            help="Labels whose values are watched separately, with commas between.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = "collection"
+    together: Annotated[
+        str | None,
+        typer.Option(
+            help="Retrievals that are no independent observations: query (equal queries within an "
+            "hour count once), or the name of a label such as session.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None
+    tag_errors: Annotated[
+        str | None,
+        typer.Option(
+            help="Sensitivity and specificity of the detector of a source, beside human: "
+            "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None
 
 
 def build_monitor(
@@ -383,17 +351,15 @@ def _table(snapshot: MonitorSnapshot) -> Table:
         cells = [f"{share.share:.3f}", f"[{share.lower:.3f}, {share.upper:.3f}]", known]
         if corrected:
             value = snapshot.corrected.get(share.group)
-            cells.append(f"{value:.3f}" if value is not None and _is_exposure(share) else "–")
+            cells.append(
+                f"{value:.3f}" if value is not None and share.measure == "exposure" else "–"
+            )
         cells.append("[bold red]ALARM[/]" if share.alarm else f"{share.evidence:.1f}")
         name = escape(share.group or "untagged")
         table.add_row(
             name, _MEASURES[share.measure], *(escape(c) if "ALARM" not in c else c for c in cells)
         )
     return table
-
-
-def _is_exposure(share: GroupShare) -> bool:
-    return share.measure == "exposure"
 
 
 def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
@@ -426,11 +392,24 @@ _RUN_LABELS = {"collection": "run"}
 def replay(
     recorded: Recorded,
     *,
-    tags: Tags = None,
+    tags: Annotated[
+        Path | None,
+        typer.Option(help="Tags of the documents of a run: tags.tsv.", rich_help_panel=_WHICH),
+    ] = None,
     watch: Watch,
-    label: Where = None,
-    since: Since = None,
-    until: Until = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Only with this label: key=value.", rich_help_panel=_WHICH),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="From this time on: 2026-11-21T10:00, or 90m, 24h, 7d ago.", rich_help_panel=_WHICH
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Before this time.", rich_help_panel=_WHICH)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Feed recorded retrievals through a monitor, to see which alarms there would have been.
@@ -499,14 +478,24 @@ def serve(
     *,
     watch: Watch,
     host: Host = "127.0.0.1",
-    port: Port = 8321,
+    port: Annotated[int, typer.Option(help="0 takes a free one.", rich_help_panel=_SERVE)] = 8321,
     token_file: TokenFile = None,
     allowed_host: AllowedHosts = None,
     connections_per_address: PerAddress = 128,
     state: State = None,
-    start_anew: StartAnew = False,
+    start_anew: Annotated[
+        bool,
+        typer.Option(
+            "--start-anew",
+            help="Forget the state kept and read the log anew.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = False,
     webhook: Webhook = None,
-    canary: Canary = None,
+    canary: Annotated[
+        Path | None,
+        typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
+    ] = None,
 ) -> None:
     """Follow a log and show it: shares over time, alarms, single retrievals, metrics.
 
@@ -646,14 +635,6 @@ Folder = Annotated[
         show_default=False,
     ),
 ]
-Sample = Annotated[
-    bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
-]
-Split = Annotated[str, typer.Option(help="Of the folder.", rich_help_panel=_ASKED)]
-OtherSource = Annotated[
-    str | None,
-    typer.Option(help="Source held against human, where there are several."),
-]
 AskOption = Annotated[
     str | None,
     typer.Option(
@@ -675,7 +656,6 @@ IdKey = Annotated[
         help="Where the id stands in the metadata of what is returned.", rich_help_panel=_ASKED
     ),
 ]
-Measure = Annotated[str, typer.Option(help="Such as NDCG@5.")]
 Points = Annotated[
     Path | None,
     typer.Option(
@@ -683,7 +663,6 @@ Points = Annotated[
         rich_help_panel=_ROUNDS,
     ),
 ]
-PerRound = Annotated[int, typer.Option(help="Queries in a round.", rich_help_panel=_ROUNDS)]
 Every = Annotated[
     str | None,
     typer.Option(
@@ -695,11 +674,6 @@ Rounds = Annotated[
     int | None,
     typer.Option(help="Stop after so many rounds; or run until Ctrl-C.", rich_help_panel=_ROUNDS),
 ]
-Reference = Annotated[
-    float, typer.Option(help="Relative Δ, in percent, that no alarm is raised for.")
-]
-Collection = Annotated[str, typer.Option(help="Value of the label collection.")]
-JsonRounds = Annotated[bool, typer.Option("--json", help="Print one line of JSON a round.")]
 
 
 # ``monitor probe``: canary queries with known twins, asked of a live retriever.
@@ -712,23 +686,32 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 def probe(
     folder: Folder = None,
     *,
-    sample: Sample = False,
-    split: Split = "test",
-    other_source: OtherSource = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
+    ] = False,
+    split: Annotated[str, typer.Option(help="Of the folder.", rich_help_panel=_ASKED)] = "test",
+    other_source: Annotated[
+        str | None,
+        typer.Option(help="Source held against human, where there are several."),
+    ] = None,
     ask: AskOption = None,
     retriever: Retriever = None,
     id_key: IdKey = None,
-    measure: Measure = "NDCG@5",
+    measure: Annotated[str, typer.Option(help="Such as NDCG@5.")] = "NDCG@5",
     points: Points = None,
-    per_round: PerRound = 20,
+    per_round: Annotated[
+        int, typer.Option(help="Queries in a round.", rich_help_panel=_ROUNDS)
+    ] = 20,
     every: Every = None,
     rounds: Rounds = None,
-    reference: Reference = 0.0,
+    reference: Annotated[
+        float, typer.Option(help="Relative Δ, in percent, that no alarm is raised for.")
+    ] = 0.0,
     confidence_level: common.ConfidenceLevel = 0.95,
-    collection: Collection = "canary",
+    collection: Annotated[str, typer.Option(help="Value of the label collection.")] = "canary",
     seed: common.Seed = 0,
     cache: common.Cache = None,
-    json: JsonRounds = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON a round.")] = False,
 ) -> None:
     """Ask canary queries on a schedule: Relative Δ of the live retriever over time.
 
@@ -838,7 +821,7 @@ def summary(log: Log, *, json: Json = False) -> None:
         f"lost: {dict(found.dropped) or 'nothing'}",
     ]
     for line in lines:
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(line)
 
 
 _MOST_SETS = 50
@@ -945,4 +928,4 @@ def rules(
 ) -> None:
     """Write alert rules for Prometheus and a dashboard for Grafana."""
     for path in write_rules(folder, overwrite=overwrite):
-        out.print(str(path), highlight=False, markup=False, soft_wrap=True)
+        say(str(path))

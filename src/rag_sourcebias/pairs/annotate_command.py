@@ -12,11 +12,12 @@ from rich.table import Table
 from rag_sourcebias.cli.console import (
     as_options,
     choice,
-    err,
     json_text,
     out,
     print_json,
     require_writable_file,
+    say,
+    tell,
 )
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
@@ -180,16 +181,16 @@ def plain_figures(
 
 def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
     """Print two tables for each question, and what was left out."""
-    _say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
+    say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
     for majority in majorities:
         _print_majority(majority)
     for table in annotations.tables:
         _print_agreement(table.question, agreement[table.question])
         if table.n_unanswered:
-            _say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
+            say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
         lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
         if lead > _HABIT * n**0.5:
-            _say(
+            say(
                 f"{table.question}: text A was chosen {table.n_first} times and text B "
                 f"{table.n_second} times: order was random, so this is a habit of annotators"
             )
@@ -198,7 +199,7 @@ def print_figures(annotations: Annotations, majorities: Majorities, agreement: A
 def _print_majority(majority: MajorityTable) -> None:
     of = "" if majority.source is None else f", {source_name(majority.source)}"
     if not majority.shares:
-        _say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
+        say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
         return
     title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
     table = Table(title=title, title_justify="left")
@@ -217,12 +218,12 @@ def _print_majority(majority: MajorityTable) -> None:
         table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
     out.print(table)
     if majority.n_too_few:
-        _say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
+        say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
 
 
 def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
     if all(one.value is None for one in found):
-        _say(f"{question}: no agreement to measure: {found[0].note}")
+        say(f"{question}: no agreement to measure: {found[0].note}")
         return
     table = Table(title=f"{question}: agreement", title_justify="left")
     for column in ("coefficient", "value", "interval", "pairs"):
@@ -237,11 +238,7 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
         )
     out.print(table)
     for note in dict.fromkeys(one.note for one in found if one.note):
-        _say(f"{question}: {note}")
-
-
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(f"{question}: {note}")
 
 
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
@@ -324,15 +321,14 @@ def sheet(
             instructions=instructions,
             overwrite=overwrite,
         )
-    out.print(
+    say(
         f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
-        f"questions: {', '.join(q.name for q in plan.key.questions)}",
-        markup=False, highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"questions: {', '.join(q.name for q in plan.key.questions)}"
+    )
     for path in written.sheets:
-        _tell(f"sheet: {path}")
-    _tell(f"key: {written.key} (keep it from annotators)")
-    _tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
+        tell(f"sheet: {path}")
+    tell(f"key: {written.key} (keep it from annotators)")
+    tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
 
 
 @app.command()
@@ -396,7 +392,7 @@ def read(
         return
     if json is not None:
         write_atomic(json, json_text(plain))
-        _tell(f"json: {json}")
+        tell(f"json: {json}")
     print_figures(annotations, majorities, agreement)
 
 
@@ -436,7 +432,3 @@ def _key_of(sheets: Sequence[Path]) -> Path:
             "the key was not found beside the sheets; name it with --key <folder>.key.json"
         )
     return beside[0]
-
-
-def _tell(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.console import err, number_pair, require_writable, stages, whole_numbers
+from rag_sourcebias.cli.console import number_pair, require_writable, stages, tell, whole_numbers
 from rag_sourcebias.cli.delivery import deliver, say_written
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.data import Corpus, Dataset
@@ -252,7 +252,7 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
         try:
             write_pair_checks(every[source], folder / name)
         except DataError as error:  # costs this file, not the report
-            _say(str(error))
+            tell(str(error))
         else:
             say_written("csv", folder / name)
 
@@ -273,7 +273,7 @@ def _write_sound(
     kept = sound_pairs(data, every, baseline_source=baseline)
     write_beir(kept, folder)
     n = kept.corpus.tags.counts()[baseline]
-    _say(f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)")
+    tell(f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)")
 
 
 def _judge(found: PairReport, fail_above: float | None) -> None:
@@ -282,16 +282,12 @@ def _judge(found: PairReport, fail_above: float | None) -> None:
         return
     failed = [part for part in found.sources if part.broken_share > fail_above]
     for part in failed:
-        _say(
+        tell(
             f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with {part.source} "
             f"are broken, more than --fail-above {fail_above:g}"
         )
     empty = [part.source for part in found.sources if not part.summary.n_pairs]
     if empty:
-        _say(f"failed: no pairs with {', '.join(empty)}")
+        tell(f"failed: no pairs with {', '.join(empty)}")
     if failed or empty:
         raise typer.Exit(_BROKEN)
-
-
-def _say(text: str) -> None:
-    err.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -11,16 +11,22 @@ import typer
 from rich.table import Table
 
 from rag_sourcebias.cli import models as judge_opt
-from rag_sourcebias.cli.console import as_options, err, out, require_writable, stages
+from rag_sourcebias.cli.console import (
+    as_options,
+    out,
+    require_writable,
+    say,
+    stages,
+    tell,
+)
 from rag_sourcebias.cli.delivery import deliver
-from rag_sourcebias.cli.models import MeteredCompleter, completer_of
+from rag_sourcebias.cli.models import MeteredCompleter, completer_of, prices_of
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.yaml import Place, entries, kind, read_yaml, scalar
-from rag_sourcebias.llm.ask import Prices
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import PairChecks
@@ -142,8 +148,6 @@ Temperature = Annotated[
     float,
     typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
 ]
-Seed = Annotated[int, typer.Option(rich_help_panel=_WRITING)]
-Currency = Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -265,22 +269,22 @@ _MEANING = {
 
 def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int, refused: str = "") -> None:
     """Say what a run would ask and cost, and why it would be refused."""
-    _say(
+    say(
         f"{found.n_documents:,} documents × {n_prompts} prompt(s): {found.requests:,} requests, "
         f"{found.cached:,} answered already"
     )
-    _say(
+    say(
         f"about {found.prompt_tokens:,} tokens to read and {found.completion_tokens:,} to write if "
         f"rewrites are as long as their documents, {found.most_completion_tokens:,} to write at "
         "most (4 characters a token)"
     )
     if found.cost is None or found.most_cost is None:
-        _say("give --price-in and --price-out for the cost")
+        say("give --price-in and --price-out for the cost")
     else:
-        _say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
+        say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
     if refused:
-        _say(f"but this command would be refused: {refused}")
-    _say("nothing was asked")
+        say(f"but this command would be refused: {refused}")
+    say("nothing was asked")
 
 
 def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
@@ -309,9 +313,9 @@ def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
     for entry in own:
         _print_ends(report, entry)
     if any(entry.failed for entry in own):
-        _say("run the same command again: it asks only for the documents that failed")
+        say("run the same command again: it asks only for the documents that failed")
     if any("truncated" in entry.skipped for entry in own):
-        _say("a higher --max-tokens, in another folder, would let cut-off rewrites end")
+        say("a higher --max-tokens, in another folder, would let cut-off rewrites end")
     _print_usage(report)
 
 
@@ -332,7 +336,7 @@ def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
         n = (entry.skipped if status == "skipped" else entry.failed)[reason]
         told = f": {errors[status, reason]}" if errors[status, reason] else ""
         more = ", …" if n > len(ids) else ""
-        _say(
+        say(
             f"{entry.source}: {n:,} {status}, {reason} ({_MEANING.get(reason, reason)}), first "
             f"{', '.join(map(repr, ids))}{more}{told}"
         )
@@ -341,7 +345,7 @@ def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
 def _print_usage(report: RewriteReport) -> None:
     sources = report.manifest.sources
     cost = "" if report.cost is None else f", {report.cost:,.4f} {sources[-1].currency}"
-    _say(
+    say(
         f"this run: {report.requests:,} requests ({report.from_cache:,} answered before or equal "
         f"to another, {report.retries:,} retries), {report.prompt_tokens:,} tokens read, "
         f"{report.completion_tokens:,} written{cost}"
@@ -352,7 +356,7 @@ def _print_usage(report: RewriteReport) -> None:
     known = [s for s in sources if s.cost is not None]
     same = len(known) == len(sources) and len({s.currency for s in sources}) == 1
     total = f", {sum(s.cost or 0.0 for s in sources):,.4f} {sources[0].currency}" if same else ""
-    _say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
+    say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
 
 
 def print_next(report: RewriteReport) -> None:
@@ -361,29 +365,21 @@ def print_next(report: RewriteReport) -> None:
     for entry in report.manifest.sources:
         stem = stem_of(entry.source)
         if entry.done:
-            _tell(f"rewrites: {folder / 'corpus' / f'{stem}.jsonl'}")
-        _tell(f"answers as written: {folder / 'raw' / f'{stem}.jsonl'}")
-    _tell(f"how it was made: {folder / MANIFEST}")
+            tell(f"rewrites: {folder / 'corpus' / f'{stem}.jsonl'}")
+        tell(f"answers as written: {folder / 'raw' / f'{stem}.jsonl'}")
+    tell(f"how it was made: {folder / MANIFEST}")
     if not any(entry.done for entry in report.manifest.sources):
         if not any(entry.failed for entry in report.manifest.sources):
-            _tell("there is no rewrite: try another --model or --prompts")
+            tell("there is no rewrite: try another --model or --prompts")
         return
     judged = (folder / "qrels").is_dir()
     steps = ["check-pairs", *(["audit source"] if judged else []), "explain"]
-    _tell("next:")
+    tell("next:")
     for step in steps:
-        _tell(f"  rag-sourcebias {step} {folder}")
+        tell(f"  rag-sourcebias {step} {folder}")
     if not judged:
-        _tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
+        tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
               "qrels/test.tsv to the folder for one")  # fmt: skip
-
-
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _tell(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 # A first look at rewrites that were just made: whether they say what their originals say.
@@ -396,7 +392,7 @@ def print_checks(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
     """Check the pairs of these sources, and print how many look wrong and the worst of them."""
     for entry in own:
         if entry.done > _MANY:
-            _say(f"{entry.source}: {entry.done:,} pairs are not checked here; use check-pairs")
+            say(f"{entry.source}: {entry.done:,} pairs are not checked here; use check-pairs")
         elif entry.done:
             _print_source(entry.source, _checked(Path(report.folder), entry))
 
@@ -424,15 +420,15 @@ def _checked(folder: Path, entry: RewriteSource) -> PairChecks:
 def _print_source(source: str, checks: PairChecks) -> None:
     found = checks.summary()
     if not found.n_flagged:
-        _say(f"{source}: {found.n_pairs:,} pairs checked, none looks wrong")
+        say(f"{source}: {found.n_pairs:,} pairs checked, none looks wrong")
         return
     flags = ", ".join(f"{name} {n:,}" for name, n in found.flagged.items() if n)
-    _say(
+    say(
         f"{source}: {found.n_pairs:,} pairs checked, {found.n_flagged:,} flagged ({flags}), "
         f"{found.n_broken:,} of them broken; worst:"
     )
     for row in checks.worst(_SHOWN):
-        _say(f"  {checks.pair_ids[row]}: {'; '.join(checks.reasons[row])}")
+        say(f"  {checks.pair_ids[row]}: {'; '.join(checks.reasons[row])}")
 
 
 # ``rewrite``: a paired corpus from documents by people and a language model.
@@ -462,10 +458,10 @@ def rewrite(
     prompts: Prompts = None,
     max_tokens: MaxTokens = 1024,
     temperature: Temperature = 0.0,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option(rich_help_panel=_WRITING)] = 0,
     price_in: judge_opt.PriceIn = None,
     price_out: judge_opt.PriceOut = None,
-    currency: Currency = "USD",
+    currency: Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)] = "USD",
     max_cost: judge_opt.MaxCost = None,
     dry_run: DryRun = False,
     check: Check = True,
@@ -492,7 +488,7 @@ def rewrite(
     Then: rag-sourcebias audit source paired
     """
     require_writable(report)
-    priced = _prices(price_in, price_out, currency, max_cost)
+    priced = prices_of(price_in, price_out, max_cost, currency=currency)
     asked: dict[str, Any] = {
         "prompts": read_prompts(prompts or ["rewrite"]),
         "max_tokens": max_tokens,
@@ -552,13 +548,3 @@ def _source(folder: Path | None, *, sample: bool) -> HumanInput:
     if sample == (folder is not None):
         raise DataError("give one set of documents: a BEIR folder, or --sample")
     return load_sample() if folder is None else folder
-
-
-def _prices(
-    price_in: float | None, price_out: float | None, currency: str, most: float | None
-) -> Prices | None:
-    if price_in is None and price_out is None:
-        if most is not None:
-            raise DataError("--max-cost needs --price-in and --price-out")
-        return None
-    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)

@@ -15,8 +15,8 @@ from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
     choice,
     err,
-    out,
     require_writable,
+    say,
     spread,
     stages,
     whole_numbers,
@@ -40,6 +40,8 @@ from rag_sourcebias.source.audit import audit_source, combine_reports, measure_s
 from rag_sourcebias.source.shards.audit import audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 
+_DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
+
 # Options of ``audit source`` that belong together.
 
 
@@ -50,16 +52,67 @@ _INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
 class Retrieval:
     """What retrieves, and which controls are made."""
 
-    retriever: opt.Retrievers = None
-    rerank: opt.Rerankers = None
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="bm25[:k1=…,b=…,stemmer=…] · bm25:paper · dense:<model> · "
+            "chroma:<model>[,path=…|url=…,ef_search=…]; repeatable. A model is a "
+            "sentence-transformers name or path. With another engine than memory: "
+            "dense:<model>[,index=<FAISS index, + for each comma>] · "
+            "given:<name>,documents=<.npy>,queries=<.npy>. "
+            "\\[default: bm25, or dense:all-MiniLM-L6-v2]",
+            rich_help_panel=_RETRIEVAL,
+        ),
+    ] = None
+    rerank: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Rerank the first --retriever: a cross-encoder's name or path, or ql:<causal LM> "
+            "for query likelihood; repeatable.",
+            rich_help_panel=_RETRIEVAL,
+        ),
+    ] = None
     depth: opt.Depth = 100
-    rerank_depth: opt.RerankDepth = 100
+    rerank_depth: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Documents per query that are reranked.", rich_help_panel=_RETRIEVAL
+        ),
+    ] = 100
     cache: opt.Cache = None
-    sole_corpus: opt.SoleCorpus = True
-    length_matched: opt.LengthMatched = True
-    rerank_controls: opt.RerankControls = False
-    text_statistics: opt.TextStatistics = False
-    settings_strip: opt.SettingsStrip = True
+    sole_corpus: Annotated[
+        bool,
+        typer.Option(help="Also score each source's corpus alone.", rich_help_panel=_STATISTICS),
+    ] = True
+    length_matched: Annotated[
+        bool,
+        typer.Option(
+            help="Also retrieve with pairs cut to equal length.", rich_help_panel=_STATISTICS
+        ),
+    ] = True
+    rerank_controls: Annotated[
+        bool,
+        typer.Option(
+            "--rerank-controls",
+            help="Make these two controls for rerankers too (slow).",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = False
+    text_statistics: Annotated[
+        bool,
+        typer.Option(
+            "--text-statistics",
+            help="Also describe the texts: length, and what rewrites keep of their originals "
+            "(BLEU, METEOR, ROUGE-L, word overlap). Needs the extra text.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = False
+    settings_strip: Annotated[
+        bool,
+        typer.Option(
+            help="Also retrieve with other usual k1 and b of BM25.", rich_help_panel=_STATISTICS
+        ),
+    ] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +121,56 @@ class Statistics:
 
     baseline_source: opt.BaselineSource = "human"
     cutoffs: opt.Cutoffs = "1,3,5"
-    measures: opt.Measures = "NDCG,MAP"
-    primary: opt.Primary = None
-    margin: opt.Margin = 5.0
-    merge_llms: opt.MergeLLMs = False
-    clusters: opt.Clusters = None
-    ties: opt.TiesOption = "expected"
+    measures: Annotated[
+        str,
+        typer.Option(
+            help="Out of NDCG, MAP, MRR, P, Recall, separated by commas.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = "NDCG,MAP"
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure that carries the verdict, such as NDCG@5; by default NDCG at the largest "
+            "cutoff. All others are exploratory.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = None
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="Points of centred Relative Δ within which sources count as treated alike.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = 5.0
+    merge_llms: Annotated[
+        bool,
+        typer.Option(
+            "--merge-llms",
+            help="Compare the baseline with all sources llm:<model> together.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = False
+    clusters: Annotated[
+        Path | None,
+        typer.Option(
+            help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or "
+            "user session. Queries of one cluster may depend on one another.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = None
+    ties: Annotated[
+        str,
+        typer.Option(
+            help="expected (average over tied orders) or trec (as trec_eval).",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = "expected"
     confidence_level: opt.ConfidenceLevel = 0.95
-    interval: opt.IntervalOption = "auto"
+    interval: Annotated[
+        str,
+        typer.Option(help="auto, delta, bootstrap, fieller or exact.", rich_help_panel=_STATISTICS),
+    ] = "auto"
     correction: opt.CorrectionOption = "holm"
     seed: opt.Seed = 0
 
@@ -291,13 +386,36 @@ app = typer.Typer(
 @app.command()
 @spread
 def source(
-    folders: opt.Folders = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="BEIR folder: queries.jsonl, qrels/<split>.tsv and corpus/<source>.jsonl per "
+            "source (same _id = same document rewritten). Several are audited one by one and "
+            "combined.",
+        ),
+    ] = None,
     *,
     sample: opt.Sample = False,
     dataset: opt.DatasetName = None,
-    run: opt.Runs = None,
-    qrels: opt.QrelsFile = None,
-    tags: opt.TagsFile = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run file (.gz allowed), instead of retrieving; repeatable. Needs --qrels "
+            "and --tags.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC or BEIR qrels.", rich_help_panel=_DATA)
+    ] = None,
+    tags: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table (tsv, csv, jsonl) with doc_id and source, and optionally pair_id and "
+            "style.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     split: opt.Split = "test",
     asked: Retrieval,
     statistics: Statistics,
@@ -362,7 +480,7 @@ def _audit_many(
             else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
             "(random effects)"
         )
-        out.print(f"{where}: {figure}", highlight=False, markup=False, soft_wrap=True)
+        say(f"{where}: {figure}")
 
 
 def _audit_one(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from rag_sourcebias.cli import options as common
 from rag_sourcebias.cli import style_options as opt
@@ -18,14 +21,24 @@ from rag_sourcebias.style.data import StyleConfig, StyledTexts
 from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 from rag_sourcebias.style.texts import audit_style
 
+_DATA = "Data"
+
 
 def style(
     file: opt.StylesFile = None,
     *,
     sample: opt.Sample = False,
     distractors: opt.Distractors = None,
-    original: opt.Original = "human",
-    original_query: opt.OriginalQuery = "original",
+    original: Annotated[
+        str,
+        typer.Option(
+            help="Document style that the others are compared with.", rich_help_panel=_DATA
+        ),
+    ] = "human",
+    original_query: Annotated[
+        str,
+        typer.Option(help="Query style that the others are compared with.", rich_help_panel=_DATA),
+    ] = "original",
     missing: opt.Missing = "balanced",
     encoder: opt.Encoders = None,
     bm25: opt.Bm25 = True,

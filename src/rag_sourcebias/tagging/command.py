@@ -11,7 +11,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import choice, err, json_text, out, require_writable_file, stages
+from rag_sourcebias.cli.console import (
+    choice,
+    err,
+    json_text,
+    out,
+    require_writable_file,
+    say,
+    stages,
+    tell,
+)
 from rag_sourcebias.cli.tags import show_examples, show_result, show_summary, summarise
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import require_name
@@ -43,29 +52,12 @@ Collection = Annotated[
     str | None,
     typer.Option(help="Collection, where the store holds several.", rich_help_panel=_STORE),
 ]
-Sidecar = Annotated[
-    Path | None,
-    typer.Option(
-        help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
-        rich_help_panel=_STORE,
-    ),
-]
-ReportSidecar = Annotated[
-    Path | None,
-    typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
-]
 Provenance = Annotated[
     bool,
     typer.Option(
         "--provenance",
         help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
         rich_help_panel=_TAGGERS,
-    ),
-]
-Rules = Annotated[
-    Path | None,
-    typer.Option(
-        help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
     ),
 ]
 IdPattern = Annotated[
@@ -85,10 +77,6 @@ Detectors = Annotated[
         rich_help_panel=_TAGGERS,
     ),
 ]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
-]
 Overwrite = Annotated[
     bool,
     typer.Option(
@@ -96,16 +84,6 @@ Overwrite = Annotated[
         help="Replace the tags that other taggers wrote; they are kept in a backup.",
         rich_help_panel=_WRITING,
     ),
-]
-Backup = Annotated[
-    Path | None,
-    typer.Option(
-        help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
-        rich_help_panel=_WRITING,
-    ),
-]
-Json = Annotated[
-    Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
 ]
 
 
@@ -183,11 +161,6 @@ LabelledPath = Annotated[
         "corpus/<source>.jsonl per source (same _id = same document rewritten)."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")]
-Target = Annotated[str, typer.Option(help="source or style.")]
-TextColumn = Annotated[
-    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
-]
 LabelColumn = Annotated[
     str | None,
     typer.Option(
@@ -204,18 +177,6 @@ GroupColumn = Annotated[
         "between learning and testing. Default: pair_id, group, topic, …, if there.",
     ),
 ]
-IdColumn = Annotated[
-    str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
-]
-OneLlm = Annotated[
-    bool,
-    typer.Option("--one-llm", help="Only tell human from LLM: every llm:<model> becomes llm:any."),
-]
-MaxError = Annotated[
-    float,
-    typer.Option(help="Wrong tags wanted at most, as a share; what is less sure is left unknown."),
-]
-Seed = Annotated[int, typer.Option(help="Of the folds.")]
 
 
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
@@ -369,22 +330,22 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
     report = detector.report
     out.print(_labels_table(detector))
     left = [f"{n:,} {_LEFT_OUT[why]}" for why, n in report.left_out.items() if n]
-    _say(
+    say(
         f"{report.n_documents:,} documents in {report.n_groups:,} groups ({grouped_by}), each "
         f"judged by a model of {report.n_folds - 1} of {report.n_folds} folds that saw neither it "
         "nor its group" + (f"; left out: {', '.join(left)}" if left else "")
     )
-    _say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
-    _say(
+    say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
+    say(
         f"left unknown                 {_rate(report.unknown)}; {report.unlike.hits:,} of them "
         "unlike the other labelled documents"
     )
     if report.error.n:
-        _say(
+        say(
             f"wrong among the decided      {_rate(report.error)}, wanted at most "
             f"{detector.max_error:.1%}"
         )
-    _say(
+    say(
         f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
         f"|accuracy − confidence| {report.calibration_error:.3f}"
     )
@@ -410,12 +371,12 @@ def _labels_table(detector: Detector) -> Table:
 def _show_sources(report: DetectorReport) -> None:
     if report.sensitivity is None or report.specificity is None:
         return
-    _say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
-    _say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
+    say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
+    say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
     if not (report.sensitivity.n and report.specificity.n):
         return
     if report.sensitivity.lower + report.specificity.lower - 1 < _WEAK:
-        _say(
+        say(
             "Warning: too weak or too little tested to correct a measured skew for its errors; "
             "label more documents"
         )
@@ -423,13 +384,13 @@ def _show_sources(report: DetectorReport) -> None:
 
 def _warn(detector: Detector) -> None:
     if detector.threshold is None:
-        _say(
+        say(
             f"Warning: no threshold keeps an error of {detector.max_error:.1%}, so this detector "
             "leaves every document unknown; label more documents or raise --max-error"
         )
     if not detector.linear.converged:
-        _say("Warning: the fit stopped before it converged; the figures above are of that fit")
-    _say(
+        say("Warning: the fit stopped before it converged; the figures above are of that fit")
+    say(
         "• the figures hold for documents like the labelled ones, with labels about as frequent; "
         "on other topics, genres or models a detector does worse: check some by hand"
     )
@@ -441,10 +402,6 @@ def _rate(rate: Rate) -> str:
     return f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
 
 
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 # ``tag fit``: learn to tell sources or styles from labelled documents.
 
 
@@ -454,15 +411,29 @@ _INTERRUPTED = 130
 def fit(
     labelled: LabelledPath,
     *,
-    out: Out,
-    target: Target = "source",
-    text_column: TextColumn = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")],
+    target: Annotated[str, typer.Option(help="source or style.")] = "source",
+    text_column: Annotated[
+        str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
+    ] = None,
     label_column: LabelColumn = None,
     group_column: GroupColumn = None,
-    id_column: IdColumn = None,
-    one_llm: OneLlm = False,
-    max_error: MaxError = 0.05,
-    seed: Seed = 0,
+    id_column: Annotated[
+        str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
+    ] = None,
+    one_llm: Annotated[
+        bool,
+        typer.Option(
+            "--one-llm", help="Only tell human from LLM: every llm:<model> becomes llm:any."
+        ),
+    ] = False,
+    max_error: Annotated[
+        float,
+        typer.Option(
+            help="Wrong tags wanted at most, as a share; what is less sure is left unknown."
+        ),
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 0,
 ) -> None:
     r"""Learn to tell sources or styles from documents that you labelled.
 
@@ -529,14 +500,34 @@ def apply(
     *,
     store: Store,
     collection: Collection = None,
-    sidecar: Sidecar = None,
+    sidecar: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
+            rich_help_panel=_STORE,
+        ),
+    ] = None,
     provenance: Provenance = False,
-    rules: Rules = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
+        ),
+    ] = None,
     id_pattern: IdPattern = None,
     detector: Detectors = None,
-    dry_run: DryRun = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
+    ] = False,
     overwrite: Overwrite = False,
-    backup: Backup = None,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
+            rich_help_panel=_WRITING,
+        ),
+    ] = None,
 ) -> None:
     """Tag every document of a store; the first tagger that knows a source decides.
 
@@ -590,8 +581,13 @@ def report(
     *,
     store: Store,
     collection: Collection = None,
-    sidecar: ReportSidecar = None,
-    json: Json = None,
+    sidecar: Annotated[
+        Path | None,
+        typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
+    ] = None,
 ) -> None:
     """Share of each source and style, how the sources are known, and how surely.
 
@@ -619,12 +615,9 @@ def report(
         err.print(f"json: {json}", highlight=False, soft_wrap=True)
     show_summary(opened.name, found)
     if isinstance(opened, SidecarStore) and (left := opened.left_over()):
-        err.print(
+        tell(
             f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
-            f"{', '.join(left[:3])}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{', '.join(left[:3])}"
         )
 
 
@@ -638,7 +631,7 @@ def _say_interrupted(backup: Path | None, *, dry_run: bool) -> None:
             "the tags written so far are kept; run the same command again, and it goes on where "
             "it stopped"
         )
-    err.print(f"\ninterrupted: {text}", markup=False, highlight=False, soft_wrap=True)
+    tell(f"\ninterrupted: {text}")
     if backup is not None and backup.exists():
         text = f"the tags replaced so far are kept in {backup}"
-        err.print(text, markup=False, highlight=False, soft_wrap=True)
+        tell(text)
