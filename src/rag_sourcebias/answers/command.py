@@ -14,7 +14,6 @@ from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
 from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli import style_options as style
 from rag_sourcebias.cli.console import require_writable, stages
 from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.cli.models import SpecBuilder
@@ -120,7 +119,7 @@ def answers(
     labels: Labels = None,
     text_statistics: TextStatistics = True,
     confidence_level: common.ConfidenceLevel = 0.95,
-    resamples: style.Resamples = 10_000,
+    resamples: common.Resamples = 10_000,
     seed: common.Seed = 0,
     report: common.ReportFolder = None,
 ) -> None:

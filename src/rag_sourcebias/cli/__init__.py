@@ -1,8 +1,6 @@
 """The command line: the application, and what its commands share."""
 
+import lazy_loader
 
-def main() -> None:
-    """Run the command line; the entry point of the console script."""
-    from rag_sourcebias.cli.app import main as run  # which imports every command
-
-    run()
+# Importing a part of it does not import every command.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

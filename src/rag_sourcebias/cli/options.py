@@ -54,3 +54,7 @@ Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]
+Resamples = Annotated[
+    int,
+    typer.Option(help="Of bootstrap and permutation tests.", rich_help_panel=_STATISTICS),
+]

@@ -95,7 +95,3 @@ Cutoffs = Annotated[
         rich_help_panel=_STATISTICS,
     ),
 ]
-Resamples = Annotated[
-    int,
-    typer.Option(help="Of bootstrap and permutation tests.", rich_help_panel=_STATISTICS),
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from html import escape
+from html import escape as escape_html
 from itertools import count, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ def html(found: b.Document) -> str:
 
 def notebook(found: b.Document) -> str:
     """Return the page as an element of a notebook, whose own style it neither sees nor changes."""
-    title, page = escape(found.title), escape(html(found))
+    title, page = escape_html(found.title), escape_html(html(found))
     return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="800"></iframe>'
 
 

@@ -21,7 +21,6 @@ from rag_sourcebias.style.data import StyleConfig, StyledTexts
 from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 from rag_sourcebias.style.texts import audit_style
 
-_DATA = "Data"
 
 
 def style(
@@ -50,7 +49,7 @@ def style(
     confidence_level: common.ConfidenceLevel = 0.95,
     correction: common.CorrectionOption = "holm",
     margin: opt.Margin = 0.1,
-    resamples: opt.Resamples = 10_000,
+    resamples: common.Resamples = 10_000,
     seed: common.Seed = 0,
     report: common.ReportFolder = None,
 ) -> None:
