@@ -30,7 +30,7 @@ import simulated
 import simulator
 import sweeps
 
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 
 ROOT = Path(__file__).parents[2]
 DATA = "RAG_SOURCEBIAS_DATA"

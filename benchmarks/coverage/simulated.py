@@ -10,7 +10,7 @@ import numpy as np
 import simulator as sim
 
 from rag_sourcebias.core.errors import CalibrationError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.coverage import CoverageCell, Tally
 from rag_sourcebias.stats.crc import UtilityPath, recalibration
 from rag_sourcebias.stats.crc_intervals import PerQueryRule, per_query_intervals

@@ -9,7 +9,7 @@ import figures
 import training
 from study import Measured
 
-from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.data import DebiasDataset, DebiasOutcome, DebiasReport
 
 SKEW_AT, QUALITY_AT = 5, 10

@@ -15,7 +15,7 @@ from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_project
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 PROJECTIONS = {"pca": ("pca", 4), "mean": ("mean", 1), "leace": ("leace", 1)}
 FORMS = ("offset", "quantiles")

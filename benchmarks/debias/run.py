@@ -34,12 +34,12 @@ import training
 from study import Measured, measured
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DATA = "RAG_SOURCEBIAS_DATA"

@@ -15,7 +15,7 @@ from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, read_history
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 MODEL = "all-MiniLM-L6-v2"
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)

@@ -19,8 +19,7 @@ import numpy as np
 import sets
 from sets import Labelled
 
-from rag_sourcebias.core.codec import to_plain
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment, to_plain
 from rag_sourcebias.tagging.detector.fit import fit_detector
 from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, evaluate
 

@@ -29,7 +29,7 @@ from rag_sourcebias.monitor.canary import (
     score_answers,
 )
 from rag_sourcebias.monitor.probe import CanaryProbe
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.ranking import relative_delta
 
 PER_ROUND = 20

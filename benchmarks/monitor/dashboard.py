@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 from recorder import DAY, events_of, filled
 
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.follow import LogFollower

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.instrument.events import RetrievalEvent, event_of
 from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.monitor.log.codes import Batch

@@ -87,7 +87,7 @@ MISSING = (
     ("otel", "import rag_sourcebias_integrations.opentelemetry"),
     ("prometheus", "import rag_sourcebias_integrations.prometheus"),
     ("ray", "from rag_sourcebias_integrations.ray import RayEngine as R; R(1)"),
-    ("faiss", "from rag_sourcebias.retrieval.dense import require_index as r; r('Flat')"),
+    ("faiss", "from rag_sourcebias.retrieval.search import require_index as r; r('Flat')"),
     ("maps", "from rag_sourcebias.explain.vectors import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
     ("text", "from rag_sourcebias.stats.texts import text_scores as t; t('BLEU', ['a'], ['a'])"),
@@ -176,7 +176,7 @@ def parquet(folder: Path) -> str:
 def faiss(_folder: Path) -> str:
     import numpy as np
 
-    from rag_sourcebias.retrieval.dense import approximate_best, best_documents, parts_of
+    from rag_sourcebias.retrieval.search import approximate_best, best_documents, parts_of
 
     vectors = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     rows, priority = np.arange(300), np.arange(300, dtype=np.uint64)

@@ -44,7 +44,7 @@ from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.projected import write_projected_model
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.migration import migrate_projection
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings

@@ -22,11 +22,10 @@ from rag_sourcebias.core.skew import AuditConfig, SkewReport, SystemSkew
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_dataset
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
-from rag_sourcebias.retrieval.lexical import BM25Spec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.stats.classical import t_interval
+from rag_sourcebias.stats.regression import t_interval
 
 __all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
 
@@ -200,7 +199,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
 def twins_above(bounds: Sequence[float] = (0.0, 1.0)) -> Columns:
     """P(LLM copy above its human twin) on SCIDOCS under ANCE, clustered by query."""
     from rag_sourcebias.stats.clusters import clustered_mean
-    from rag_sourcebias.stats.twins import other_above
+    from rag_sourcebias.stats.exposure import other_above
 
     path = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -34,7 +34,7 @@ from entries import RESULTS, Check, Entry, NotMadeError, Series, Source, load, r
 from needs import unmet
 from tables import page, table
 
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 
 HERE = Path(__file__).resolve().parent
 

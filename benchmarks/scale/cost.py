@@ -14,7 +14,7 @@ from corpus import DIMENSION, write
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.shards import open_sharded
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.retrieval.dense import best_documents, merge_best, parts_of, tie_order
+from rag_sourcebias.retrieval.search import best_documents, merge_best, parts_of, tie_order
 from rag_sourcebias.source.shards.facts import WorkFolder, gather, scan
 from rag_sourcebias.source.shards.work import LocalEngine
 

@@ -24,7 +24,7 @@ import chromadb
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.instrument.adapter import Instrumentation, instrument
 from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.tagging.stores import MemoryTagStore

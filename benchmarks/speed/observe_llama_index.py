@@ -33,7 +33,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.instrument.recorder import Recorder

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.tagging.rules import IdTagger
 from rag_sourcebias.tagging.taggers import taggers_fingerprint
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerScores
 from rag_sourcebias.answers.measure import correctness_auc
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.style.data import StyleReport, StyleSystem
 
 FAVOURED = ("human", "2")

@@ -28,11 +28,11 @@ import numpy as np
 from rag_sourcebias.answers.audit import audit_answers
 from rag_sourcebias.answers.data import AnswerBiasReport, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_texts
-from rag_sourcebias.core.environment import environment
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.data import StyleReport
 from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 from rag_sourcebias.style.texts import audit_style

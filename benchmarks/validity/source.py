@@ -21,10 +21,9 @@ from worlds import WORLDS, World
 from rag_sourcebias.core.findings import SkewCode
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.stats.chance import chance_scores
-from rag_sourcebias.stats.dependence import merge_llms
+from rag_sourcebias.stats.clusters import merge_llms
 from rag_sourcebias.stats.exposure import exposure
-from rag_sourcebias.stats.ranking import source_codes_for
+from rag_sourcebias.stats.ranking import chance_scores, source_codes_for
 
 SIZES = (10, 30, 100, 300)
 RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"

@@ -5,6 +5,7 @@ from .answers.data import AnswerBiasReport as AnswerBiasReport
 from .answers.data import AnswerConfig as AnswerConfig
 from .answers.data import AnswerTexts as AnswerTexts
 from .answers.files import read_answer_texts as read_answer_texts
+from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
 from .core.data import Dataset as Dataset
 from .core.data import DocTags as DocTags
@@ -15,10 +16,9 @@ from .core.data import RankedList as RankedList
 from .core.data import Run as Run
 from .core.data import TagTable as TagTable
 from .core.errors import SourceBiasError as SourceBiasError
-from .core.interval import Interval as Interval
-from .core.judgments import JudgedItems as JudgedItems
 from .core.skew import AuditConfig as AuditConfig
 from .core.skew import SkewReport as SkewReport
+from .core.values import Interval as Interval
 from .debias.audit import measure_debias as measure_debias
 from .debias.data import DebiasConfig as DebiasConfig
 from .debias.data import DebiasReport as DebiasReport

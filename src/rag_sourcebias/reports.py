@@ -20,18 +20,15 @@ from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
 from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
 from rag_sourcebias.core.findings import ChangeCode, VerdictChange
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.core.values import Interval, visible
 from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import PairReport
-from rag_sourcebias.report.blocks import plain
-from rag_sourcebias.report.format import changed
-from rag_sourcebias.report.html import failure_text, html
-from rag_sourcebias.report.text import markdown, terminal
+from rag_sourcebias.report.blocks import changed, plain
+from rag_sourcebias.report.render import failure_text, html, markdown, terminal
 from rag_sourcebias.stats.comparisons import friedman_test
 from rag_sourcebias.stats.ratio import relative_delta_interval
 from rag_sourcebias.style.data import StyleReport

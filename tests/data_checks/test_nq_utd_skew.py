@@ -18,8 +18,7 @@ from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]

@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.comparisons import friedman_test
 from rag_sourcebias.style.audit import matching_intervals
 from rag_sourcebias.style.measure import StyleMatrix, run_style_ranks

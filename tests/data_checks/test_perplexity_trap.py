@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.twins import other_above
+from rag_sourcebias.stats.exposure import other_above
 
 pytestmark = pytest.mark.data
 

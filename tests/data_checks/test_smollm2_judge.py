@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.core.completions import JudgeItem
 from rag_sourcebias.judged.judges import RelevanceJudge
 from rag_sourcebias.llm.ask import CompletionCache
 

@@ -21,7 +21,7 @@ from rag_sourcebias.debias.projection import read_projection
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.reports import read_report_json
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("sentence_transformers")

@@ -20,9 +20,8 @@ from model_server import LocalServer, chat_reply, model_answer, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.completions import CompletionError, JudgeItem
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.judgments import JudgeItem
 from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RelevanceJudge
 from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter
@@ -222,7 +221,7 @@ KILLED = """
 import sys
 from rag_sourcebias.judged.judges import RelevanceJudge
 from rag_sourcebias.llm import CompletionCache, OpenAICompleter
-from rag_sourcebias.core.judgments import JudgeItem
+from rag_sourcebias.core.completions import JudgeItem
 
 judge = RelevanceJudge(
     OpenAICompleter("model", base_url=sys.argv[1], max_concurrency=2),

@@ -8,14 +8,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean, difference_test
-from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.clusters import (
+    adjust_p_values,
+    bootstrap_means,
+    bootstrap_relative_delta,
+    clustered_difference,
+    clustered_mean,
+    difference_test,
+)
 from rag_sourcebias.stats.ratio import (
     DetectorQuality,
     correct_relative_delta,
     relative_delta_interval,
 )
-from rag_sourcebias.stats.resampling import bootstrap_means, bootstrap_relative_delta
 
 values = st.sampled_from([0.0, 0.5, 1.0]) | st.integers(0, 10**6).map(lambda i: i / 10**6)
 

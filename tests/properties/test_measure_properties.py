@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.exposure import awrf, exposure
+from rag_sourcebias.stats.exposure import awrf, exposure, twin_ranks
 from rag_sourcebias.stats.ranking import MEASURES, relative_delta, score_run, source_scores
-from rag_sourcebias.stats.twins import twin_ranks
 
 CUTOFFS = (1, 2, 5)
 DOCS = [f"d{i}" for i in range(8)]

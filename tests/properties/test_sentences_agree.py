@@ -25,7 +25,7 @@ from paired_texts import WordSpec, paired_dataset
 from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.core.values import Interval, NoninferiorityTest
 from rag_sourcebias.debias.data import QualityChange, SkewChange
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig

@@ -8,7 +8,7 @@ from scipy.stats import t
 from simulation import acceptable
 
 from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
-from rag_sourcebias.core.judgments import JudgedItems
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 

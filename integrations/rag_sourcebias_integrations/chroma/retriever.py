@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.retrieval.dense import DenseRetriever, require_depth
+from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
 from rag_sourcebias.retrieval.vectors import Similarity, encode_corpus, query_vectors
 from rag_sourcebias_integrations.chroma.collections import (
     collection_name,

@@ -13,7 +13,7 @@ from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
 from pydantic import ConfigDict
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.means import mean_interval
 
 

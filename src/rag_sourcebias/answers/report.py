@@ -34,10 +34,10 @@ from rag_sourcebias.answers.words import (
     value,
     with_ends,
 )
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     MISSING,
     count,
     counted,

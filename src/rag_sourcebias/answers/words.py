@@ -18,8 +18,8 @@ from rag_sourcebias.answers.data import (
     SystemDifference,
 )
 from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.report.format import (
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.blocks import (
     MISSING,
     count,
     counted,

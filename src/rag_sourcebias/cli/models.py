@@ -12,9 +12,14 @@ from typing import Annotated
 import typer
 
 from rag_sourcebias.cli.console import choice
-from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
+from rag_sourcebias.core.completions import (
+    Completion,
+    CompletionError,
+    JudgeItem,
+    LabelScores,
+    Request,
+)
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgeItem
 from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.io.files import read_lines
 from rag_sourcebias.io.samples import cache_dir
@@ -36,9 +41,8 @@ from rag_sourcebias.retrieval.cache import (
     CachedReranker,
     VectorCache,
 )
-from rag_sourcebias.retrieval.dense import DenseSpec
-from rag_sourcebias.retrieval.lexical import BM25Spec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
 # Encoders from a model's name and options on the command line.
 

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import out
-from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.console import deliver, out
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.reports import print_report, read_report_json
 

@@ -1,3 +1,5 @@
+from .completions import JudgeItem as JudgeItem
+from .completions import Judgments as Judgments
 from .errors import CalibrationError as CalibrationError
 from .errors import DataError as DataError
 from .errors import InsufficientDataError as InsufficientDataError
@@ -5,8 +7,6 @@ from .errors import MissingExtraError as MissingExtraError
 from .errors import MissingTagsError as MissingTagsError
 from .errors import TrainingDivergedError as TrainingDivergedError
 from .errors import UnsupportedVersionError as UnsupportedVersionError
-from .judgments import JudgeItem as JudgeItem
-from .judgments import Judgments as Judgments
 from .protocols import Completer as Completer
 from .protocols import Encoder as Encoder
 from .protocols import Engine as Engine

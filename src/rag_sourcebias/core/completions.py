@@ -1,16 +1,20 @@
-"""Log-perplexities of texts as data."""
+"""What is asked of a language model, what comes back, and what a judge said about every item."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
+from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
+from rag_sourcebias.core.values import Stored
 
 # What is asked of a language model and what comes back.
 
@@ -214,3 +218,328 @@ class LogPerplexities:
     def n_prefix_cut(self) -> int:
         """Texts whose prefix was not read to its end."""
         return 0 if self.prefix_cut is None else int(np.count_nonzero(self.prefix_cut))
+
+
+# Items that a judge scored and people labelled in part.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JudgedItems:
+    """Human and judge values of items, one row per item.
+
+    Parameters
+    ----------
+    ids : tuple of str
+        Unique.
+    human : float64 array of shape (n,)
+        NaN where nobody labelled the item; otherwise finite.
+    judge : float64 array of shape (n,)
+        NaN where the judge gave no usable answer; otherwise finite.
+    groups : tuple of str or None
+        What is compared, such as the system or the source each item comes from.
+    clusters : tuple of str or None
+        Items of one cluster (a question answered by several systems) may depend on each other.
+    strata : tuple of str or None
+        Strata within which the labelled items were drawn.
+
+    Raises
+    ------
+    DataError
+        If columns differ in length, an id is repeated, or a value is infinite.
+    """
+
+    ids: tuple[str, ...]
+    human: FloatArray
+    judge: FloatArray
+    groups: tuple[str, ...] | None = None
+    clusters: tuple[str, ...] | None = None
+    strata: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        for name in ("human", "judge"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            if values.shape != (n,):
+                raise DataError(f"{name} values of shape {values.shape} for {n} ids")
+            bad = np.flatnonzero(np.isinf(values))
+            if len(bad):
+                raise DataError(
+                    f"{name} value of item {self.ids[bad[0]]!r} is infinite; use NaN for missing"
+                )
+            object.__setattr__(self, name, values)
+        for name in ("groups", "clusters", "strata"):
+            column = getattr(self, name)
+            if column is not None and len(column) != n:
+                raise DataError(f"{len(column)} {name} for {n} ids")
+        if len(set(self.ids)) < n:
+            seen: set[str] = set()
+            again = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            raise DataError(f"item {again!r} occurs twice; keep one row per item")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def labeled(self) -> BoolArray:
+        """Which items have a human label."""
+        return ~np.isnan(self.human)
+
+    @property
+    def judged(self) -> BoolArray:
+        """Which items have a judge value."""
+        return ~np.isnan(self.judge)
+
+    @property
+    def n_labeled(self) -> int:
+        """Items with a human label, whether or not the judge answered."""
+        return int(np.count_nonzero(self.labeled))
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Items without a human label."""
+        return len(self) - self.n_labeled
+
+    @property
+    def n_judge_missing(self) -> int:
+        """Items for which the judge gave no usable answer, labelled or not."""
+        return int(np.count_nonzero(np.isnan(self.judge)))
+
+    def take(self, rows: npt.NDArray[np.integer[Any]] | BoolArray) -> JudgedItems:
+        """Return some of the items, chosen by index or by mask."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+
+        def pick(column: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return None if column is None else tuple(column[i] for i in index)
+
+        return replace(
+            self,
+            ids=tuple(self.ids[i] for i in index),
+            human=self.human[index],
+            judge=self.judge[index],
+            groups=pick(self.groups),
+            clusters=pick(self.clusters),
+            strata=pick(self.strata),
+        )
+
+
+# What a judge said about every item it was asked about, failures included.
+
+
+STATUSES = ("ok", "garbage", "refused", "nan", "timeout", "rejected", "error", "not_asked")
+"""``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model
+declined. ``nan``: the model computed no number. ``timeout``: no answer in time, after all retries.
+``rejected``: the server does not accept this item (too long, filtered). ``error``: the server
+failed, after all retries. ``not_asked``: the run stopped before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeItem:
+    """One item to judge.
+
+    Parameters
+    ----------
+    query_id, doc_id : str
+        The pair; for answers, the question and the system (or answer) that is judged.
+    texts : mapping of str to str
+        What stands at each placeholder of the prompt.
+    """
+
+    query_id: str
+    doc_id: str
+    texts: Mapping[str, str]
+
+    @classmethod
+    def relevance(cls, *, query_id: str, doc_id: str, query: str, text: str) -> JudgeItem:
+        """Ask how relevant a text is to a query."""
+        texts = {"query": query, "passage": text, "document": text}
+        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+
+    @classmethod
+    def correctness(
+        cls,
+        *,
+        query_id: str,
+        doc_id: str,
+        question: str,
+        reference: str | Sequence[str],
+        answer: str,
+    ) -> JudgeItem:
+        """Ask whether an answer agrees with one of the reference answers."""
+        references = [reference] if isinstance(reference, str) else list(reference)
+        if not references:
+            raise DataError(
+                f"question {query_id!r} has no reference answer; at least one is needed"
+            )
+        texts = {"question": question, "reference": " / ".join(references), "answer": answer}
+        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+
+
+class LabelBounds(NamedTuple):
+    """All items, those without a judgment at the lowest and at the highest grade."""
+
+    lowest: LabelDistributions
+    highest: LabelDistributions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Judgments(Stored):
+    """A judge's answers, one row per item, in the order in which they were asked for.
+
+    Parameters
+    ----------
+    query_ids, doc_ids : tuples of str, length m
+        No pair occurs twice.
+    probs : float64 array of shape (m, L)
+        Probability of each grade; rows that are not ok are NaN.
+    status : tuple of str, length m
+        ``"ok"``: a distribution. ``"garbage"``: an answer without a readable grade. ``"refused"``:
+        the model declined. ``"nan"``: the model computed no number. ``"timeout"``: no answer in
+        time. ``"rejected"``: the server does not accept this item (too long, filtered).
+        ``"error"``: the server failed. ``"not_asked"``: the run stopped before.
+    reasons : tuple of str, length m
+        Why an item has no judgment; empty for ok.
+    mass : float64 array of shape (m,)
+        Scoring: probability the model gave to the labels together, before they were normalised
+        (small: the labels are not what it would have said). Votes: share of samples that could be
+        read. NaN where that is unknown.
+    n_bounded : int64 array of shape (m,)
+        Labels whose probability the server did not report.
+    prompt_tokens, completion_tokens : int64 arrays of shape (m,)
+        Of all answers to the item, from the cache or not.
+    judge : str
+    settings : mapping of str to str
+    usage : Usage
+        What this run asked and was charged for.
+    cost, total_cost : float or None
+        Of this run, and of all answers including those from the cache; None without prices.
+    currency : str
+
+    Raises
+    ------
+    DataError
+        If columns differ in length, a pair occurs twice, a status is unknown, or probabilities
+        and status disagree.
+    """
+
+    query_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]
+    probs: FloatArray
+    status: tuple[str, ...]
+    reasons: tuple[str, ...]
+    mass: FloatArray
+    n_bounded: IntArray
+    prompt_tokens: IntArray
+    completion_tokens: IntArray
+    judge: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    total_cost: float | None = None
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        m = len(self.query_ids)
+        if self.probs.ndim != 2 or self.probs.shape[1] < 2:
+            raise DataError(
+                f"probabilities of shape {self.probs.shape}: one row per item, one column per grade"
+            )
+        columns = (self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded)
+        if any(len(c) != m for c in (*columns, self.prompt_tokens, self.completion_tokens)):
+            raise DataError("columns of the judgments differ in length")
+        unknown = sorted(set(self.status) - set(STATUSES))
+        if unknown:
+            raise DataError(f"status {unknown[0]!r} is not one of {', '.join(STATUSES)}")
+        finite = np.isfinite(self.probs).all(axis=1)
+        wrong = np.flatnonzero(finite != self.ok)
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"item {self._pair(row)} has status {self.status[row]!r} and probabilities "
+                f"{self.probs[row].tolist()}; exactly the ok items have probabilities"
+            )
+        twice = [
+            p for p, n in Counter(zip(self.query_ids, self.doc_ids, strict=True)).items() if n > 1
+        ]
+        if twice:
+            raise DataError(f"{len(twice)} pair(s) judged twice, first {twice[0]}; keep one each")
+
+    def _pair(self, row: int) -> str:
+        return f"query {self.query_ids[row]!r}, document {self.doc_ids[row]!r}"
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def n_grades(self) -> int:
+        """Number of grades."""
+        return int(self.probs.shape[1])
+
+    @property
+    def ok(self) -> BoolArray:
+        """Which items have a judgment; shape (m,)."""
+        return np.array([s == "ok" for s in self.status], dtype=np.bool_)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many items ended with each status, in the order of :data:`STATUSES`."""
+        found = Counter(self.status)
+        return {status: found[status] for status in STATUSES if found[status]}
+
+    def distributions(self) -> LabelDistributions:
+        """Return the distributions of the items that have one.
+
+        Raises
+        ------
+        InsufficientDataError
+            If none has; the message names the first reason.
+        """
+        ok = self.ok
+        if not ok.any():
+            first = self.reasons[0] if self.reasons else "no items were given"
+            raise InsufficientDataError(f"no item was judged ({self}); first: {first}", n=0)
+        return self._distributions(self.probs[ok], np.flatnonzero(ok))
+
+    def values(self, gains: Sequence[float] | FloatArray | None = None) -> FloatArray:
+        """Return the gain expected of each item, NaN where there is no judgment; shape (m,).
+
+        Parameters
+        ----------
+        gains : array-like of shape (L,), optional
+            Gain of each grade; the grade itself by default.
+        """
+        return self.probs @ self._gains(gains)
+
+    def bounds(self) -> LabelBounds:
+        """Return all items, those without a judgment at the lowest and at the highest grade.
+
+        Failures are not random (long or delicate texts fail more often), so that leaving them out
+        biases. Whatever the judge would have said, a utility that grows with the grades lies
+        between its values on these two.
+        """
+        rows = np.arange(len(self))
+        low, high = self.probs.copy(), self.probs.copy()
+        low[~self.ok] = np.eye(self.n_grades)[0]
+        high[~self.ok] = np.eye(self.n_grades)[-1]
+        return LabelBounds(self._distributions(low, rows), self._distributions(high, rows))
+
+    def __str__(self) -> str:
+        counts = self.counts()
+        parts = [f"{counts.pop('ok', 0)} of {len(self)} items judged by {self.judge}"]
+        parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
+        return ", ".join(parts)
+
+    def _gains(self, gains: Sequence[float] | FloatArray | None) -> FloatArray:
+        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
+        if scale.shape != (self.n_grades,):
+            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
+        return scale.astype(np.float64)
+
+    def _distributions(self, probs: FloatArray, rows: npt.NDArray[np.intp]) -> LabelDistributions:
+        queries = {q: code for code, q in enumerate(dict.fromkeys(self.query_ids[r] for r in rows))}
+        docs = {d: code for code, d in enumerate(dict.fromkeys(self.doc_ids[r] for r in rows))}
+        return LabelDistributions(
+            query_ids=tuple(queries),
+            doc_ids=tuple(docs),
+            query_codes=np.array([queries[self.query_ids[r]] for r in rows], dtype=np.int32),
+            doc_codes=np.array([docs[self.doc_ids[r]] for r in rows], dtype=np.int32),
+            probs=probs,
+        )

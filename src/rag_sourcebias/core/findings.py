@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 
 
 class SkewCode(StrEnum):

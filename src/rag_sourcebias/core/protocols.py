@@ -8,9 +8,14 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.completions import Completion, LabelScores, LogPerplexities
+from rag_sourcebias.core.completions import (
+    Completion,
+    JudgeItem,
+    Judgments,
+    LabelScores,
+    LogPerplexities,
+)
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, Shard
-from rag_sourcebias.core.judgments import JudgeItem, Judgments
 
 EventT_contra = TypeVar("EventT_contra", contravariant=True)
 ItemT = TypeVar("ItemT")

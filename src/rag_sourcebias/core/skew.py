@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.findings import SkewVerdict
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval, Stored, from_versioned
 
 # What was found for one retriever: scores per source, Relative Δ, twins, exposure.
 

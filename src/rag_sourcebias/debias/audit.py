@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.values import Interval, NoninferiorityTest, environment
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -32,15 +31,19 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.changes import (
     delta_change_interval,
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.stats.clusters import clustered_difference, difference_test
-from rag_sourcebias.stats.comparisons import adjust_p_values
-from rag_sourcebias.stats.dependence import data_warnings, summarise_dataset
+from rag_sourcebias.stats.clusters import (
+    adjust_p_values,
+    clustered_difference,
+    data_warnings,
+    difference_test,
+    summarise_dataset,
+)
 from rag_sourcebias.stats.ranking import score_run, source_codes_for, source_scores
 from rag_sourcebias.stats.ratio import relative_delta_interval
 

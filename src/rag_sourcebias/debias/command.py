@@ -40,7 +40,7 @@ from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection,
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.debias.search_command import search
 from rag_sourcebias.io.samples import cache_dir
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.training_data import TrainingSettings

@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
 from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.core.values import Interval, NoninferiorityTest, Stored, from_versioned
 
 # How a debiased training went, as data.
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, err, require_writable, whole_numbers
-from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.console import Stages, choice, deliver, err, require_writable, whole_numbers
 from rag_sourcebias.cli.models import parse_spec
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError

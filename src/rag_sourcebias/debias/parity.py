@@ -13,11 +13,11 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.exposure import twin_ranks
 from rag_sourcebias.stats.ranking import source_codes_for
-from rag_sourcebias.stats.twins import twin_ranks
 
 # Tag-aware parity calibration: documents of one source get other scores, in the same order.
 # An encoder may give the rewrite of a text a systematically higher score than the text. Scores of

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,
@@ -48,7 +48,7 @@ from rag_sourcebias.debias.words import (
 )
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     MISSING,
     count,
     delta,

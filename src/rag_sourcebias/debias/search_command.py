@@ -41,7 +41,7 @@ from rag_sourcebias.debias.job import (
 from rag_sourcebias.debias.parity import write_parity
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.io.samples import cache_dir
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 if TYPE_CHECKING:
     from rag_sourcebias.debias.parity import ParityForm

@@ -25,7 +25,7 @@ from rag_sourcebias.debias.parity import ParityCalibration, scaled_calibration
 from rag_sourcebias.debias.projection import ProjectedEncoder, ProjectionMethod, Sides
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.debias.search import MIN_SEEDS, search_debias_weight, split_queries
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.retrieval.vectors import Similarity
 
 # What a search tries: systems by weight and training seed.

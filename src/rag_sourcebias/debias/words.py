@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -20,7 +20,7 @@ from rag_sourcebias.debias.data import (
     QualityChange,
     SkewChange,
 )
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     count,
     delta,
     estimate,

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import Corpus, Dataset, TagTable
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
 from rag_sourcebias.core.twins import complete_pairs, paired_sources, relevant_pairs, source_of
+from rag_sourcebias.core.values import environment
 from rag_sourcebias.explain.causes import compare_perplexities, decompose_gap
 from rag_sourcebias.explain.data import (
     ExplainConfig,
@@ -49,7 +49,7 @@ from rag_sourcebias.explain.vectors import (
     spectrum,
 )
 from rag_sourcebias.retrieval.vectors import encode_corpus, query_vectors
-from rag_sourcebias.stats.dependence import summarise_dataset
+from rag_sourcebias.stats.clusters import summarise_dataset
 
 # Which pairs of a data set an explanation looks at.
 

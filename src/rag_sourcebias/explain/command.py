@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from rag_sourcebias.cli.console import choice, require_writable, stages
-from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.console import choice, deliver, require_writable, stages
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import Dataset

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.core.values import Histogram, Interval
 from rag_sourcebias.explain.data import (
     ExplainReport,
     GapDecomposition,
@@ -36,7 +36,7 @@ from rag_sourcebias.explain.words import (
 )
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     MISSING,
     capital,
     count,

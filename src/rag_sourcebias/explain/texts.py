@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Histogram, Interval
+from rag_sourcebias.core.values import Histogram, Interval
 from rag_sourcebias.explain.data import LexicalShift, TermShift, TextComparison
 from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
 from rag_sourcebias.stats.texts import words

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.explain.data import (
     PAIRS_HELD,
     ExplainReport,
@@ -19,7 +19,7 @@ from rag_sourcebias.explain.data import (
     SpectrumComparison,
 )
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     MISSING,
     count,
     join,

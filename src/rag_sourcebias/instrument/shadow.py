@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.core.values import Interval, Stored
 from rag_sourcebias.instrument.events import DroppedEvents, guarded, hash_query, renews_after_fork
 from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
 from rag_sourcebias.instrument.tags import TagLookup

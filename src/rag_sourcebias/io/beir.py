@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.trec import read_qrels

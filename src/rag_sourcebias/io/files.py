@@ -22,9 +22,8 @@ from typing import IO, Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.values import from_plain, to_plain, visible
 
 # Damaged files, and what is no file: one place that turns either into a sentence.
 # Two limits keep a small file from taking all memory, and can be raised by who trusts the file:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import (
     PathLike,

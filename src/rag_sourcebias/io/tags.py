@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 from rag_sourcebias.core.data import DocTags, Origin, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 
 # Tag files: which source (and style, and twin) each document has.
@@ -46,7 +46,7 @@ def read_tags(path: PathLike) -> TagTable:
     DataError
         If the file is missing, empty or not UTF-8, lacks a required column, names a document
         twice, or holds an origin or confidence that is not allowed, or a source or style with
-        control characters (see :func:`~rag_sourcebias.core.names.require_name`).
+        control characters (see :func:`~rag_sourcebias.core.values.require_name`).
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []

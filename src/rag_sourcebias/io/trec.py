@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.files import PathLike, read_lines, write_atomic
 
 _logger = logging.getLogger("rag_sourcebias.io")

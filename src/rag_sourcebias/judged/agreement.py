@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.data import Agreement
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.resampling import as_generator, check_level, t_quantile
+from rag_sourcebias.stats.clusters import as_generator, check_level, clustered_mean, t_quantile
 
 # Chance-corrected agreement from a table of joint shares.
 

@@ -12,16 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run, TagTable
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     SourceBiasError,
 )
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -33,7 +32,6 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
-from rag_sourcebias.stats.checks import check_items, check_random_labels
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
 from rag_sourcebias.stats.means import (
@@ -45,7 +43,7 @@ from rag_sourcebias.stats.means import (
     mean_interval,
     unpaired_difference_interval,
 )
-from rag_sourcebias.stats.samples import check_scale
+from rag_sourcebias.stats.samples import check_items, check_random_labels, check_scale
 from rag_sourcebias.stats.utility import JudgedRanking, measure_bounds, parse_measure
 
 # Pieces both judged evaluations share: one mean, its worth, and what other sizes would give.

@@ -12,18 +12,19 @@ import typer
 
 from rag_sourcebias.cli.console import (
     choice,
+    deliver,
     err,
     number_pair,
     out,
     print_json,
     require_writable,
     require_writable_file,
+    say_written,
     spread,
     stages,
 )
-from rag_sourcebias.cli.delivery import deliver, say_written
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgedItems
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals

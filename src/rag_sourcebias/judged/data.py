@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import JUDGE_NOTES, Interval
+from rag_sourcebias.core.values import JUDGE_NOTES, Interval, Stored, from_versioned
 
 # The parts of a judged evaluation: means, comparisons, single queries, curves.
 

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import ANCHOR_SCHEMA, AnchorSet, DriftCheck
 from rag_sourcebias.judged.judge_audit import mean_error
-from rag_sourcebias.stats.resampling import check_level
+from rag_sourcebias.stats.clusters import check_level
 from rag_sourcebias.stats.samples import is_constant
 
 # The fixed anchor items that a judge is asked again.

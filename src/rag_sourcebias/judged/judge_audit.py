@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.core.judgments import JudgedItems
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.agreement import (
     agreement_of,
     auc_interval,
@@ -29,11 +29,15 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
     ReliabilityBin,
 )
-from rag_sourcebias.stats.checks import check_items
-from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
-from rag_sourcebias.stats.comparisons import adjust_p_values
-from rag_sourcebias.stats.resampling import as_generator, check_level, t_quantile
-from rag_sourcebias.stats.samples import is_constant
+from rag_sourcebias.stats.clusters import (
+    adjust_p_values,
+    as_generator,
+    check_level,
+    clustered_difference,
+    clustered_mean,
+    t_quantile,
+)
+from rag_sourcebias.stats.samples import check_items, is_constant
 
 # Bias of a judge: mean judge − human, per group, and between groups.
 

@@ -26,9 +26,9 @@ from rag_sourcebias.cli.console import (
     tell,
 )
 from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
+from rag_sourcebias.core.completions import JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.judgments import JudgeItem, Judgments
 from rag_sourcebias.core.protocols import Engine
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample

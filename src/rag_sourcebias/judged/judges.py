@@ -19,12 +19,13 @@ from rag_sourcebias.core.completions import (
     Completion,
     CompletionError,
     FailureReason,
+    JudgeItem,
+    Judgments,
     LabelScores,
     Request,
     Usage,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgeItem, Judgments
 from rag_sourcebias.core.protocols import Completer, Engine
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 

@@ -18,7 +18,7 @@ from rag_sourcebias.cli.console import (
     say,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as shared

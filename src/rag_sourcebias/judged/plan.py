@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.clusters import check_level, normal_quantile, t_quantile
 from rag_sourcebias.stats.documents import (
     GUESSED_CORRELATION,
     SHARED_IN_QUERY,
@@ -20,7 +21,6 @@ from rag_sourcebias.stats.documents import (
     labels_needed,
     outlook,
 )
-from rag_sourcebias.stats.resampling import check_level, normal_quantile, t_quantile
 from rag_sourcebias.stats.utility import RankedLabels
 
 # How many items to label, as an answer.

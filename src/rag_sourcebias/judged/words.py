@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.interval import JUDGE_NOTES, Interval
+from rag_sourcebias.core.values import JUDGE_NOTES, Interval
 from rag_sourcebias.judged.data import (
     CoveragePoint,
     JudgedComparison,
@@ -15,7 +15,7 @@ from rag_sourcebias.judged.data import (
     JudgedReport,
     QueryIntervals,
 )
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     count,
     ends_about_zero,
     estimate,

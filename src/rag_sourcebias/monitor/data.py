@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import Stored
 from rag_sourcebias.instrument.events import DroppedEvents
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.codec import from_plain
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import from_plain
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.instrument.observers import ExposureCounts
 from rag_sourcebias.monitor.data import (

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.values import visible
 from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.instrument.recorder import EventQueue
 from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.values import visible
 from rag_sourcebias.debias.projection import SourceProjection, write_projection
 from rag_sourcebias.io.files import read_json, sound
 from rag_sourcebias.neural.loading import ENCODERS, SentenceEncoder, find_model, require_torch

@@ -21,7 +21,7 @@ from rag_sourcebias.core.twins import TrainingPairs
 from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
 from rag_sourcebias.neural.losses import Reduction, Similarity, Target, TwinHinge
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 # Settings of a debiased training.
 

@@ -29,15 +29,15 @@ from sentence_transformers.util import cos_sim, dot_score, pairwise_cos_sim, pai
 from torch import Tensor, nn
 
 from rag_sourcebias.core.arrays import Float32Array
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig, TrainingPoint
 from rag_sourcebias.io.files import read_json, sound, write_atomic
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
 from rag_sourcebias.neural.training_data import TrainingSettings
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.ranking import relative_delta
 
 # How much a model prefers a source, asked while it is in training.

@@ -19,9 +19,9 @@ from rag_sourcebias.cli.console import (
     say,
     tell,
 )
-from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
@@ -34,7 +34,7 @@ from rag_sourcebias.pairs.annotate import (
     write_annotation_sheets,
 )
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
-from rag_sourcebias.report.format import MISSING, interval, number, share, source_name
+from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 
 # Options of the annotate commands, named once.
 

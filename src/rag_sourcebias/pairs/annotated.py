@@ -27,13 +27,13 @@ from rag_sourcebias.pairs.annotate import (
     RaterAgreement,
     content_digest,
 )
-from rag_sourcebias.stats.classical import wilson_interval
-from rag_sourcebias.stats.resampling import (
+from rag_sourcebias.stats.clusters import (
     as_generator,
     bootstrap_intervals,
     bootstrap_means,
     check_level,
 )
+from rag_sourcebias.stats.regression import wilson_interval
 
 # Answers as they stand in returned sheets, before they are un-blinded.
 

@@ -15,12 +15,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Histogram
-from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, DataSummary, SoleCorpusCheck, SourceScores
+from rag_sourcebias.core.values import Histogram, environment, visible
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.pairs.checks import check_pairs, threshold_reasons
 from rag_sourcebias.pairs.data import (
@@ -37,8 +35,7 @@ from rag_sourcebias.pairs.data import (
     SourcePairs,
 )
 from rag_sourcebias.stats.changes import equivalence_test
-from rag_sourcebias.stats.comparisons import adjust_p_values
-from rag_sourcebias.stats.dependence import summarise, summarise_dataset
+from rag_sourcebias.stats.clusters import adjust_p_values, summarise, summarise_dataset
 from rag_sourcebias.stats.ranking import score_run
 from rag_sourcebias.stats.skew import require_sources, sole_corpus_checks
 

@@ -10,8 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.console import number_pair, require_writable, stages, tell, whole_numbers
-from rag_sourcebias.cli.delivery import deliver, say_written
+from rag_sourcebias.cli.console import (
+    deliver,
+    number_pair,
+    require_writable,
+    say_written,
+    stages,
+    tell,
+    whole_numbers,
+)
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError

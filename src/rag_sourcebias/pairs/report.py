@@ -19,7 +19,7 @@ from rag_sourcebias.pairs.data import (
 )
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     MISSING,
     capital,
     count,

@@ -1,17 +1,32 @@
-"""The six pictures of all reports, as data: what they show, not how it is drawn.
-
-A colour is a role: "baseline" (blue, round), "other" (orange, triangle, dashed), "even" (grey,
-square, dash-dotted), "ink" and "muted"; each has its own shape of mark and of line, so that nothing
-rests on colour alone. :mod:`rag_sourcebias.report.svg` draws them.
-"""
+"""The six pictures of all reports, as data and as SVG that belongs in a web page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import math
+import re
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from functools import partial
+from itertools import cycle, pairwise, zip_longest
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from xml.etree import ElementTree as ET
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.errors import MissingExtraError
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.blocks import distinct, number, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# The six pictures of all reports, as data: what they show, not how it is drawn.
+# A colour is a role: "baseline" (blue, round), "other" (orange, triangle, dashed), "even" (grey,
+# square, dash-dotted), "ink" and "muted"; each has its own shape of mark and of line, so that
+# nothing rests on colour alone. :mod:`rag_sourcebias.report.pictures` draws them.
+
 
 Colour: TypeAlias = Literal["baseline", "other", "even", "ink", "muted", "grid"]
 Ends: TypeAlias = tuple[float, float]
@@ -298,3 +313,606 @@ def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
 
 
 Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes
+
+
+# The six pictures as SVG that belongs in a web page.
+# Text stays text, colours become CSS variables so that a page decides on light or dark, every id
+# carries a prefix so that several pictures fit on one page, and a screen reader finds a title and
+# a description.
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_SHORT = re.compile(r"(-?\d+\.\d\d)\d+")
+_FONT = "var(--plot-font, system-ui, sans-serif)"
+
+WIDTH = 5.0
+"""Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column."""
+
+# Matplotlib knows no CSS variables: it draws in these colours, which nothing else uses, and
+# `render` puts the variable in their place. The fallback serves readers without our style sheet.
+COLOURS = {
+    "ink": "#010101",
+    "muted": "#020202",
+    "grid": "#030303",
+    "paper": "#040404",
+    "baseline": "#050505",
+    "other": "#060606",
+    "even": "#070707",
+}
+_CSS = {
+    "ink": "var(--plot-ink, #1c1e21)",
+    "muted": "var(--plot-muted, #5b6068)",
+    "grid": "var(--plot-grid, #dcdfe4)",
+    "paper": "var(--plot-paper, #ffffff)",
+    "baseline": "var(--plot-baseline, #0b62a8)",
+    "other": "var(--plot-other, #b34700)",
+    "even": "var(--plot-even, #6b7078)",
+}
+_PAD = 0.04  # inches around a picture
+_STYLE = {
+    "svg.fonttype": "none",
+    "figure.dpi": 72,  # of a saved SVG
+    "font.family": ["DejaVu Sans"],
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.labelsize": 12,
+    "xtick.labelsize": 11.5,
+    "ytick.labelsize": 11.5,
+    "text.color": COLOURS["ink"],
+    "axes.labelcolor": COLOURS["ink"],
+    "axes.edgecolor": COLOURS["grid"],
+    "xtick.color": COLOURS["muted"],
+    "ytick.color": COLOURS["muted"],
+    "xtick.labelcolor": COLOURS["ink"],
+    "ytick.labelcolor": COLOURS["ink"],
+    "grid.color": COLOURS["grid"],
+    "grid.linewidth": 0.8,
+    "hatch.color": COLOURS["other"],
+    "hatch.linewidth": 1.2,
+    "axes.unicode_minus": True,
+    "legend.fontsize": 11.5,
+    "legend.frameon": False,
+    # Names and labels are data: "$" in them must not start a formula.
+    "text.parse_math": False,
+    "text.usetex": False,
+}
+
+
+def _canvas(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots()
+
+
+def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
+    """Leave only what helps reading: no box, a light grid along ``grid``."""
+    for side in ("top", "right", "left", "bottom"):
+        axes.spines[side].set_visible(side == "bottom" and grid == "y")
+    if grid:
+        axes.grid(axis=grid)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+
+
+# The six pictures. A colour has its mark and its dashes.
+
+_MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
+_SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
+_DASHES: dict[str, Any] = {
+    "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
+    "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
+}  # fmt: skip
+_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
+_OVER_ROWS: dict[str, Any] = {
+    "xycoords": ("figure fraction", "data"),
+    "va": "center",
+    "fontweight": "bold",
+    "annotation_clip": False,
+    "bbox": {"facecolor": COLOURS["paper"], "edgecolor": "none", "pad": 1.5},
+}
+_HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 46  # characters
+_BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
+_SAID = 40  # values of a curve in words
+_STEPS = (1, 2, 5)  # ticks of a logarithmic axis
+_CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
+_HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
+_LINE, _LETTER = 0.07, 0.025  # height and width of a name's letters as shares of the axes
+
+
+def draw(picture: Picture, *, uid: str) -> str:
+    """Return a picture as SVG for a page.
+
+    Parameters
+    ----------
+    uid : str
+        Prefix of all ids in it.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise MissingExtraError(
+            package="matplotlib", extra="report", feature="plots in a report"
+        ) from error
+    said, buffer = picture.description or describe(picture), io.StringIO()
+    # Whatever the user's own settings are; the same ids every time.
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**_STYLE, "svg.hashsalt": uid})
+        # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure = _DRAWN[type(picture)](picture)
+        FigureCanvasSVG(figure)
+        _fit(figure)
+        figure.savefig(buffer, format="svg", transparent=True, metadata=no_data)
+    # Elements that would act on the whole page, or say nothing to a reader.
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
+    return _for_a_page(text, uid, {"title": picture.title, "desc": said})
+
+
+def _fit(figure: Figure) -> None:
+    """Give the axes all that its labels and keys leave of the figure.
+
+    Measured once: matplotlib's own layouts do it twice and draw the figure once more, for labels
+    whose number depends on the size of the axes, which ours does not.
+    """
+    (axes,) = figure.axes
+    outer = axes.get_tightbbox(for_layout_only=True) or figure.bbox
+    low, high = outer.transformed(figure.transFigure.inverted()).get_points()
+    (first, last), pad = axes.get_position().get_points(), _PAD / figure.get_size_inches()
+    (left, bottom), (right, top) = first - low + pad, 1 + last - high - pad
+    figure.subplots_adjust(left=left, bottom=bottom, right=right, top=top)
+
+
+def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
+    """Return an ``<svg>`` element without size, ready to stand in HTML beside others."""
+    ET.register_namespace("", _SVG)
+    root = ET.fromstring(text)
+    _drop(root, set(re.findall(r"#([\w.-]+)", text)))
+    for element in root.iter():
+        if element.tag != f"{{{_SVG}}}text":
+            element.text = (element.text or "").strip()
+        element.tail = (element.tail or "").strip()
+        if _XLINK in element.attrib:
+            element.set("href", f"#{uid}-{element.attrib.pop(_XLINK).lstrip('#')}")
+        for name, value in element.attrib.items():
+            element.set(name, _value(name, value, uid))
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib |= {"role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round"}
+    root.set("aria-labelledby", f"{uid}-title {uid}-desc")
+    for place, (name, words_) in enumerate(words.items()):
+        child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
+        child.text = words_
+        root.insert(place, child)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _drop(root: ET.Element, referred: Container[str]) -> None:
+    """Leave out what shows nothing: unused ids, turns by 0, paths without ink, empty groups."""
+    # From the inside out: a group of empty groups is empty in the end.
+    for element in reversed(list(root.iter())):
+        if element.get("id") not in referred:
+            element.attrib.pop("id", None)
+        if element.get("transform", "").startswith("rotate(-0 "):
+            element.attrib.pop("transform")
+        for child in list(element):
+            empty = child.tag in (f"{{{_SVG}}}g", f"{{{_SVG}}}defs") and not len(child)
+            if empty or child.get("style") == "fill: none":
+                element.remove(child)
+
+
+def _value(name: str, value: str, uid: str) -> str:
+    """Return an attribute with ids of this picture, short numbers, and what the page decides."""
+    if name == "id":
+        return f"{uid}-{value}"
+    if name in ("d", "x", "y", "transform"):
+        return " ".join(_SHORT.sub(r"\1", value).split())
+    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
+    # The first size in points or pixels, then everything up to the next declaration: the family.
+    value = re.sub(r"(font:[^;]*?[\d.]+px) [^;]+", rf"\1 {_FONT}", value)
+    value = re.sub(r"font-family:[^;]+", f"font-family: {_FONT}", value)
+    for role, colour in COLOURS.items():
+        value = value.replace(colour, _CSS[role])
+    return value
+
+
+def width(picture: Picture) -> float:
+    """Return the inches that a picture takes at its full size."""
+    if isinstance(picture, HeatMap):
+        return max(WIDTH, _LABELS + _COLUMN * len(picture.columns))
+    return WIDTH
+
+
+def describe(picture: Picture) -> str:
+    """Say in words what a picture shows, for readers who do not see it."""
+    said: Iterable[str] = ()
+    match picture:
+        case Intervals():
+            said = _said_rows(picture)
+        case Points() | Lines():
+            said = (_said_curve(picture, curve) for curve in picture.curves)
+        case HeatMap():
+            say = partial(number, digits=picture.x.digits)
+            said = (
+                f"{picture.y.label} {name}: {_paired(picture.columns, map(say, values))}."
+                for name, values in zip(picture.rows, picture.values, strict=True)
+            )
+        case Slopes():
+            said = (f"{n}: {_paired(picture.orders, map(str, at))}." for n, at in picture.lines)
+    return " ".join(said)
+
+
+def _paired(names: Iterable[str], values: Iterable[str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
+
+
+def _said_rows(picture: Intervals) -> Iterator[str]:
+    told = {key[1:]: key[0] for key in picture.keys}
+
+    def say(mark: Mark) -> str:
+        word = told.get(
+            (mark.colour, mark.solid), picture.filled if mark.solid and mark.ends else ""
+        )
+        return _valued(mark.at, mark.ends, picture.x) + (f" ({word})" if word else "")
+
+    group = ""
+    for row in picture.rows:
+        if row.group != group:
+            group = row.group
+            yield f"{group}:"
+        shown = row.ticks if picture.ticked else ()
+        ticks = (f"{picture.ticked} {number(at, digits=picture.x.digits)}" for at in shown)
+        said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
+        yield f"{row.label}{': ' if row.label else ''}{said}."
+
+
+def _valued(at: float, ends: Ends | None, axis: Axis) -> str:
+    text = number(at, digits=axis.digits, signed=axis.signed)
+    if ends is None:
+        return text
+    low, high = (number(end, digits=axis.digits) for end in ends)
+    return f"{text} [{low}, {high}]"
+
+
+def _said_curve(picture: Points | Lines, curve: Curve) -> str:
+    name = f"{curve.name}: " if curve.name else ""
+    if not 0 < len(curve.x) <= _SAID:
+        return f"{name}{len(curve.x):,} values."
+    ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
+    places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
+    cells = zip_longest(places, curve.y, curve.ends)
+    return name + "; ".join(f"{at}: {_valued(y, ends, picture.y)}" for at, y, ends in cells) + "."
+
+
+def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
+    """Return how a mark is drawn, on a picture and in its key."""
+    if shape == "none":
+        return {"color": COLOURS[colour], "linestyle": "none"}
+    return {
+        "color": COLOURS[colour],
+        "marker": _SHAPES[shape] if shape else _MARKS[colour],
+        "markersize": {"ring": 15, "dot": 0.65 * size, "dash": 1.4 * size}.get(shape, size),
+        "markeredgewidth": 0 if shape == "dot" else 1.6,
+        "markerfacecolor": "none" if shape == "ring" else COLOURS[colour if solid else "paper"],
+        "linestyle": "none",
+    }
+
+
+def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
+    """Set the ends, the ticks and the label of one direction, for what is drawn."""
+    drawn = getattr(axes.dataLim, f"interval{which}")
+    low, high = sorted(drawn) if math.isfinite(sum(drawn)) else (0.0, 1.0)
+    margin = 0.04 * (high - low) or 0.5
+    around = (low / 1.12, high * 1.12) if axis.log else (low - margin, high + margin)
+    low, high = (e if given is None else given for e, given in zip(around, axis.span, strict=True))
+    ticks = axis.ticks
+    axes.set(**{f"{which}label": axis.label, f"{which}scale": "log" if axis.log else "linear"})
+    axes.set(**{f"{which}lim": (low, high)})
+    set_ticks = getattr(axes, f"set_{which}ticks")
+    if axis.log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        every = (step * 10**power for power in powers for step in _STEPS)
+        ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
+        set_ticks([], minor=True)
+    if ticks:
+        places, texts = zip(*ticks, strict=True)
+        crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
+        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        set_ticks(places, texts, **turned)
+    else:
+        axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
+
+
+def _guides(axes: Axes, guides: Iterable[Guide]) -> None:
+    for g in guides:
+        if g.to is None:
+            line = axes.axhline if g.level else axes.axvline
+            looks = {"linestyle": _DASHES[g.look], "linewidth": 1.4 if g.look == "dotted" else 1.2}
+            line(g.at, color=COLOURS[g.colour], zorder=1, **looks)
+        else:
+            band = axes.axhspan if g.level else axes.axvspan
+            alpha = 0.55 if g.colour == "grid" else 0.13
+            band(g.at, g.to, color=COLOURS[g.colour], alpha=alpha, linewidth=0, zorder=0)
+
+
+def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
+    """Put keys above the axes, in two columns where the names ``beside`` leave room."""
+    known = {text: look for text, look in entries if text}
+    for text, look in known.items():
+        (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
+    if known:
+        columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
+        axes.legend(**place, borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2)
+
+
+def _guide_keys(guides: Iterable[Guide]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for g in guides:
+        look = {"color": COLOURS[g.colour], "linestyle": _DASHES[g.look], "linewidth": 1.4}
+        yield g.name, look if g.to is None else {**look, "linewidth": 7, "alpha": 0.4}
+
+
+# Intervals
+
+
+def _intervals(picture: Intervals) -> Figure:
+    # Marks of a row stand below each other, but for those that a level line joins.
+    step = 0.0 if picture.joined == "line" else _BELOW
+    places, headings, y, group = [], [], 0.0, ""
+    for row in picture.rows:
+        if row.group != group:
+            group = row.group
+            headings.append((y + 0.75, group))
+            y += 0.75 + _UNDER_HEADING
+        more = step * max(0, len(row.marks) - 1)
+        places.append([y + step * i for i in range(len(row.marks))] or [y])
+        y += 1.0 + more
+    names = distinct([row.label for row in picture.rows], _LABEL)
+    figure, axes = _canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
+    axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
+    axes.set_yticks([(ys[0] + ys[-1]) / 2 for ys in places], names)
+    for at, text in headings:
+        # From the left edge of the picture.
+        heading = axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS)
+        heading.set_in_layout(False)
+    for row, ys in zip(picture.rows, places, strict=True):
+        _row(axes, picture, row, ys)
+    _guides(axes, picture.guides)
+    _axis(axes, "x", picture.x)
+    line = {"linestyle": "-", "linewidth": 2.2} if step else {}
+    spanned = {mark.colour for row in picture.rows for mark in row.marks if mark.ends}
+    entries = [
+        (text, {**_look(colour, solid=s), **(line if colour in spanned else {})})
+        for text, colour, s in picture.keys
+    ]
+    _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
+    _plain_axes(axes, grid="x")
+    return figure
+
+
+def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
+    middle, uprights = (ys[0] + ys[-1]) / 2, [(at, "ink") for at in row.ticks]
+    if row.box:
+        low, first, median, third, high = row.box
+        colour = row.marks[0].colour
+        _level(axes, (low, high), middle, colour, 1.1)
+        box: dict[str, Any] = {"left": first, "color": COLOURS[colour], "alpha": 0.3}
+        axes.barh(middle, third - first, 0.7, **box, zorder=1.6)
+        uprights.append((median, colour))
+    for at, side in uprights:
+        upright = [middle - 0.36, middle + 0.36]
+        axes.plot([at, at], upright, color=COLOURS[side], linewidth=1.6, zorder=4)
+    for i, (one, other) in enumerate(pairwise(row.marks)):
+        if picture.joined == "line":
+            _level(axes, (one.at, other.at), middle, "grid", 3)
+        elif picture.joined == "arrow" and not math.isclose(one.at, other.at):
+            arrow = {"arrowstyle": "->", "color": COLOURS["muted"], "shrinkA": 4, "shrinkB": 5}
+            axes.annotate("", (other.at, ys[i + 1]), (one.at, ys[i]), arrowprops=arrow, zorder=1.5)
+    for mark, y in zip(row.marks, cycle(ys), strict=False):
+        if picture.bars:
+            axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
+        _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
+        axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), **_MIDDLE, "ha": "right"}
+    axes.text(0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, **beside)
+
+
+def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> None:
+    look: dict[str, Any] = {"color": COLOURS[colour], "linewidth": wide, "zorder": 2}
+    axes.plot(ends, [y] * len(ends), solid_capstyle="butt", **look)
+
+
+# Points and lines
+
+
+def _curves(picture: Points | Lines) -> Figure:
+    points = isinstance(picture, Points)
+    square = isinstance(picture, Points) and picture.square
+    figure, axes = _canvas(5.2 if square else 3.9)
+    curves = picture.curves
+    _guides(axes, picture.guides)
+    if isinstance(picture, Points) and picture.joined:
+        first, second = curves[:2]
+        thin: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7, "alpha": 0.6}
+        axes.plot([first.x, second.x], [first.y, second.y], **thin)
+    largest = max((size for curve in curves for size in curve.sizes), default=1.0)
+    for curve in curves:
+        _curve(axes, curve, largest)
+    _axis(axes, "x", picture.x)
+    _axis(axes, "y", picture.y)
+    if square:
+        axes.set_autoscale_on(picture.x.span[0] is None)  # else matplotlib warns of what it widens
+        axes.set_aspect("equal", adjustable="datalim" if picture.x.span[0] is None else "box")
+    if isinstance(picture, Points):
+        _names(axes, picture)
+    _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
+    _plain_axes(axes, grid="both" if points else "y")
+    return figure
+
+
+def _curve_look(curve: Curve) -> dict[str, Any]:
+    line = curve.colour if curve.line == "colour" else curve.line
+    n = 1 if curve.sizes else len(curve.x)
+    size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
+    solid = not curve.hollow or len(curve.hollow) < n
+    look = _look(curve.colour, solid=solid, shape=curve.mark, size=size)
+    line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
+    return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
+
+
+def _curve(axes: Axes, curve: Curve, largest: float) -> None:
+    look, colour = _curve_look(curve), COLOURS[curve.colour]
+    if curve.ends and curve.band:
+        low, high = zip(*curve.ends, strict=True)
+        axes.fill_between(curve.x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
+    elif curve.ends:
+        # All as one path: a page with a thousand of them stays small.
+        x = [v for at in curve.x for v in (at, at, math.nan)]
+        y = [v for ends in curve.ends for v in (*ends, math.nan)]
+        thick = min(2.2, max(0.5, 170 / len(curve.x)))
+        axes.plot(x, y, color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
+    if curve.line:
+        axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
+    marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
+    if curve.sizes:
+        areas = [22 + 300 * size / largest for size in curve.sizes]
+        drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
+        axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
+    elif curve.mark != "none":
+        axes.plot(curve.x, curve.y, **marks)
+        for i in curve.hollow:
+            axes.plot(curve.x[i], curve.y[i], **{**marks, "markerfacecolor": COLOURS["paper"]})
+
+
+def _names(axes: Axes, picture: Points) -> None:
+    """Write a name beside each mark, where it covers no mark and no other name."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    points = [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
+    marks = [tuple(to_axes.transform(at)) for at in points]
+    taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
+    across: dict[str, Any] = {
+        "transform": axes.transAxes,
+        "color": COLOURS["muted"],
+        "linewidth": 0.7,
+    }
+    for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
+        half = _LETTER * len(name) / 2
+
+        def free(at: tuple[float, float], half: float = half) -> bool:
+            return (
+                half <= at[0] <= 1 - half
+                and 0.03 <= at[1] <= 0.97
+                and all(
+                    abs(at[0] - x) >= half + wide or abs(at[1] - y) >= _LINE for x, y, wide in taken
+                )
+            )
+
+        moves = [(i * (half + 0.035), j * _LINE) for j in range(-6, 7) for i in (-1, 0, 1, -2, 2)]
+        moves = sorted(moves, key=lambda move: math.hypot(*move))[1:]
+        places = [(x + dx, y + dy) for dx, dy in moves]
+        at = next(filter(free, places), places[0])
+        taken.append((*at, half))
+        if math.dist(at, (x, y)) > half + 0.05 and abs(at[1] - y) > 1.05 * _LINE:
+            axes.plot([x, at[0]], [y, at[1]], **across)
+        axes.text(*at, name, transform=axes.transAxes, fontsize=11, zorder=5, **_MIDDLE)
+
+
+# Histogram, heat map, slopes
+
+
+def _histogram(picture: Histogram) -> Figure:
+    n, ticks, keys = len(picture.bars), tuple(enumerate(picture.categories)), []
+    figure, axes = _canvas(2.6 if n == 1 else 3.2)
+    for i, bars in enumerate(picture.bars):
+        colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
+        fill: dict[str, Any] = {"color": colour}
+        if ticks and i:
+            fill = {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+        keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
+        if ticks:
+            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
+            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **fill)
+            continue
+        axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
+        if n > 1:
+            axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
+    _guides(axes, picture.guides)
+    x_axis = replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x
+    _axis(axes, "x", x_axis)
+    _axis(axes, "y", replace(picture.y, span=(0, None)))
+    # Without 0, which would stand beside that of the other axis.
+    axes.locator_params(axis="y", nbins=4, prune="lower")
+    _keys(axes, [*keys, *_guide_keys(picture.guides)])
+    _plain_axes(axes, grid="y")
+    return figure
+
+
+def _heat_map(picture: HeatMap) -> Figure:
+    columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
+    longest = max(map(len, columns))
+    upright = longest > _HORIZONTAL
+    figure, axes = _canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
+    cells = [(x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)]
+    for x, y, value in cells:
+        strength = min(1.0, abs(value - picture.middle) / picture.reach)
+        colour = COLOURS["baseline" if value < picture.middle else "other"]
+        # In steps: equal cells share one style, and the file stays small.
+        alpha = math.ceil(20 * strength * _STRONGEST) / 20
+        axes.bar(x, 0.94, 0.94, y - 0.47, color=colour, alpha=alpha)
+        weight = "bold" if (y, x) in picture.strong else "normal"
+        text = number(value, digits=picture.x.digits)
+        axes.text(x, y, text, fontsize=10.5, fontweight=weight, **_MIDDLE)
+    for y, x in picture.framed:
+        axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
+    axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(range(len(columns)), columns)
+    for label in axes.get_xticklabels():
+        label.set_rotation(90 * (len(label.get_text()) > _HORIZONTAL))
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
+    _plain_axes(axes)
+    return figure
+
+
+def _slopes(picture: Slopes) -> Figure:
+    figure, axes = _canvas(0.7 + 0.42 * len(picture.lines))
+    last = len(picture.orders) - 1
+    for name, places in picture.lines:
+        sides = ["baseline" if place == places[0] else "other" for place in places]
+        for x, colour in enumerate(sides[1:]):
+            line = {"color": COLOURS[colour], "ls": _DASHES[colour], "linewidth": 1.8}
+            axes.plot([x, x + 1], places[x : x + 2], **line)
+        for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
+            axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
+        for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
+            beside = {"xytext": (shift, 0), "textcoords": "offset points", **_MIDDLE, "ha": side}
+            axes.annotate(shorten(name, 13), (x, places[x]), fontsize=11, **beside)
+    axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
+    axes.set_xticks(range(last + 1), picture.orders)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(1, len(picture.lines) + 1))
+    _plain_axes(axes)
+    return figure
+
+
+_DRAWN: dict[type[Any], Callable[[Any], Figure]] = {
+    Intervals: _intervals,
+    Points: _curves,
+    Lines: _curves,
+    Histogram: _histogram,
+    HeatMap: _heat_map,
+    Slopes: _slopes,
+}

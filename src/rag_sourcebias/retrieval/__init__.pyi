@@ -4,6 +4,6 @@ from .cache import BatchedEncoder as BatchedEncoder
 from .cache import CachedEncoder as CachedEncoder
 from .cache import CachedReranker as CachedReranker
 from .cache import VectorCache as VectorCache
-from .dense import DenseSpec as DenseSpec
-from .lexical import BM25Spec as BM25Spec
 from .rerank import RerankedSpec as RerankedSpec
+from .search import BM25Spec as BM25Spec
+from .search import DenseSpec as DenseSpec

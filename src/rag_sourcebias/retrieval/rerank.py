@@ -10,7 +10,7 @@ import numpy as np
 from rag_sourcebias.core.data import Corpus, Query, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Reranker, Retriever, RetrieverSpec
-from rag_sourcebias.retrieval.dense import require_depth
+from rag_sourcebias.retrieval.search import require_depth
 
 
 def rerank(

@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query, Run, TagTable
-from rag_sourcebias.core.environment import environment
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
@@ -24,10 +22,10 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TextStatistic,
 )
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.retrieval.rerank import RerankedSpec
-from rag_sourcebias.stats.comparisons import random_effects
-from rag_sourcebias.stats.dependence import (
+from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.stats.clusters import (
     Dependence,
     Design,
     data_warnings,
@@ -35,6 +33,7 @@ from rag_sourcebias.stats.dependence import (
     summarise,
     summarise_dataset,
 )
+from rag_sourcebias.stats.comparisons import random_effects
 from rag_sourcebias.stats.ranking import score_run, source_codes_for
 from rag_sourcebias.stats.skew import (
     Variant,

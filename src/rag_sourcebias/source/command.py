@@ -14,6 +14,7 @@ import typer
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
     choice,
+    deliver,
     err,
     require_writable,
     say,
@@ -21,7 +22,6 @@ from rag_sourcebias.cli.console import (
     stages,
     whole_numbers,
 )
-from rag_sourcebias.cli.delivery import deliver
 from rag_sourcebias.cli.models import ENCODER_OPTIONS, EncoderRecipe, SpecBuilder, parse_spec
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
@@ -33,7 +33,7 @@ from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.tags import read_tags
 from rag_sourcebias.io.trec import read_qrels, read_run
-from rag_sourcebias.report.format import delta, interval
+from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.adapters import engine_factory
 from rag_sourcebias.retrieval.vectors import Similarity
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias

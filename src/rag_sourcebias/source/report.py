@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import SkewCell, SkewReport, TwinSkew
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     MISSING,
     VARIANTS,
@@ -53,7 +53,7 @@ from rag_sourcebias.source.words import (
     star_note,
     verdicts,
 )
-from rag_sourcebias.stats.classical import wilson_interval
+from rag_sourcebias.stats.regression import wilson_interval
 
 _LAST_RANK = 10
 _RATIOS = (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rag_sourcebias.core.findings import SkewCode, SkewVerdict
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import SkewCell, SkewReport, SoleCorpusCheck, SystemSkew
-from rag_sourcebias.report.format import (
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     VARIANTS,
     count,

@@ -6,6 +6,6 @@ from .crc_intervals import per_query_intervals as per_query_intervals
 from .documents import DocumentSample as DocumentSample
 from .documents import design_document_sample as design_document_sample
 from .documents import document_interval as document_interval
-from .ppi import paper_ppi_interval as paper_ppi_interval
-from .ppi import ppi_interval as ppi_interval
+from .means import paper_ppi_interval as paper_ppi_interval
+from .means import ppi_interval as ppi_interval
 from .skew import queries_for_verdict as queries_for_verdict

@@ -10,10 +10,15 @@ import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
-from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.core.values import Interval, NoninferiorityTest
+from rag_sourcebias.stats.clusters import (
+    as_generator,
+    check_level,
+    clustered_mean,
+    normal_quantile,
+    t_quantile,
+)
 from rag_sourcebias.stats.ratio import SAMPLED, BoundedRatio, ScorePair
-from rag_sourcebias.stats.resampling import as_generator, check_level, normal_quantile, t_quantile
 
 # Has quality fallen by less than a margin, over queries and training seeds (METHODS §5.1).
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are

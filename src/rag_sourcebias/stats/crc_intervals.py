@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.stats.clusters import as_generator
 from rag_sourcebias.stats.crc import (
     INSIDE,
     TIE,
@@ -30,7 +31,6 @@ from rag_sourcebias.stats.crc import (
     score_rank,
     tail_mass,
 )
-from rag_sourcebias.stats.resampling import as_generator
 from rag_sourcebias.stats.utility import RankedLabels
 
 # The bootstrap distribution of a mean error without drawing from it.

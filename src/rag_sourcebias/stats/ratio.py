@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.stats.resampling import (
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.stats.clusters import (
     as_generator,
     beta_quantile,
     bootstrap_relative_delta,

@@ -15,7 +15,6 @@ from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.findings import SkewCode, SkewVerdict
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import (
     AcrossSources,
     AuditConfig,
@@ -29,30 +28,36 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.stats.chance import ChanceScores, chance_scores
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.clusters import (
     MIN_CLUSTERS,
+    Dependence,
+    adjust_p_values,
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
     design_effect,
     difference_test,
     independent_share,
+    normal_quantile,
     require_clusters,
+    t_quantile,
 )
-from rag_sourcebias.stats.comparisons import adjust_p_values
-from rag_sourcebias.stats.dependence import Dependence
-from rag_sourcebias.stats.exposure import awrf, exposure
-from rag_sourcebias.stats.ranking import relative_delta, source_codes_for, source_scores
+from rag_sourcebias.stats.exposure import TwinRanks, awrf, exposure, twin_ranks
+from rag_sourcebias.stats.ranking import (
+    ChanceScores,
+    chance_scores,
+    relative_delta,
+    source_codes_for,
+    source_scores,
+)
 from rag_sourcebias.stats.ratio import (
     BoundedRatio,
     IntervalMethod,
     relative_delta_interval,
     win_rate_at,
 )
-from rag_sourcebias.stats.resampling import normal_quantile, t_quantile
 from rag_sourcebias.stats.texts import overlap, word_counts
-from rag_sourcebias.stats.twins import TwinRanks, twin_ranks
 
 # What the numbers allow to say: favours one source, treats both alike, or cannot tell.
 

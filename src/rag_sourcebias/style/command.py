@@ -9,25 +9,117 @@ from typing import Annotated
 import typer
 
 from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli import style_options as opt
-from rag_sourcebias.cli.console import choice, err, require_writable, stages, whole_numbers
-from rag_sourcebias.cli.delivery import deliver
+from rag_sourcebias.cli.console import choice, deliver, err, require_writable, stages, whole_numbers
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.io.tables import read_texts
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.data import StyleConfig, StyledTexts
 from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
 from rag_sourcebias.style.texts import audit_style
 
+# Options of ``audit style``, named once.
+
+
+_DATA, _SYSTEMS, _STATISTICS = "Data", "What is audited", "Statistics"
+
+StylesFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="JSON lines with query_id, query, query_styles, human and doc_styles, or a table "
+        "(CSV, TSV, JSON lines, Parquet) with query_id, side, style and text. Also .gz.",
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Use the bundled sample: 56 queries and passages in ten styles each.",
+        rich_help_panel=_DATA,
+    ),
+]
+Distractors = Annotated[
+    Path | None,
+    typer.Option(
+        help="Further documents for the index: a table or JSON lines with id and text, or a BEIR "
+        "folder. Copies of the documents themselves are left out.",
+        rich_help_panel=_DATA,
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Where some version of a query is missing: balanced (use the queries that have all, "
+        "and say how many were dropped) or refuse.",
+        rich_help_panel=_DATA,
+    ),
+]
+Encoders = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--encoder",
+        help="A sentence-transformers name or path[,dtype=…,max_length=…,batch_size=…,device=…]; "
+        "repeatable, to compare several.",
+        rich_help_panel=_SYSTEMS,
+    ),
+]
+Bm25 = Annotated[
+    bool,
+    typer.Option(
+        help="Also score by words (BM25): what a preference for style looks like without a model.",
+        rich_help_panel=_SYSTEMS,
+    ),
+]
+Retrievers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retriever",
+        help="A whole retrieval stack over an index of all versions, such as "
+        "chroma:<model>,path=store; named as in audit source; repeatable.",
+        rich_help_panel=_SYSTEMS,
+    ),
+]
+Index = Annotated[
+    bool,
+    typer.Option(
+        help="Also retrieve from an index of all documents: quality per query style and document "
+        "style.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+TextStatistics = Annotated[
+    bool,
+    typer.Option(
+        help="Also describe the texts: words, BLEU, METEOR, ROUGE-L, overlap.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="Average ranks that differ by less than this share of the k - 1 places are alike.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+Cutoffs = Annotated[
+    str,
+    typer.Option(
+        help="Cutoffs k of NDCG and recall in the index, separated by commas.",
+        rich_help_panel=_STATISTICS,
+    ),
+]
+
+
+# ``audit style``: which writing styles a retriever favours and which it silences.
 
 
 def style(
-    file: opt.StylesFile = None,
+    file: StylesFile = None,
     *,
-    sample: opt.Sample = False,
-    distractors: opt.Distractors = None,
+    sample: Sample = False,
+    distractors: Distractors = None,
     original: Annotated[
         str,
         typer.Option(
@@ -38,17 +130,17 @@ def style(
         str,
         typer.Option(help="Query style that the others are compared with.", rich_help_panel=_DATA),
     ] = "original",
-    missing: opt.Missing = "balanced",
-    encoder: opt.Encoders = None,
-    bm25: opt.Bm25 = True,
-    retriever: opt.Retrievers = None,
+    missing: Missing = "balanced",
+    encoder: Encoders = None,
+    bm25: Bm25 = True,
+    retriever: Retrievers = None,
     cache: common.Cache = None,
-    index: opt.Index = True,
-    text_statistics: opt.TextStatistics = True,
-    cutoffs: opt.Cutoffs = "1,5,10",
+    index: Index = True,
+    text_statistics: TextStatistics = True,
+    cutoffs: Cutoffs = "1,5,10",
     confidence_level: common.ConfidenceLevel = 0.95,
     correction: common.CorrectionOption = "holm",
-    margin: opt.Margin = 0.1,
+    margin: Margin = 0.1,
     resamples: common.Resamples = 10_000,
     seed: common.Seed = 0,
     report: common.ReportFolder = None,

@@ -11,10 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import Stored, from_versioned
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import FriedmanTest, Interval, RankPair
 from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.core.values import FriedmanTest, Interval, RankPair, Stored, from_versioned
 
 # Queries and documents in several writing styles.
 

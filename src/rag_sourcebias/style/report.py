@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from statistics import fmean, pstdev
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
-from rag_sourcebias.report.format import (
+from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     MISSING,
     capital,
@@ -31,7 +31,7 @@ from rag_sourcebias.report.format import (
     share,
     shorten,
 )
-from rag_sourcebias.report.svg import width
+from rag_sourcebias.report.pictures import width
 from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.style.data import StyleCode, StyleReport, StyleRow, StyleSystem
 from rag_sourcebias.style.words import (

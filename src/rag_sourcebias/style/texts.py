@@ -12,13 +12,16 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.retrieval.dense import DenseRetriever
-from rag_sourcebias.retrieval.lexical import BM25Spec, version_scores
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.retrieval.search import BM25Spec, DenseRetriever, version_scores
 from rag_sourcebias.retrieval.vectors import DocumentVectors, encode_corpus, query_vectors
-from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean, difference_test
-from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.clusters import (
+    adjust_p_values,
+    clustered_difference,
+    clustered_mean,
+    difference_test,
+)
 from rag_sourcebias.stats.ranking import group_scores, score_run
 from rag_sourcebias.stats.skew import published_delta
 from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics

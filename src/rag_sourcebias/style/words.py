@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.report.format import (
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     count,
     counted,

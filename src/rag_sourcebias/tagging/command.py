@@ -23,7 +23,7 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.cli.tags import show_examples, show_result, show_summary, summarise
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table

@@ -14,8 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import check_source
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
+from rag_sourcebias.core.values import check_source
 from rag_sourcebias.io.beir import (
     document_text,
     metadata_of,

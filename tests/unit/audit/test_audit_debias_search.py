@@ -24,7 +24,7 @@ from rag_sourcebias.debias.weights import (
     projection_variants,
     search_debias,
 )
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3)
 

@@ -8,7 +8,7 @@ import pytest
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import audit_source
 
 TOPICS = ["apple", "birch", "cedar", "daisy", "elder", "fig"]
@@ -183,7 +183,7 @@ def test_errors(dataset, specs, options, message):
 def test_environment_names_what_was_imported():
     import sys
 
-    from rag_sourcebias.core.environment import environment
+    from rag_sourcebias.core.values import environment
 
     found = environment()
     assert found["numpy"] == np.__version__

@@ -7,10 +7,10 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import (
     BM25_SETTINGS,
     audit_source,

@@ -10,15 +10,14 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.retrieval.dense import DenseSpec
-from rag_sourcebias.retrieval.lexical import BM25Spec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.stats.ranking import relative_delta
 

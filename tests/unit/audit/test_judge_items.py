@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.judgments import JudgedItems
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
 from rag_sourcebias.stats.means import difference_interval, mean_interval

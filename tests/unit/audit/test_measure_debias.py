@@ -12,8 +12,8 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.audit import (
     measure_debias,
     score_debias,
@@ -29,8 +29,7 @@ from rag_sourcebias.stats.changes import (
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.stats.clusters import clustered_difference, difference_test
-from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, difference_test
 from rag_sourcebias.stats.ratio import relative_delta_interval
 
 LLM, SECOND = "llm:x", "llm:y"
@@ -342,7 +341,7 @@ def test_offset_on_real_rewrites() -> None:
     if "RAG_SOURCEBIAS_DATA" not in os.environ:
         pytest.skip("RAG_SOURCEBIAS_DATA names no data folder")
     from rag_sourcebias.io.beir import read_beir
-    from rag_sourcebias.retrieval.lexical import BM25Spec
+    from rag_sourcebias.retrieval.search import BM25Spec
 
     dataset = read_beir(Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "nq-utd")
     (source,) = (s for s in dataset.corpus.tags.sources if s != "human")

@@ -10,7 +10,7 @@ from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.core.findings import SkewCode
 from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.clusters import adjust_p_values
 from rag_sourcebias.stats.ranking import relative_delta, source_scores
 from rag_sourcebias.stats.ratio import relative_delta_interval
 

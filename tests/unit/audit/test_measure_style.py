@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.comparisons import adjust_p_values
+from rag_sourcebias.stats.clusters import adjust_p_values
 from rag_sourcebias.style.audit import measure_style_bias
 from rag_sourcebias.style.data import StyleConfig, StyledTexts, StyleReport
 from rag_sourcebias.style.measure import length_adjusted

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
 from rag_sourcebias.explain.data import GapDecomposition
 

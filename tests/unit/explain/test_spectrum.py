@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.explain import vectors as module
 from rag_sourcebias.explain.data import SpectrumComparison
 from rag_sourcebias.explain.vectors import singular_values, spectrum

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.ranking import relative_delta
 from rag_sourcebias.stats.ratio import DetectorQuality, correct_relative_delta
 

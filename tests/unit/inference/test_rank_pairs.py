@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.comparisons import adjust_p_values, compare_ranks
+from rag_sourcebias.stats.clusters import adjust_p_values
+from rag_sourcebias.stats.comparisons import compare_ranks
 
 NAMES = ("human", "0", "1", "2")
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
 
 

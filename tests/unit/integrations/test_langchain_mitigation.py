@@ -34,7 +34,7 @@ from langchain_parts import FaissStore, QdrantStore, ids
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
 from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import (

@@ -25,7 +25,7 @@ from ragas.metrics.result import MetricResult
 from ragas_judges import FixedLegacyLLM
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.files import read_ragas_result
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding

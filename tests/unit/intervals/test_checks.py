@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgedItems
-from rag_sourcebias.stats.checks import _mean_tail, _shape_check, check_items, check_random_labels
-from rag_sourcebias.stats.samples import check_scale, is_constant
+from rag_sourcebias.stats.samples import (
+    _mean_tail,
+    _shape_check,
+    check_items,
+    check_random_labels,
+    check_scale,
+    is_constant,
+)
 
 
 def test_scale_names_how_many_and_which():

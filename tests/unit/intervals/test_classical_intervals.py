@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.classical import (
+from rag_sourcebias.stats.regression import (
     bootstrap_interval,
     clopper_pearson_interval,
     t_interval,

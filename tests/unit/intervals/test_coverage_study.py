@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.interval import Interval
-from rag_sourcebias.stats.classical import bootstrap_interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.coverage import KINDS, Tally, bootstrap_ends, coverage_study
 from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.regression import bootstrap_interval
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(2.0, 2.0, 300)

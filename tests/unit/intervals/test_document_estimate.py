@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.clusters import t_quantile
 from rag_sourcebias.stats.documents import (
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.resampling import t_quantile
 from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.classical import t_interval
+from rag_sourcebias.stats.clusters import t_quantile
 from rag_sourcebias.stats.means import mean_interval, win_rate_interval
-from rag_sourcebias.stats.resampling import t_quantile
+from rag_sourcebias.stats.regression import t_interval
 
 
 def sample(seed=0, n=30, n_pool=200, noise=2.0):

@@ -7,7 +7,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.plan import plan_item_labels
-from rag_sourcebias.stats.resampling import t_quantile
+from rag_sourcebias.stats.clusters import t_quantile
 
 
 def pilot(r, n=100, seed=0):

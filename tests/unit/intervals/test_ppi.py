@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.stats.ppi import (
+from rag_sourcebias.stats.means import (
     crossfit_ppi_interval,
+    mean_interval,
     paper_ppi_interval,
     ppi_interval,
     tuned_power,
@@ -65,7 +65,7 @@ def test_paper_mode_is_equations_8_to_11():
     ],
 )
 def test_variance_by_target(target, expected):
-    from rag_sourcebias.stats.resampling import t_quantile
+    from rag_sourcebias.stats.clusters import t_quantile
 
     y, yhat, pool = sample(9)
     found = ppi_interval(y, yhat, pool, lam=0.6, target=target)

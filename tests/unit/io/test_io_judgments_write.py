@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from command_line import read_csv
 
+from rag_sourcebias.core.completions import Judgments
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import Judgments
 from rag_sourcebias.judged.files import (
     beside,
     read_judged_items,

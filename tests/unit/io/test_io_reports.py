@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
@@ -24,6 +23,7 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.reports import read_report_json, write_report_json
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.core.judgments import JudgedItems
 from rag_sourcebias.judged.data import DriftCheck
 from rag_sourcebias.judged.drift import (
     build_anchor_set,

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.judgments import JudgedItems
 from rag_sourcebias.judged.data import JudgeAudit
 from rag_sourcebias.judged.judge_audit import audit_judge
 

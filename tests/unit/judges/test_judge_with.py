@@ -10,9 +10,8 @@ from model_server import LocalServer, chat_reply, serving
 
 pytest.importorskip("openai")
 
-from rag_sourcebias.core.completions import CompletionError
+from rag_sourcebias.core.completions import CompletionError, JudgeItem
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgeItem
 from rag_sourcebias.judged.judges import RelevanceJudge, judge_with
 from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter

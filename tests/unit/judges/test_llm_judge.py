@@ -7,9 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
+from rag_sourcebias.core.completions import (
+    Completion,
+    CompletionError,
+    JudgeItem,
+    Judgments,
+    LabelScores,
+)
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.judgments import JudgeItem, Judgments
 from rag_sourcebias.core.protocols import Judge
 from rag_sourcebias.judged.judges import (
     CORRECTNESS,

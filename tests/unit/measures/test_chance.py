@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Qrels, Run
-from rag_sourcebias.stats.chance import chance_scores
-from rag_sourcebias.stats.ranking import MEASURES, group_scores
+from rag_sourcebias.stats.ranking import MEASURES, chance_scores, group_scores
 
 CUTOFFS = (1, 3, 5)
 DOCS = [f"d{i}" for i in range(8)]

@@ -7,7 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.twins import count_pairs, other_above, twin_ranks
+from rag_sourcebias.stats.exposure import count_pairs, other_above, twin_ranks
 
 
 def pairs(n, *, sources=("human", "llm:x")):

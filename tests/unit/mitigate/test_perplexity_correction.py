@@ -17,7 +17,7 @@ from rag_sourcebias.debias.rescore import (
     PerplexityRescorer,
     fit_perplexity_correction,
 )
-from rag_sourcebias.stats.resampling import t_quantile
+from rag_sourcebias.stats.clusters import t_quantile
 
 
 def columns(n: int = 300, *, gap: float = -0.4, slope: float = -0.1, seed: int = 0) -> Any:

@@ -7,11 +7,11 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
 from rag_sourcebias.debias.rescore import ExposureReranker, RescoredSpec, rescore_run
-from rag_sourcebias.retrieval.dense import DenseSpec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 
 LLM = "llm:x"
 # For every query: score 10 to 1, sources alternating from the LLM on.

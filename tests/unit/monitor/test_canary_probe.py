@@ -111,7 +111,7 @@ def test_figures_are_those_of_an_audit(measure: str) -> None:
 
 @pytest.mark.frameworks
 def test_a_real_retriever_on_the_bundled_sample(tmp_path) -> None:
-    from rag_sourcebias.retrieval.lexical import BM25Spec
+    from rag_sourcebias.retrieval.search import BM25Spec
 
     data = load_dataset("crowdrag-rewrites")
     queries, log = CanaryQueries.from_dataset(data), tmp_path / "canary.jsonl"

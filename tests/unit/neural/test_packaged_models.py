@@ -15,7 +15,7 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.neural.causal import QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.retrieval.dense import DenseSpec
+from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec
 
 pytestmark = pytest.mark.frameworks

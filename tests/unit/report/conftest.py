@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
@@ -24,6 +23,7 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.skew import adjusted, queries_for_verdict, verdicts_of
 
 N = 160

@@ -13,8 +13,7 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
-from rag_sourcebias.report.blocks import Cards, Statements
-from rag_sourcebias.report.format import number, score
+from rag_sourcebias.report.blocks import Cards, Statements, number, score
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,

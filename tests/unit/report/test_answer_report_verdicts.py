@@ -9,7 +9,7 @@ from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport, Answer
 from rag_sourcebias.answers.measure import SMALL, answer_finding
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import Cards, Items, Paragraph, Statements
 
 ALIKE = (20, 20, 20, 20)

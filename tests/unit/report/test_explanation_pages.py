@@ -13,8 +13,7 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.explain.report import document, headline
-from rag_sourcebias.report.blocks import Findings
-from rag_sourcebias.report.format import number
+from rag_sourcebias.report.blocks import Findings, number
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,

@@ -6,7 +6,7 @@ import explain_reports as made
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.explain.report import document, headline
 from rag_sourcebias.report.blocks import Figures, Findings, Grid
 

@@ -13,8 +13,7 @@ from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.judged.words import sentence
-from rag_sourcebias.report.blocks import Cards
-from rag_sourcebias.report.format import p_value
+from rag_sourcebias.report.blocks import Cards, p_value
 from rag_sourcebias.reports import (
     read_report_json,
     to_html,

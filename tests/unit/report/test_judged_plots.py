@@ -11,7 +11,7 @@ from judged_reports import answers, rankings, single
 
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.svg import COLOURS, draw
+from rag_sourcebias.report.pictures import COLOURS, draw
 
 
 @functools.cache

@@ -17,8 +17,7 @@ from test_report_pages import HOSTILE, Page
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.report import document, headline, marked
-from rag_sourcebias.report.blocks import Cards, Statements
-from rag_sourcebias.report.format import p_value, score
+from rag_sourcebias.report.blocks import Cards, Statements, p_value, score
 from rag_sourcebias.reports import print_report, to_html, to_markdown, write_report
 
 FAST = PairCheckConfig(resamples=200)

@@ -34,8 +34,7 @@ from rag_sourcebias.debias.words import (
     verdict_text,
     verdicts,
 )
-from rag_sourcebias.report.blocks import Cards, Items
-from rag_sourcebias.report.format import count, delta, estimate, p_value, score
+from rag_sourcebias.report.blocks import Cards, Items, count, delta, estimate, p_value, score
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,

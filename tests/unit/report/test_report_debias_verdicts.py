@@ -15,7 +15,7 @@ from debias_reports import (
     unchanged_report,
 )
 
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
+from rag_sourcebias.core.values import Interval, NoninferiorityTest
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
 from rag_sourcebias.debias.report import document
 from rag_sourcebias.debias.words import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.report import format as fmt
+from rag_sourcebias.report import blocks as fmt
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from rag_sourcebias.report.format import delta, interval, p_value, score
+from rag_sourcebias.report.blocks import delta, interval, p_value, score
 from rag_sourcebias.reports import to_html, to_markdown
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}

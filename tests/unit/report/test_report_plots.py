@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.svg import COLOURS, draw
+from rag_sourcebias.report.pictures import COLOURS, draw
 from rag_sourcebias.source.report import document
 
 LLM = "llm:llama-2"

@@ -11,8 +11,7 @@ import pytest
 from style_reports import STYLES, full_report, similarities, style_report
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.format import interval, number, p_value, score
+from rag_sourcebias.report.blocks import Figures, interval, number, p_value, score
 from rag_sourcebias.reports import read_report_json, to_html, to_markdown, write_report_json
 from rag_sourcebias.style.report import document
 from rag_sourcebias.style.words import headline, index_sentence, quality_sentence, score_with

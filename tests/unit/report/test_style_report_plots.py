@@ -8,7 +8,7 @@ import pytest
 from style_reports import QUERIES, STYLES, full_report, similarities, style_report
 
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.svg import describe, draw
+from rag_sourcebias.report.pictures import describe, draw
 from rag_sourcebias.style.report import document
 from rag_sourcebias.style.words import leading_measure
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.core.interval import Interval
 from rag_sourcebias.core.skew import SkewReport, TextStatistic
-from rag_sourcebias.report.svg import draw
-from rag_sourcebias.report.text import print_blocks, table
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.pictures import draw
+from rag_sourcebias.report.render import print_blocks, table
 from rag_sourcebias.report.text_stats import (
     renamed,
     text_figures,

@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.lexical import BM25Spec
+from rag_sourcebias.retrieval.search import BM25Spec
 
 pytestmark = pytest.mark.frameworks
 

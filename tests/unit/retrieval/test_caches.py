@@ -12,8 +12,8 @@ from hashing_encoder import HashingEncoder
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
-from rag_sourcebias.retrieval.dense import DenseSpec
 from rag_sourcebias.retrieval.rerank import RerankedSpec, rerank
+from rag_sourcebias.retrieval.search import DenseSpec
 
 TEXTS = ["beta gamma", "alpha", "alpha", "delta epsilon zeta", "\ud800 lone surrogate", ""]
 

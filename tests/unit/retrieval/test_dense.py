@@ -10,7 +10,7 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.dense import DenseSpec, top_documents
+from rag_sourcebias.retrieval.search import DenseSpec, top_documents
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()  # noqa: SIM905
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.dense import (
+from rag_sourcebias.retrieval.search import (
     Best,
     Part,
     best_documents,

@@ -13,7 +13,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.lexical import BM25Spec, _pair_scores, version_scores
+from rag_sourcebias.retrieval.search import BM25Spec, _pair_scores, version_scores
 
 pytestmark = pytest.mark.frameworks
 
@@ -59,7 +59,7 @@ def test_scores_are_those_of_a_search(method: str, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     queries = [[words(rng, 6) for _ in range(3)] for _ in range(20)]
     versions = [[words(rng, 40) for _ in range(4)] for _ in range(20)]
-    module = import_module("rag_sourcebias.retrieval.lexical")
+    module = import_module("rag_sourcebias.retrieval.search")
     monkeypatch.setattr(module, "_LOOKUPS", 50)  # many blocks
     spec = BM25Spec(method=method)
     found = version_scores(spec, queries, versions)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.interval import Interval, NoninferiorityTest
 from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.core.values import Interval, NoninferiorityTest
 from rag_sourcebias.debias.data import (
     DEBIAS_ROWS,
     DebiasConfig,

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.interval import Interval
+from rag_sourcebias.core.values import Interval
 
 
 def make(**changes):

@@ -15,7 +15,7 @@ from rag_sourcebias.core.data import Corpus, Run, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
 from rag_sourcebias.io.shards import ShardedDataset, VectorFile, Vectors
-from rag_sourcebias.retrieval.dense import (
+from rag_sourcebias.retrieval.search import (
     Best,
     approximate_best,
     best_documents,

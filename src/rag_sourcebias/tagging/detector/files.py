@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import FeatureSettings, Perplexity
 from rag_sourcebias.tagging.detector.model import (

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
-from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.values import check_source, to_plain
 from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 
