@@ -10,7 +10,7 @@ import numpy as np
 from workload import Workload
 
 from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.stats.clusters import Dependence
+from rag_sourcebias.stats.exposure import Dependence
 from rag_sourcebias.stats.ranking import source_codes_for, source_scores
 from rag_sourcebias.stats.skew import centred_delta, chance_of, published_delta
 

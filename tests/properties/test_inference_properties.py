@@ -10,14 +10,14 @@ from hypothesis.extra.numpy import arrays
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.stats.clusters import (
     adjust_p_values,
-    bootstrap_means,
-    bootstrap_relative_delta,
     clustered_difference,
     clustered_mean,
     difference_test,
 )
 from rag_sourcebias.stats.ratio import (
     DetectorQuality,
+    bootstrap_means,
+    bootstrap_relative_delta,
     correct_relative_delta,
     relative_delta_interval,
 )

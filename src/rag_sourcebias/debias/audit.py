@@ -37,13 +37,8 @@ from rag_sourcebias.stats.changes import (
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.stats.clusters import (
-    adjust_p_values,
-    clustered_difference,
-    data_warnings,
-    difference_test,
-    summarise_dataset,
-)
+from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.stats.exposure import data_warnings, summarise_dataset
 from rag_sourcebias.stats.ranking import score_run, source_codes_for, source_scores
 from rag_sourcebias.stats.ratio import relative_delta_interval
 

@@ -15,9 +15,8 @@ from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, check_level, t_quantile
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.stats.clusters import check_level, t_quantile
 from rag_sourcebias.stats.ranking import source_codes_for
 
 # Exposure-aware re-ranking: every source keeps a minimum share at every depth.

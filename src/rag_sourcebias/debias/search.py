@@ -11,10 +11,10 @@ import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, NoninferiorityTest
+from rag_sourcebias.core.values import Interval, NoninferiorityTest, as_generator, check_level
 from rag_sourcebias.debias.data import QUALITIES, DebiasCandidate, DebiasPoint, DebiasSearch
 from rag_sourcebias.stats.changes import CrossedMean, noninferiority_test
-from rag_sourcebias.stats.clusters import adjust_p_values, as_generator, check_level, clustered_mean
+from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
 from rag_sourcebias.stats.ratio import relative_delta_interval
 
 # Points and zero crossing of a debias search ([K] Fig. 8 and 9), queries and seeds random.

@@ -49,7 +49,7 @@ from rag_sourcebias.explain.vectors import (
     spectrum,
 )
 from rag_sourcebias.retrieval.vectors import encode_corpus, query_vectors
-from rag_sourcebias.stats.clusters import summarise_dataset
+from rag_sourcebias.stats.exposure import summarise_dataset
 
 # Which pairs of a data set an explanation looks at.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     GapDecomposition,
@@ -22,7 +22,7 @@ from rag_sourcebias.explain.data import (
     PerplexityGap,
 )
 from rag_sourcebias.explain.texts import histogram, shared_edges
-from rag_sourcebias.stats.clusters import as_generator, check_level, clustered_mean, t_quantile
+from rag_sourcebias.stats.clusters import clustered_mean
 
 # Least squares with errors clustered by query, as influence on the coefficients.
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComparison, VectorMap
-from rag_sourcebias.stats.clusters import as_generator, check_level, clustered_mean, t_quantile
+from rag_sourcebias.stats.clusters import clustered_mean
 
 # Vectors of pairs, checked.
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.judged.data import Agreement
-from rag_sourcebias.stats.clusters import as_generator, check_level, clustered_mean, t_quantile
+from rag_sourcebias.stats.clusters import clustered_mean
 
 # Chance-corrected agreement from a table of joint shares.
 

@@ -16,11 +16,10 @@ from rag_sourcebias.core.errors import (
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, check_level
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import ANCHOR_SCHEMA, AnchorSet, DriftCheck
 from rag_sourcebias.judged.judge_audit import mean_error
-from rag_sourcebias.stats.clusters import check_level
 from rag_sourcebias.stats.samples import is_constant
 
 # The fixed anchor items that a judge is asked again.

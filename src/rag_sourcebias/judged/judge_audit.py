@@ -14,7 +14,7 @@ from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.judged.agreement import (
     agreement_of,
     auc_interval,
@@ -29,14 +29,7 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
     ReliabilityBin,
 )
-from rag_sourcebias.stats.clusters import (
-    adjust_p_values,
-    as_generator,
-    check_level,
-    clustered_difference,
-    clustered_mean,
-    t_quantile,
-)
+from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, clustered_mean
 from rag_sourcebias.stats.samples import check_items, is_constant
 
 # Bias of a judge: mean judge − human, per group, and between groups.

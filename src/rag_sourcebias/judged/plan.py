@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.clusters import check_level, normal_quantile, t_quantile
+from rag_sourcebias.core.values import check_level, normal_quantile, t_quantile
 from rag_sourcebias.stats.documents import (
     GUESSED_CORRELATION,
     SHARED_IN_QUERY,

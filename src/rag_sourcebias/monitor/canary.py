@@ -23,14 +23,13 @@ from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Dataset, DocTags, Qrels, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Retriever
-from rag_sourcebias.core.values import from_plain
+from rag_sourcebias.core.values import check_level, from_plain
 from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, PathLike, open_file, read_json, sound, write_atomic
 from rag_sourcebias.monitor.data import Alarm, CanaryPoint
 from rag_sourcebias.stats.betting import BettingTest
 from rag_sourcebias.stats.change import ChangeDetector
-from rag_sourcebias.stats.clusters import check_level
 from rag_sourcebias.stats.ranking import MEASURES, relative_delta, source_codes_for, source_scores
 from rag_sourcebias.stats.sequential import read_state, rebuild, restore, write_state
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import check_level, normal_quantile
 from rag_sourcebias.monitor.data import OTHER, Measure, short_text
 from rag_sourcebias.stats.aggregation import Aggregator
-from rag_sourcebias.stats.clusters import check_level, normal_quantile
 from rag_sourcebias.stats.exposure import attention_weights
 from rag_sourcebias.stats.ratio import MIN_YOUDEN, DetectorQuality
 

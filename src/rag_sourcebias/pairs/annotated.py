@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import as_generator, check_level
 from rag_sourcebias.io.files import PathLike, read_json, read_lines, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.pairs.annotate import (
@@ -27,12 +28,8 @@ from rag_sourcebias.pairs.annotate import (
     RaterAgreement,
     content_digest,
 )
-from rag_sourcebias.stats.clusters import (
-    as_generator,
-    bootstrap_intervals,
-    bootstrap_means,
-    check_level,
-)
+from rag_sourcebias.stats.clusters import bootstrap_intervals
+from rag_sourcebias.stats.ratio import bootstrap_means
 from rag_sourcebias.stats.regression import wilson_interval
 
 # Answers as they stand in returned sheets, before they are un-blinded.

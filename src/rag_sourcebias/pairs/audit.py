@@ -35,7 +35,8 @@ from rag_sourcebias.pairs.data import (
     SourcePairs,
 )
 from rag_sourcebias.stats.changes import equivalence_test
-from rag_sourcebias.stats.clusters import adjust_p_values, summarise, summarise_dataset
+from rag_sourcebias.stats.clusters import adjust_p_values
+from rag_sourcebias.stats.exposure import summarise, summarise_dataset
 from rag_sourcebias.stats.ranking import score_run
 from rag_sourcebias.stats.skew import require_sources, sole_corpus_checks
 

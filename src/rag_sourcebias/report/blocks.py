@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_sourcebias.core.findings import ChangeCode, VerdictChange
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.report.pictures import Picture
+
+if TYPE_CHECKING:
+    from rag_sourcebias.report.pictures import Picture
 
 # How numbers and sources are written in every report output.
 # Scores are shown ×100 with one decimal and Relative Δ as a signed number with one decimal, as in

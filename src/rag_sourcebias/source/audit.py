@@ -25,7 +25,8 @@ from rag_sourcebias.core.skew import (
 from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.stats.comparisons import random_effects
+from rag_sourcebias.stats.exposure import (
     Dependence,
     Design,
     data_warnings,
@@ -33,7 +34,6 @@ from rag_sourcebias.stats.clusters import (
     summarise,
     summarise_dataset,
 )
-from rag_sourcebias.stats.comparisons import random_effects
 from rag_sourcebias.stats.ranking import score_run, source_codes_for
 from rag_sourcebias.stats.skew import (
     Variant,

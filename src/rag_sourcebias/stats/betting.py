@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.clusters import check_level
+from rag_sourcebias.core.values import check_level
 from rag_sourcebias.stats.sequential import (
     NullMean,
     Side,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import check_level
 from rag_sourcebias.stats.betting import FRACTIONS, BettingInterval, log_payoffs
-from rag_sourcebias.stats.clusters import check_level
 from rag_sourcebias.stats.sequential import (
     NullMean,
     NullRange,

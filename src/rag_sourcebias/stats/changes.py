@@ -10,14 +10,15 @@ import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, NoninferiorityTest
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.core.values import (
+    Interval,
+    NoninferiorityTest,
     as_generator,
     check_level,
-    clustered_mean,
     normal_quantile,
     t_quantile,
 )
+from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.ratio import SAMPLED, BoundedRatio, ScorePair
 
 # Has quality fallen by less than a margin, over queries and training seeds (METHODS §5.1).

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -12,178 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray, require_finite
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.skew import AuditConfig, DataSummary
-from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.exposure import count_pairs
-from rag_sourcebias.stats.ranking import source_codes_for
+from rag_sourcebias.core.values import (
+    Interval,
+    check_level,
+    normal_quantile,
+    t_quantile,
+)
 from rag_sourcebias.stats.ratio import BoundedRatio
-from rag_sourcebias.stats.texts import mean_words
-
-# Quantiles; what they need is loaded by the first one.
-
-
-def check_level(confidence_level: float) -> None:
-    """Raise unless the level lies strictly between 0 and 1."""
-    if not 0 < confidence_level < 1:
-        raise DataError(f"confidence_level {confidence_level!r} is outside (0, 1); 0.95 is usual")
-
-
-def normal_quantile(probability: float) -> float:
-    """Quantile of the standard normal distribution."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(probability)
-
-
-def t_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t with ``degrees`` degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
-
-
-def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Quantile of the beta distribution."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(a, b, probability))
-
-
-def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
-    """Return a generator; an integer is a seed."""
-    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-
-
-# Query-cluster bootstrap, in blocks of bounded memory.
-
-
-_BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
-
-
-def bootstrap_means(
-    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
-) -> FloatArray:
-    """Means of resampled rows.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n, m)
-        One row per query; a query is drawn with all its columns.
-    resamples : int
-
-    Returns
-    -------
-    float64 array of shape (resamples, m)
-    """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
-    generator = as_generator(rng)
-    # Queries with the same scores are interchangeable: draw how often each distinct row comes.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
-    n, distinct = len(columns), len(rows)
-    result = np.empty((resamples, columns.shape[1]))
-    block = max(1, _BLOCK // max(n, distinct))
-    for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
-        if distinct * 8 < n:
-            drawn = generator.multinomial(n, counts / n, size=stop - start)
-        else:
-            which = generator.integers(0, n, size=(stop - start, n), dtype=np.int32)
-            if distinct < n:
-                which = np.repeat(np.arange(distinct, dtype=np.int32), counts)[which]
-            which += np.arange(stop - start, dtype=np.int32)[:, None] * np.int32(distinct)
-            drawn = np.bincount(which.ravel(), minlength=(stop - start) * distinct)
-            drawn = drawn.reshape(stop - start, distinct)
-        result[start:stop] = drawn.astype(np.float64) @ rows / n
-    return result
-
-
-def dirichlet_sums(
-    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
-) -> tuple[FloatArray, FloatArray]:
-    """Weighted sums of rows, and the weight left for one row that was not seen.
-
-    Weights are uniform over those of n + 1 rows that sum to 1. Let the unseen row lie at a bound
-    b of the values: the upper quantiles of ``sums + share * b`` are then upper confidence bounds
-    of the mean (Gaffke 2005), those of Clopper and Pearson where values are 0 or 1.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n, m)
-        One row per query; a query is drawn with all its columns.
-
-    Returns
-    -------
-    sums : float64 array of shape (resamples, m)
-    share : float64 array of shape (resamples,)
-    """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
-    generator = as_generator(rng)
-    # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
-    shapes = np.append(counts, 1).astype(np.float64)
-    sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
-    block = max(1, _BLOCK // len(shapes))
-    for start in range(0, resamples, block):
-        size = (min(start + block, resamples) - start, len(shapes))
-        if len(rows) == len(columns):
-            weights = generator.standard_exponential(size)
-        else:
-            weights = generator.standard_gamma(shapes, size)
-        weights /= weights.sum(axis=1, keepdims=True)
-        sums[start : start + size[0]] = weights[:, :-1] @ rows
-        share[start : start + size[0]] = weights[:, -1]
-    return sums, share
-
-
-def bootstrap_relative_delta(
-    baseline: FloatArray,
-    other: FloatArray,
-    *,
-    confidence_level: float = 0.95,
-    resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
-) -> tuple[float, float]:
-    """Percentile interval of Relative Δ over resampled queries.
-
-    Relative Δ is a monotone function of ln(h / l), so percentiles of one are percentiles of the
-    other.
-
-    Parameters
-    ----------
-    baseline, other : float64 arrays of shape (n,)
-        Scores of the same queries, at least 0, in any common unit.
-
-    Returns
-    -------
-    lower, upper : float
-        In percent.
-    """
-    check_level(confidence_level)
-    means = bootstrap_means(
-        np.column_stack((baseline, other)), resamples=resamples, rng=as_generator(rng)
-    )
-    total = means.sum(axis=1)
-    if np.count_nonzero(total == 0) > resamples // 1000:
-        raise InsufficientDataError(
-            f"in {np.count_nonzero(total == 0)} of {resamples} resamples neither source scores; "
-            "there are too few scoring queries for a bootstrap interval",
-            n=len(baseline),
-        )
-    seen = total > 0
-    delta = 200 * ((means[seen, 0] - means[seen, 1]) / total[seen])
-    tail = (1 - confidence_level) / 2
-    lower, upper = np.quantile(delta, [tail, 1 - tail])
-    return float(lower), float(upper)
-
-
-# Intervals from resampled statistics of queries.
-
 
 _NO_SPREAD = 1e-12
 
@@ -457,46 +292,6 @@ def clustered_mean(
     )
 
 
-def bounded_mean(
-    values: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
-    *,
-    bounds: tuple[float, float],
-    information: float = 1.0,
-    one_sided: bool = False,
-) -> BoundedRatio:
-    """Return the mean of bounded values over clusters, for its interval and its p-value.
-
-    Raises
-    ------
-    DataError
-        If a value is NaN or lies outside the bounds.
-    InsufficientDataError
-        If there are fewer than 2 clusters.
-    """
-    _require_finite(values)
-    if values.shape != clusters.shape:
-        raise DataError(f"{len(values)} values but {len(clusters)} cluster labels")
-    lowest, highest = bounds
-    if len(values) and (float(values.min()) < lowest or float(values.max()) > highest):
-        raise DataError(
-            f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
-        )
-    _, code = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(code).astype(np.float64)
-    _require_two(len(sizes))
-    # a cluster that was not seen is as extreme as its observations depend on one another
-    size, certain = design_effect(values - values.mean(), code)
-    return BoundedRatio(
-        numerator=np.bincount(code, weights=values).astype(np.float64, copy=False),
-        denominator=sizes,
-        lowest=(lowest * size, size),
-        highest=(highest * size, size),
-        information=information * certain,
-        one_sided=one_sided,
-    )
-
-
 def clustered_difference(
     values: FloatArray,
     clusters: npt.NDArray[np.integer[Any]],
@@ -606,234 +401,7 @@ def _require_spread(error: float, g: int) -> None:
         )
 
 
-# What makes observations depend on one another: queries, clusters, documents, rewriters.
-
-
-MERGED = "llm"
 """Source of all documents by language models once they are merged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Dependence:
-    """Factors that observations share.
-
-    Parameters
-    ----------
-    query_ids : tuple of str, length nq
-    documents : int64 array of shape (len(qrels.doc_ids),)
-        Number of each judged document; versions of one document share it.
-    rewriters : int64 array of shape (len(qrels.doc_ids),), optional
-        Source of each judged document before sources were merged, -1 for those that were not.
-    clusters : int64 array of shape (nq,), optional
-        Cluster of each query, such as its topic or user session.
-    """
-
-    query_ids: tuple[str, ...]
-    documents: IntArray
-    rewriters: IntArray | None = None
-    clusters: IntArray | None = None
-
-    @classmethod
-    def of(
-        cls,
-        qrels: Qrels,
-        tags: TagTable,
-        clusters: Mapping[str, str] | None,
-        *,
-        merged_from: TagTable | None = None,
-    ) -> Dependence:
-        """Gather the factors of judged documents and queries.
-
-        Raises
-        ------
-        DataError
-            If the clusters name queries without judgments or lack some, or hold one query each.
-        """
-        rows = tags.rows_for(qrels.doc_ids)
-        known = rows >= 0
-        pair = np.full(len(rows), -1, dtype=np.int64)
-        pair[known] = tags.pair_codes[rows[known]]
-        alone = len(tags.pair_ids) + np.arange(len(rows))
-        rewriters = None
-        if merged_from is not None:
-            rewriters = np.full(len(rows), -1, dtype=np.int64)
-            rewriters[known] = merged_from.source_codes[rows[known]]
-            kept = np.array([name in tags.sources for name in merged_from.sources])
-            rewriters[(rewriters >= 0) & kept[rewriters]] = -1
-        return cls(
-            query_ids=qrels.query_ids,
-            documents=np.where(pair >= 0, pair, alone),
-            rewriters=rewriters,
-            clusters=None if clusters is None else _codes(qrels.query_ids, clusters),
-        )
-
-    def units(self, query_ids: Sequence[str] | None = None) -> IntArray:
-        """Return the unit of each query that is independent of others: itself, or its cluster.
-
-        Queries without judgments are units of their own.
-        """
-        if query_ids is None:
-            query_ids = self.query_ids
-        if self.clusters is None:
-            return np.arange(len(query_ids))
-        code = dict(zip(self.query_ids, self.clusters.tolist(), strict=True))
-        beyond = len(self.query_ids)
-        return np.array([code.get(q, beyond + i) for i, q in enumerate(query_ids)], dtype=np.int64)
-
-    @property
-    def what(self) -> str:
-        """The units in words."""
-        return "queries" if self.clusters is None else "clusters of queries"
-
-
-def _codes(query_ids: tuple[str, ...], clusters: Mapping[str, str]) -> IntArray:
-    judged = set(query_ids)
-    if unknown := [q for q in clusters if q not in judged]:
-        raise DataError(
-            f"clusters are given for queries without judgments ({len(unknown)}), such as "
-            f"{unknown[0]!r}; name those of the qrels"
-        )
-    if missing := [q for q in query_ids if q not in clusters]:
-        raise DataError(
-            f"the clusters lack {len(missing)} of {len(query_ids)} judged queries, such as "
-            f"{missing[0]!r}; give each query a cluster"
-        )
-    names = [clusters[q] for q in query_ids]
-    unique, codes = np.unique(names, return_inverse=True)
-    if len(unique) == len(names) > 1:
-        raise DataError(
-            f"each of {len(names)} queries has a cluster of its own, which is the same as none; "
-            "leave the clusters out, or give related queries one name"
-        )
-    return codes.astype(np.int64)
-
-
-def merge_llms(tags: TagTable) -> TagTable:
-    """Merge all sources by language models into ``"llm"``.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two.
-    """
-    models = [name for name in tags.sources if name.startswith("llm:")]
-    if len(models) < 2:
-        raise DataError(
-            f"merging needs at least two sources named 'llm:<model>'; sources are "
-            f"{list(tags.sources)}"
-        )
-    return tags.merge_sources({MERGED: models})
-
-
-# What a report says of the data it was measured on.
-
-
-Design = Literal["rewrites", "independent", "unknown"]
-
-
-def summarise(
-    *,
-    name: str,
-    design: Design,
-    qrels: Qrels,
-    tags: TagTable,
-    corpus: Corpus | None,
-    license: str,
-    attribution: str,
-) -> DataSummary:
-    """Describe the data of a report."""
-    return DataSummary(
-        name=name,
-        design=design,
-        n_queries=len(qrels.query_ids),
-        n_judgments=len(qrels),
-        documents=tags.counts(),
-        n_pairs=count_pairs(tags),
-        mean_words={} if corpus is None else mean_words(corpus),
-        license=license,
-        attribution=attribution,
-    )
-
-
-def summarise_dataset(dataset: Dataset) -> DataSummary:
-    """Describe a data set."""
-    return summarise(
-        name=dataset.name,
-        design=dataset.design,
-        qrels=dataset.qrels,
-        tags=dataset.corpus.tags,
-        corpus=dataset.corpus,
-        license=dataset.license,
-        attribution=dataset.attribution,
-    )
-
-
-def data_warnings(
-    data: DataSummary,
-    qrels: Qrels,
-    tags: TagTable,
-    config: AuditConfig,
-    *,
-    length_adjusted: bool = True,
-) -> list[str]:
-    """List what a reader must know about the data before trusting a number.
-
-    Parameters
-    ----------
-    length_adjusted : bool
-        Whether the report has such figures.
-    """
-    warnings = []
-    elsewhere = ", see the length-adjusted figures" if length_adjusted else ""
-    if untagged := data.documents.get("", 0):
-        warnings.append(
-            f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
-            "but belong to no source"
-        )
-    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
-    if outside:
-        warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
-    warnings += _coverage_warnings(qrels, tags)
-    if data.n_queries < 100:
-        warnings.append(
-            f"{data.n_queries} queries are few: Relative Δ at cutoff {min(config.cutoffs)} is "
-            "dominated by noise, read the intervals"
-        )
-    base = data.mean_words.get(config.baseline_source)
-    for source, mean in data.mean_words.items():
-        if base and source != config.baseline_source and abs(mean / base - 1) > 0.1:
-            warnings.append(
-                f"documents of {source} are {abs(mean / base - 1):.0%} "
-                f"{'longer' if mean > base else 'shorter'} in words than those of "
-                f"{config.baseline_source}: length alone can move a ranking{elsewhere}"
-            )
-    if data.design == "independent":
-        warnings.append(
-            "documents of different sources are independent texts, not rewrites: a difference may "
-            "be one of content or quality, so it is skew, not source bias proper"
-        )
-    elif data.design == "unknown" and not data.n_pairs:
-        warnings.append(
-            "documents are not paired across sources: a difference may be one of content or quality"
-        )
-    return warnings
-
-
-def _coverage_warnings(qrels: Qrels, tags: TagTable) -> list[str]:
-    """Name sources without relevant documents for some queries."""
-    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    relevant = qrels.grades > 0
-    result = []
-    for code, source in enumerate(tags.sources):
-        having = len(np.unique(qrels.query_codes[relevant & (codes == code)]))
-        missing = len(qrels.query_ids) - having
-        if missing:
-            result.append(
-                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
-                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
-                "leaves them out"
-            )
-    return result
 
 
 Correction = Literal["holm", "bh", "none"]
@@ -882,3 +450,43 @@ def adjust_p_values(
     for place, value in zip(order, np.minimum(adjusted, 1.0), strict=True):
         result[index[place]] = float(value)
     return result
+
+
+def bounded_mean(
+    values: FloatArray,
+    clusters: npt.NDArray[np.integer[Any]],
+    *,
+    bounds: tuple[float, float],
+    information: float = 1.0,
+    one_sided: bool = False,
+) -> BoundedRatio:
+    """Return the mean of bounded values over clusters, for its interval and its p-value.
+
+    Raises
+    ------
+    DataError
+        If a value is NaN or lies outside the bounds.
+    InsufficientDataError
+        If there are fewer than 2 clusters.
+    """
+    _require_finite(values)
+    if values.shape != clusters.shape:
+        raise DataError(f"{len(values)} values but {len(clusters)} cluster labels")
+    lowest, highest = bounds
+    if len(values) and (float(values.min()) < lowest or float(values.max()) > highest):
+        raise DataError(
+            f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
+        )
+    _, code = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(code).astype(np.float64)
+    _require_two(len(sizes))
+    # a cluster that was not seen is as extreme as its observations depend on one another
+    size, certain = design_effect(values - values.mean(), code)
+    return BoundedRatio(
+        numerator=np.bincount(code, weights=values).astype(np.float64, copy=False),
+        denominator=sizes,
+        lowest=(lowest * size, size),
+        highest=(highest * size, size),
+        information=information * certain,
+        one_sided=one_sided,
+    )

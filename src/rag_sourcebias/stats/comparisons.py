@@ -13,19 +13,17 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FriedmanTest, Interval, RankPair
-from rag_sourcebias.stats.clusters import (
-    Correction,
-    adjust_p_values,
+from rag_sourcebias.core.values import (
+    FriedmanTest,
+    Interval,
+    RankPair,
     as_generator,
-    bootstrap_means,
     check_level,
-    clustered_mean,
-    dirichlet_sums,
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.stats.ratio import SAMPLED
+from rag_sourcebias.stats.clusters import Correction, adjust_p_values, clustered_mean
+from rag_sourcebias.stats.ratio import SAMPLED, bootstrap_means, dirichlet_sums
 
 # Corrections for testing many cells at once.
 

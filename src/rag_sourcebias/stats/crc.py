@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.stats.clusters import check_level
+from rag_sourcebias.core.values import check_level
 from rag_sourcebias.stats.utility import RankedLabels
 
 # Label distributions pushed up or down by a signed λ ([R] Eq. 16–19).

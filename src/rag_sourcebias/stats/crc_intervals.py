@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.clusters import as_generator
+from rag_sourcebias.core.values import Interval, as_generator
 from rag_sourcebias.stats.crc import (
     INSIDE,
     TIE,

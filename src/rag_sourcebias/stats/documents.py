@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.clusters import as_generator, check_level, t_quantile
+from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.stats.utility import RankedLabels
 
 # A sample of documents to label, and documents labelled before.

@@ -11,8 +11,15 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import JUDGE_NOTES, Interval, JudgeFinding
-from rag_sourcebias.stats.clusters import as_generator, check_level, normal_quantile, t_quantile
+from rag_sourcebias.core.values import (
+    JUDGE_NOTES,
+    Interval,
+    JudgeFinding,
+    as_generator,
+    check_level,
+    normal_quantile,
+    t_quantile,
+)
 from rag_sourcebias.stats.regression import (
     Form,
     RegressionFit,

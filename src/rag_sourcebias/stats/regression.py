@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.core.values import (
+    Interval,
     as_generator,
     beta_quantile,
     check_level,

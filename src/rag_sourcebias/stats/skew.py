@@ -28,10 +28,9 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import Interval, normal_quantile, t_quantile
 from rag_sourcebias.stats.clusters import (
     MIN_CLUSTERS,
-    Dependence,
     adjust_p_values,
     clustered_difference,
     clustered_mean,
@@ -39,11 +38,9 @@ from rag_sourcebias.stats.clusters import (
     design_effect,
     difference_test,
     independent_share,
-    normal_quantile,
     require_clusters,
-    t_quantile,
 )
-from rag_sourcebias.stats.exposure import TwinRanks, awrf, exposure, twin_ranks
+from rag_sourcebias.stats.exposure import Dependence, TwinRanks, awrf, exposure, twin_ranks
 from rag_sourcebias.stats.ranking import (
     ChanceScores,
     chance_scores,

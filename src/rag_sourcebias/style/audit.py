@@ -15,15 +15,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.arrays import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, RankPair, environment
-from rag_sourcebias.stats.clusters import (
-    bootstrap_intervals,
-    clustered_mean,
-    dirichlet_sums,
-    normal_quantile,
-    t_quantile,
-)
+from rag_sourcebias.core.values import Interval, RankPair, environment, normal_quantile, t_quantile
+from rag_sourcebias.stats.clusters import bootstrap_intervals, clustered_mean
 from rag_sourcebias.stats.comparisons import compare_ranks, crossing, friedman_test
+from rag_sourcebias.stats.ratio import dirichlet_sums
 from rag_sourcebias.stats.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,
@@ -295,7 +290,7 @@ def style_matrix_intervals(
     Notes
     -----
     An average rank is a mean of bounded values: its ends are Gaffke's, with one query more at the
-    last or at the first place (:func:`~rag_sourcebias.stats.clusters.dirichlet_sums`).
+    last or at the first place (:func:`~rag_sourcebias.stats.ratio.dirichlet_sums`).
 
     Noise can only raise unfairness, so that resampled values lie above the truth. Its ends are
     those of a test instead: average ranks that deviate in the seen direction by t are kept if the

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.clusters import bootstrap_intervals, bootstrap_means
+from rag_sourcebias.stats.clusters import bootstrap_intervals
+from rag_sourcebias.stats.ratio import bootstrap_means
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])

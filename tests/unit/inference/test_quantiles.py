@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.core.values import (
     as_generator,
     beta_quantile,
     check_level,

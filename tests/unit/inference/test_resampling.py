@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.clusters import bootstrap_means, bootstrap_relative_delta, dirichlet_sums
+from rag_sourcebias.stats.ratio import bootstrap_means, bootstrap_relative_delta, dirichlet_sums
 
 
 class TestBootstrap:

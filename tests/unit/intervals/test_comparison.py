@@ -70,7 +70,7 @@ def test_relative_delta_is_that_of_the_estimated_means():
 
 def test_relative_delta_ends_solve_fiellers_equation():
     """At each end the contrast a − ρb is exactly t standard errors from 0."""
-    from rag_sourcebias.stats.clusters import t_quantile
+    from rag_sourcebias.core.values import t_quantile
     from rag_sourcebias.stats.regression import fit_regression
     from rag_sourcebias.stats.samples import JudgedSample
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.clusters import t_quantile
+from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.stats.documents import (
     LabeledDocuments,
     design_document_sample,

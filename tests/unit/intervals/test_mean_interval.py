@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.clusters import t_quantile
+from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.stats.means import mean_interval, win_rate_interval
 from rag_sourcebias.stats.regression import t_interval
 

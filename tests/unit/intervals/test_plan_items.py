@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.judged.plan import plan_item_labels
-from rag_sourcebias.stats.clusters import t_quantile
 
 
 def pilot(r, n=100, seed=0):

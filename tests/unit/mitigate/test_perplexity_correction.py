@@ -12,12 +12,12 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.debias.rescore import (
     PerplexityCorrection,
     PerplexityRescorer,
     fit_perplexity_correction,
 )
-from rag_sourcebias.stats.clusters import t_quantile
 
 
 def columns(n: int = 300, *, gap: float = -0.4, slope: float = -0.1, seed: int = 0) -> Any:

@@ -8,13 +8,13 @@ import pytest
 from rag_sourcebias.core.arrays import require_finite
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.stats.changes import noninferiority_test
-from rag_sourcebias.stats.clusters import bootstrap_means, dirichlet_sums
 from rag_sourcebias.stats.comparisons import (
     compare_ranks,
     friedman_test,
     mean_differences,
     spread_interval,
 )
+from rag_sourcebias.stats.ratio import bootstrap_means, dirichlet_sums
 from rag_sourcebias.style.measure import (
     length_adjusted,
     null_unfairness,

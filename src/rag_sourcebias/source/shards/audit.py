@@ -32,7 +32,7 @@ from rag_sourcebias.source.shards.work import (
     LocalEngine,
     ShardedRetriever,
 )
-from rag_sourcebias.stats.clusters import data_warnings
+from rag_sourcebias.stats.exposure import data_warnings
 from rag_sourcebias.stats.ranking import score_run, source_codes_for
 from rag_sourcebias.stats.skew import Variant, measure_system, sole_corpus_checks
 
