@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 MARK = "RAG_SOURCEBIAS_RAY"  # a variable of the processes that are watched
-_PATIENCE = 10.0  # seconds for which new processes may still be started
+_START = 10.0  # seconds for which new processes may still be started
 _LOOKS = 20  # at a process that is not marked, half a second apart
 
 
@@ -47,7 +47,7 @@ class Watch:
         if process is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 # Closing the pipe says nothing while a process that was forked here has it, too.
-                process.communicate(b"end", timeout=2 * _PATIENCE)
+                process.communicate(b"end", timeout=2 * _START)
 
 
 class _Ours:
@@ -95,7 +95,7 @@ def _began(pid: int) -> tuple[int, bytes]:
 
 
 def _end(ours: _Ours) -> None:
-    last = time.monotonic() + _PATIENCE
+    last = time.monotonic() + _START
     while (left := ours.look()) and time.monotonic() < last:
         for process in left:
             try:

@@ -265,7 +265,7 @@ _ALL_MUST_PASS = (
     "of hypotheses needs no correction (intersection-union test)"
 )
 _SPLIT = "the weight was chosen on other queries than it is reported on; nothing is adjusted"
-_SAME = (
+_CURVE_SHARED = (
     "chosen and reported on the same queries: tests are Holm-adjusted over the weights and the "
     "interval of the chosen weight is Bonferroni-adjusted, the curve holds point by point"
 )
@@ -325,7 +325,7 @@ def search_debias_weight(
         raise DataError(f"target {target!r} is outside (-200, 200), the range of Relative Δ")
     check_level(confidence_level)
     ordered = _aligned(candidates)
-    _check_seeds(ordered[0].shape[0], deterministic)
+    _check_n_seeds(ordered[0].shape[0], deterministic)
     split = _split(select_on, report_on, ordered[0].shape[1])
     settings: dict[str, Any] = {
         "relative_margin": relative_margin,
@@ -363,7 +363,7 @@ def search_debias_weight(
         ),
         zero_crossing=crossing,
         refusal=refusal,
-        assumptions=(_ALL_MUST_PASS, _SAME if split is None else _SPLIT),
+        assumptions=(_ALL_MUST_PASS, _CURVE_SHARED if split is None else _SPLIT),
         notes=() if crossing else (_no_crossing(points, target),),
     )
 
@@ -411,7 +411,7 @@ def _brief(mine: tuple[Any, ...], theirs: tuple[Any, ...]) -> str:
     return f"{len(mine)} names, not {len(theirs)}"
 
 
-def _check_seeds(seeds: int, deterministic: bool) -> None:
+def _check_n_seeds(seeds: int, deterministic: bool) -> None:
     if deterministic and seeds != 1:
         raise DataError(f"a deterministic method has one row per candidate, not {seeds}")
     if not deterministic and seeds < MIN_SEEDS:

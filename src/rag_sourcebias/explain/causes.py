@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
+from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.explain.data import (
@@ -178,7 +178,7 @@ def _parts(moments: FloatArray, p: int) -> FloatArray:
 # How much of the score gap of twins goes with which difference between the versions.
 
 
-IntArray = npt.NDArray[np.integer[Any]]
+
 
 _MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it
 _MAX_FACTORS = 8  # orders of entry grow as 2^p

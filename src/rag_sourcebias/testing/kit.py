@@ -118,7 +118,7 @@ class ContractDocument:
         return {**self.metadata, **to_metadata(self.tags)}
 
 
-_TEXTS = (
+_CORPUS = (
     "The river floods the meadow in spring and leaves fine silt.",
     "In spring the meadow by the river stands under water.",
     "Snow melts in March; the river rises and the meadow floods.",
@@ -149,7 +149,7 @@ DOCUMENTS = tuple(
             confidence=0.75 if source == "llm:beta" else None,
         ),
     )
-    for number, (text, source) in enumerate(zip(_TEXTS, (*_SOURCES, "llm:beta"), strict=True))
+    for number, (text, source) in enumerate(zip(_CORPUS, (*_SOURCES, "llm:beta"), strict=True))
 )
 """Ten documents: four human, four by LLMs, two of unknown source."""
 

@@ -29,7 +29,7 @@ from rag_sourcebias.monitor.log.schema import (
     tags_of,
 )
 
-_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
+_ERASED_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
 _MERGED = {
     "rollups": ("tag, documents, first, exposure", ("documents", "first", "exposure")),
     "traffic": ("retrievals, empty, kept", ("retrievals", "empty", "kept")),
@@ -108,7 +108,7 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
                 rows = database.execute(
                     f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
                     "ORDER BY first LIMIT ?",
-                    (after, _AT_ONCE),
+                    (after, _ERASED_AT_ONCE),
                 ).fetchall()
                 known, tags = labels_of(database), tags_of(database)
                 for row in rows:
