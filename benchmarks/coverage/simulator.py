@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_sourcebias.stats.utility import RankedLabels
+from rag_sourcebias.stats.crc import RankedLabels
 
 
 @dataclass(frozen=True)

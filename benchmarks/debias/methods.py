@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.twins import TwinTexts
+from rag_sourcebias.core.tags import TwinTexts
 from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap

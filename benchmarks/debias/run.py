@@ -34,7 +34,7 @@ import training
 from study import Measured, measured
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder

@@ -26,8 +26,12 @@ from mixtures import asymptotic_test, beta_test, composition_test, start_for_sha
 from scipy.special import ndtri
 
 from rag_sourcebias.stats.aggregation import Aggregator
-from rag_sourcebias.stats.betting import BettingTest
-from rag_sourcebias.stats.change import ChangeDetector, RestartingDetector, reference_window
+from rag_sourcebias.stats.sequential import (
+    BettingTest,
+    ChangeDetector,
+    RestartingDetector,
+    reference_window,
+)
 
 LEVEL = 0.05
 Z_LOOKS = 100

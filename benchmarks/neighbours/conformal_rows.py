@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speed"))
 from crc import GAINS, LEVEL, workload
 
+from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
-from rag_sourcebias.stats.utility import RankedLabels
 
 LABELLED, TARGET, DOCS = 60, 200, 20
 

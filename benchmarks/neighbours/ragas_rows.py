@@ -19,8 +19,8 @@ from rag_sourcebias.answers.files import read_answer_texts
 from rag_sourcebias.answers.measure import reference_similarity
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.stats.texts import word_counts
-from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.ragas.intervals import intervals
+from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
 LABELS = 60
 

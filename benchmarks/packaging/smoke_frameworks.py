@@ -10,9 +10,9 @@ from pathlib import Path
 from smoke_models import TEXTS, HashedWords, judged_answers
 
 from rag_sourcebias.answers.measure import fit_similarity_adjustment
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.retrieval.adapters import engine_factory, metrics_factory
+from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.retrieval.rerank import engine_factory, metrics_factory
 
 IDS = [f"d{i}" for i in range(len(TEXTS))]
 TAGS = [{"rsb_source": source} for source in ("human", "llm:x", "human", "llm:x")]
@@ -98,8 +98,7 @@ def llama_index(_folder: Path) -> str:
 
 def ragas(_folder: Path) -> str:
     os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-    from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
-    from rag_sourcebias_integrations.ragas.metrics import StyleAdjustedSimilarity
+    from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding, StyleAdjustedSimilarity
 
     encoder = HashedWords()
     adjustment = fit_similarity_adjustment(judged_answers(), encoder)
@@ -138,8 +137,10 @@ def prometheus(_folder: Path) -> str:
 
 
 def otel(_folder: Path) -> str:
-    from rag_sourcebias_integrations.opentelemetry.instruments import SkewInstruments
-    from rag_sourcebias_integrations.opentelemetry.spans import SkewSpanObserver
+    from rag_sourcebias_integrations.opentelemetry.instruments import (
+        SkewInstruments,
+        SkewSpanObserver,
+    )
 
     SkewInstruments(lambda: ())
     check(SkewSpanObserver(), "no span observer")

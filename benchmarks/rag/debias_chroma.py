@@ -28,27 +28,25 @@ from skew_table import print_skew
 
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.tags import to_metadata
-from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.core.tags import to_metadata, training_pairs, twin_texts
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.words import headline
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.instrument.recorder import instrument
 from rag_sourcebias.instrument.shadow import ShadowComparison
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.projected import write_projected_model
+from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.migration import migrate_projection
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
-from rag_sourcebias_integrations.langchain.shadow import ShadowedRetriever
+from rag_sourcebias_integrations.langchain.retriever import ShadowedRetriever
 
 MODEL = "all-MiniLM-L6-v2"
 

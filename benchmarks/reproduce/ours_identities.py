@@ -132,8 +132,8 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
 def batch_of_one(sizes: Sequence[int], rule: PerQueryRule = "paper") -> Columns:
     """1 where calibration on that many single queries is refused, as it must be below 19."""
     from rag_sourcebias.core.errors import CalibrationError
+    from rag_sourcebias.stats.crc import RankedLabels
     from rag_sourcebias.stats.crc_intervals import per_query_intervals
-    from rag_sourcebias.stats.utility import RankedLabels
 
     rng = np.random.default_rng(0)
     refused = []

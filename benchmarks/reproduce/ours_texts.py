@@ -13,14 +13,13 @@ from needs import NotMadeError
 from ours_source import dataset, encoder
 
 from rag_sourcebias.answers.files import read_answer_texts
-from rag_sourcebias.core.twins import complete_pairs, source_of
+from rag_sourcebias.core.tags import complete_pairs, source_of
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.explain.vectors import spectrum as spectra
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.stats.texts import text_statistics as statistics_of
-from rag_sourcebias.style.data import StyledTexts
-from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
+from rag_sourcebias.style.data import StyledTexts, load_styled_sample, read_styled_texts
 
 __all__ = ["modes", "perplexity", "spectrum", "text_statistics", "twin_cosines"]
 

@@ -39,10 +39,10 @@ from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations.chroma.carry import Ledger, Phase
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.follow import follow_collection
-from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase
 from rag_sourcebias_integrations.chroma.migration import migrate_encoder, restore_collection
 
 RESULT = Path(__file__).parents[1] / "results" / "encoder_swap.json"

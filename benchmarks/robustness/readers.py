@@ -159,7 +159,7 @@ def _sharded(folder: Path) -> object:
 
 
 def _tags(folder: Path, name: str = "tags.tsv") -> object:
-    from rag_sourcebias.io.tags import read_tags
+    from rag_sourcebias.io.trec import read_tags
 
     return read_tags(folder / name)
 
@@ -228,13 +228,13 @@ _STYLED = [
 
 
 def _styled(folder: Path, name: str) -> object:
-    from rag_sourcebias.style.files import read_styled_texts
+    from rag_sourcebias.style.data import read_styled_texts
 
     return read_styled_texts(folder / name)
 
 
 def _write_sheet(folder: Path, name: str) -> None:
-    from rag_sourcebias.judged.sheets import SheetRow, write_label_sheet
+    from rag_sourcebias.judged.plan import SheetRow, write_label_sheet
 
     rows = [SheetRow(query_id=f"q{i}", query="why?", doc_id=f"d{i}", text=f"text {i}") for i in N]
     write_label_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
@@ -255,7 +255,7 @@ def _write_sheet(folder: Path, name: str) -> None:
 
 
 def _sheet(folder: Path, name: str) -> object:
-    from rag_sourcebias.judged.sheets import read_label_sheet
+    from rag_sourcebias.judged.plan import read_label_sheet
 
     return read_label_sheet(folder / name)
 
@@ -390,13 +390,13 @@ def _detector() -> Any:
 
 
 def _write_detector(folder: Path) -> None:
-    from rag_sourcebias.tagging.detector.files import save_detector
+    from rag_sourcebias.tagging.detector.fit import save_detector
 
     save_detector(_detector(), folder / "detector")
 
 
 def _read_detector(folder: Path) -> object:
-    from rag_sourcebias.tagging.detector.files import load_detector
+    from rag_sourcebias.tagging.detector.fit import load_detector
 
     return load_detector(folder / "detector")
 
@@ -405,7 +405,7 @@ def _detector_arrays(folder: Path) -> object:
     """Read damaged arrays whose hash was made to fit, as whoever damages on purpose would."""
     import hashlib
 
-    from rag_sourcebias.tagging.detector.files import load_detector
+    from rag_sourcebias.tagging.detector.fit import load_detector
 
     file = folder / "detector" / "detector.json"
     record = json.loads(file.read_text())
@@ -433,15 +433,15 @@ def _history(folder: Path) -> object:
 
 
 def _write_anchors(folder: Path) -> None:
-    from rag_sourcebias.judged.drift import build_anchor_set, write_anchor_set
     from rag_sourcebias.judged.files import read_judged_items
+    from rag_sourcebias.judged.judge_audit import build_anchor_set, write_anchor_set
 
     _csv("items.csv", [{"id": i, "human": i % 2, "judge": i / 30} for i in range(30)])(folder)
     write_anchor_set(build_anchor_set(read_judged_items(folder / "items.csv")), folder / "a.json")
 
 
 def _anchors(folder: Path) -> object:
-    from rag_sourcebias.judged.drift import read_anchor_set
+    from rag_sourcebias.judged.judge_audit import read_anchor_set
 
     return read_anchor_set(folder / "a.json")
 
@@ -463,14 +463,14 @@ def _prompts(folder: Path) -> object:
 
 def _write_store(folder: Path, name: str) -> None:
     from rag_sourcebias.core.data import DocTags
-    from rag_sourcebias.tagging.documents import open_tag_store
+    from rag_sourcebias.tagging.stores import open_tag_store
 
     rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
     open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
 
 
 def _store(folder: Path, name: str) -> object:
-    from rag_sourcebias.tagging.documents import open_tag_store
+    from rag_sourcebias.tagging.stores import open_tag_store
 
     store = open_tag_store(folder / name)
     ids = [f"d{i}" for i in N]
@@ -734,7 +734,7 @@ def _write_modules(folder: Path) -> None:
 
 
 def _modules(folder: Path) -> object:
-    from rag_sourcebias.neural import projected
+    from rag_sourcebias.neural import loading as projected
 
     return projected._modules(folder)
 

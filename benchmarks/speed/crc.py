@@ -16,8 +16,8 @@ from math import floor
 
 import numpy as np
 
+from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval
-from rag_sourcebias.stats.utility import RankedLabels
 
 GAINS = 2.0 ** np.arange(4) - 1
 CUTS = np.array([0.0, 1.0, 2.0])

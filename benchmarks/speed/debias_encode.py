@@ -22,8 +22,7 @@ from rounds import finish, in_turns, ratio, row
 
 from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.projected import write_projected_model
+from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSION = 384

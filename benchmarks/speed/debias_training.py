@@ -22,7 +22,7 @@ from rounds import finish, in_turns, ratio, row
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import ENCODERS
 from rag_sourcebias.neural.losses import DebiasedRankingLoss

@@ -39,7 +39,7 @@ from pathlib import Path
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.io.trec import read_run
-from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_tags
 folder, rounds, found = Path(sys.argv[1]), int(sys.argv[2]), {}
 for case, call in json.loads(sys.argv[3]).items():
     work = eval("lambda: " + call)

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.values import environment
+from rag_sourcebias.tagging.documents import taggers_fingerprint
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.taggers import taggers_fingerprint
 
 HERE = Path(__file__).parent
 DIMENSION = 24

@@ -33,8 +33,7 @@ from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.style.data import StyleReport
-from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
+from rag_sourcebias.style.data import StyleReport, load_styled_sample, read_styled_texts
 from rag_sourcebias.style.texts import audit_style
 
 HERE = Path(__file__).parent

@@ -18,8 +18,7 @@ from counting import counted
 from rates import row
 from worlds import WORLDS, World
 
-from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.core.skew import AuditConfig, SkewCode, SkewReport
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.stats.exposure import exposure, merge_llms
 from rag_sourcebias.stats.ranking import chance_scores, source_codes_for

@@ -9,8 +9,7 @@ from typing import Any
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.instrument.adapter import Attachment
-from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.instrument.recorder import Attachment, Recorder
 from rag_sourcebias_integrations._require import require_version
 
 

@@ -28,9 +28,9 @@ from .explain.data import ExplainReport as ExplainReport
 from .io.beir import read_beir as read_beir
 from .io.samples import load_dataset as load_dataset
 from .io.samples import load_sample as load_sample
-from .io.tags import read_tags as read_tags
 from .io.trec import read_qrels as read_qrels
 from .io.trec import read_run as read_run
+from .io.trec import read_tags as read_tags
 from .judged.audit import judge_with_intervals as judge_with_intervals
 from .judged.data import JudgedConfig as JudgedConfig
 from .judged.data import JudgedReport as JudgedReport
@@ -55,5 +55,5 @@ from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts
 from .style.data import StyleReport as StyleReport
-from .style.files import read_styled_texts as read_styled_texts
+from .style.data import read_styled_texts as read_styled_texts
 from .style.texts import audit_style as audit_style

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
 from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
-from rag_sourcebias.core.findings import ChangeCode, VerdictChange
-from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.core.skew import ChangeCode, SkewReport, VerdictChange
 from rag_sourcebias.core.values import Interval, visible
 from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
 from rag_sourcebias.explain.data import ExplainReport

@@ -15,15 +15,17 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableBinding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_sourcebias.instrument.adapter import Attachment, Instrumentation
-from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder
 from rag_sourcebias.testing.contract import (
+    DOCUMENTS,
+    QUERY,
+    ContractDocument,
+    ContractFailure,
     EncoderContract,
     RetrievalContract,
     SidedEncoder,
     TaggingContract,
 )
-from rag_sourcebias.testing.kit import DOCUMENTS, QUERY, ContractDocument, ContractFailure
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
@@ -81,7 +83,7 @@ class TestRetrieverInPlace(RetrieverHooks):
 
 class TestEverything(RetrieverHooks):
     def attach(self, target: Any, observer: Any, **options: Any) -> Instrumentation:
-        from rag_sourcebias.instrument.adapter import instrument
+        from rag_sourcebias.instrument.recorder import instrument
 
         handle = instrument("langchain", observer, **options)
         handle.target = target

@@ -26,14 +26,17 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
 
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.instrument.adapter import Attachment, Instrumentation
+from rag_sourcebias.instrument.recorder import Attachment, Instrumentation
 from rag_sourcebias.testing.contract import (
+    DOCUMENTS,
+    QUERY,
+    ContractDocument,
+    ContractFailure,
     EncoderContract,
     RetrievalContract,
     SidedEncoder,
     TaggingContract,
 )
-from rag_sourcebias.testing.kit import DOCUMENTS, QUERY, ContractDocument, ContractFailure
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from rag_sourcebias.testing.contract import RetrievalContract
-from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
+from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 
 Rows = list[dict[str, Any]]
 _NO_BATCH = "a function takes one query"

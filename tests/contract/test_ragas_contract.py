@@ -14,7 +14,7 @@ pytest.importorskip("ragas")
 from ragas.embeddings.base import BaseRagasEmbedding
 
 from rag_sourcebias.testing.contract import EncoderContract
-from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
 pytestmark = pytest.mark.frameworks
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.retrieval import adapters
-from rag_sourcebias.retrieval.adapters import ADAPTER_GROUP
+from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.retrieval import rerank as adapters
+from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
 FUNCTION, ADAPTER, CONTRACT = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)

@@ -38,8 +38,7 @@ def test_all_commands_are_named() -> None:
 
 def written_model(folder: Path) -> Path:
     """Write the model folder of the examples, and the model it was made of."""
-    from rag_sourcebias.neural.loading import SentenceEncoder
-    from rag_sourcebias.neural.projected import write_projected_model
+    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
     words = [f"w{i}" for i in range(40)]
     base = static_model(folder / "base", words)

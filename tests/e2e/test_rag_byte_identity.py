@@ -13,8 +13,8 @@ pytest.importorskip("langchain_chroma")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
+from rag_sourcebias.instrument.recorder import instrument
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.core.skew import SkewCode, SkewReport
 from rag_sourcebias.reports import print_report, read_report_json, to_html, to_markdown
 from rag_sourcebias.source.words import headline, verdicts
 

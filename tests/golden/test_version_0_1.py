@@ -15,7 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from rag_sourcebias.cli.app import app
-from rag_sourcebias.core.findings import ChangeCode
+from rag_sourcebias.core.skew import ChangeCode
 from rag_sourcebias.reports import (
     changed_verdicts,
     document_of,

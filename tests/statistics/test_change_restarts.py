@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.stats.change import RestartingDetector
+from rag_sourcebias.stats.sequential import RestartingDetector
 
 pytestmark = pytest.mark.slow
 RUN_LENGTH = 300

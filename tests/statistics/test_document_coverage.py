@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
+from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 pytestmark = pytest.mark.slow
 RUNS = 400

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.explain.texts import JudgedWords, judged_words, lexical_shift, word_sets
+from rag_sourcebias.explain.causes import JudgedWords, judged_words, lexical_shift, word_sets
 
 pytestmark = pytest.mark.slow
 RUNS, POPULATION = 400, 4000

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc
 
-from rag_sourcebias.stats.aggregation import Aggregator
-from rag_sourcebias.stats.betting import BettingInterval, BettingTest
-from rag_sourcebias.stats.change import ChangeDetector, reference_window
-from rag_sourcebias.stats.mixtures import beta_interval
+from rag_sourcebias.stats.aggregation import Aggregator, beta_interval
+from rag_sourcebias.stats.sequential import (
+    BettingInterval,
+    BettingTest,
+    ChangeDetector,
+    reference_window,
+)
 
 pytestmark = pytest.mark.slow
 STREAMS, LOOKS = 300, 1500

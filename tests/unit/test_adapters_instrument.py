@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.instrument.adapter import Attachment, instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.retrieval import adapters
-from rag_sourcebias.retrieval.adapters import ADAPTER_GROUP
+from rag_sourcebias.instrument.recorder import Attachment, Recorder, instrument
+from rag_sourcebias.retrieval import rerank as adapters
+from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 
 

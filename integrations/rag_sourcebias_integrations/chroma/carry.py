@@ -2,25 +2,438 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
+from chromadb.errors import NotFoundError
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import Float32Array
+from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias_integrations.chroma.collections import embedded_text
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.ledger import Agreed, id_key
-from rag_sourcebias_integrations.chroma.vectors import (
-    CLOSE,
-    Vectors,
-    VectorSource,
-    far_apart,
-    texts_of,
-)
+
+# What a migration remembers in Chroma itself: how far it is, and what both sides agreed on.
+# A killed migration goes on from here, on whichever machine. The ledger is a collection of its own
+# beside the two, ``<name>--rsb-ledger``; no document of theirs is touched. It holds hashes, no
+# text.
+
+
+_BUCKET = 500  # entries of a row, about
+_KEY, _ENTRY = 8, 24  # bytes of an id's hash; of that, the content's and the vector's
+_LEDGER, _CONFLICTS = "--rsb-ledger", "--rsb-conflicts"
+_STATE, _PENDING = "state", "/pending/"
+
+
+class Phase(StrEnum):
+    """How far a migration is; the collections are exchanged in the second and the fourth."""
+
+    READY = "ready"
+    SWITCHING = "switching"
+    SWITCHED = "switched"
+    ROLLING_BACK = "rolling back"
+    ROLLED_BACK = "rolled back"
+    FINISHED = "finished"
+
+
+MOVING = (Phase.SWITCHING, Phase.ROLLING_BACK)
+"""While the name changes hands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usurper:
+    """A collection that somebody made under the name while none had it."""
+
+    id: str
+    during: Phase
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known of a migration beside the agreed content; ids are those of collections."""
+
+    phase: Phase
+    old: str
+    new: str
+    shadow_name: str
+    before_name: str
+    usurpers: list[Usurper] = field(default_factory=list)
+
+
+def id_key(doc_id: str) -> bytes:
+    """Hash of a document's id."""
+    return blake2b(doc_id.encode("utf-8", "surrogatepass"), digest_size=_KEY).digest()
+
+
+class Agreed:
+    """Content that two collections agreed on when they were last compared, per document.
+
+    Also what is just being written: a writer that is killed cannot say whether its last batch
+    arrived, and must not take it for somebody else's.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, bytes] = {}
+        self._pending: dict[str, dict[bytes, bytes]] = {}
+        self._new: tuple[str, dict[bytes, bytes]] = ("", {})  # of those, what is not kept yet
+        self._changed: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, doc_id: str) -> bytes | None:
+        """Return the agreed content, or None."""
+        return self._entries.get(id_key(doc_id))
+
+    def put(self, doc_id: str, content: bytes) -> None:
+        """Both hold this now."""
+        key = id_key(doc_id)
+        if self._entries.get(key) != content:
+            self._entries[key] = content
+            self._changed.add(key)
+
+    def drop(self, doc_id: str) -> None:
+        """Neither holds it now."""
+        self._drop(id_key(doc_id))
+
+    def keep_only(self, keys: set[bytes]) -> None:
+        """Forget documents that are in neither collection."""
+        for key in self._entries.keys() - keys:
+            self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
+        if self._entries.pop(key, None) is not None:
+            self._changed.add(key)
+
+    def announce(self, target: str, contents: Mapping[str, bytes]) -> None:
+        """Say what is about to be written to a collection."""
+        new = {id_key(doc_id): content for doc_id, content in contents.items()}
+        self._new = (target, new)
+        self._pending.setdefault(target, {}).update(new)
+
+    def announced(self, target: str, doc_id: str) -> bytes | None:
+        """Return what was to be written to a collection, maybe by a writer that was killed."""
+        return self._pending.get(target, {}).get(id_key(doc_id))
+
+    def settle(self) -> None:
+        """All that was announced was seen to."""
+        self._pending = {}
+
+
+class Ledger:
+    """The ledger of one migration.
+
+    Parameters
+    ----------
+    client : chromadb client
+    name : str
+        Of the migrated collection.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:  # noqa: ANN401 - a chromadb client
+        self._client = client
+        self._name = ledger_name(name)
+        self._rows: Any = None
+
+    def read(self) -> Progress | None:
+        """Return how far the migration is; None where there is none."""
+        if self._rows is None:
+            self._rows = _opened(self._client, self._name)
+        if self._rows is None:
+            return None
+        try:
+            found = self._rows.get(ids=[_STATE], include=["metadatas"])["metadatas"]
+        except NotFoundError:  # the migration was finished between the two requests
+            self._rows = None
+            return None
+        if not found:
+            return None
+        state = json.loads(found[0]["state"])
+        state["phase"] = Phase(state["phase"])
+        state["usurpers"] = [
+            Usurper(id=one["id"], during=Phase(one["during"])) for one in state["usurpers"]
+        ]
+        return Progress(**state)
+
+    def write(self, progress: Progress) -> None:
+        """Keep how far the migration is."""
+        self._put({_STATE: {"state": json.dumps(asdict(progress))}})
+
+    def agreed(self, of: str) -> Agreed:
+        """Read what the collection with this id agreed on with the one in use."""
+        found = Agreed()
+        if self._rows is None:
+            self._rows = _opened(self._client, self._name)
+        if self._rows is None:
+            return found
+        page = self._rows.get(where={"of": of}, include=["metadatas"])
+        for row_id, row in zip(page["ids"], page["metadatas"], strict=True):
+            raw = base64.b64decode(row["entries"])
+            entries = {
+                raw[start : start + _KEY]: raw[start + _KEY : start + _ENTRY]
+                for start in range(0, len(raw), _ENTRY)
+            }
+            if _PENDING in row_id:
+                found._pending.setdefault(row_id.split("/")[2], {}).update(entries)
+            else:
+                found._entries.update(entries)
+        return found
+
+    def keep(self, of: str, agreed: Agreed, *, everything: bool = False) -> None:
+        """Keep what changed since it was read or kept, and what is announced."""
+        there = self._opened().get(where={"of": of}, include=[])["ids"]
+        pending = [row for row in there if _PENDING in row]
+        kept = [row for row in there if _PENDING not in row]
+        if everything:
+            if there:
+                self._opened().delete(ids=there)
+            pending, kept, agreed._changed = [], [], set(agreed._entries)
+        n_buckets = int(kept[0].split("/")[1]) if kept else max(1, len(agreed) // _BUCKET)
+        touched = {_bucket(key, n_buckets) for key in agreed._changed}
+        buckets: dict[int, list[bytes]] = {bucket: [] for bucket in touched}
+        for key, content in agreed._entries.items():
+            if (bucket := _bucket(key, n_buckets)) in buckets:
+                buckets[bucket].append(key + content)
+        self._put({f"{of}/{n_buckets}/{at}": _row(of, rows) for at, rows in buckets.items()})
+        agreed._changed = set()
+        target, new = agreed._new
+        if new:
+            entries = [key + content for key, content in new.items()]
+            self._put({f"{of}{_PENDING}{target}/{len(pending)}": _row(of, entries)})
+            agreed._new = ("", {})
+        elif pending and not agreed._pending:
+            self._opened().delete(ids=pending)
+
+    def delete(self) -> None:
+        """Take the ledger away."""
+        if _opened(self._client, self._name) is not None:
+            self._client.delete_collection(self._name)
+        self._rows = None
+
+    def _put(self, rows: Mapping[str, Mapping[str, str]]) -> None:
+        ids = list(rows)
+        for start in range(0, len(ids), 100):
+            part = ids[start : start + 100]
+            self._opened().upsert(
+                ids=part, embeddings=[[0.0]] * len(part), metadatas=[dict(rows[i]) for i in part]
+            )
+
+    def _opened(self) -> Any:  # noqa: ANN401 - a chromadb collection
+        if self._rows is None:
+            self._rows = self._client.get_or_create_collection(self._name, embedding_function=None)
+        return self._rows
+
+
+def ledger_name(name: str) -> str:
+    """Name of the ledger of a collection."""
+    return f"{name}{_LEDGER}"
+
+
+def conflicts_name(name: str) -> str:
+    """Name of the collection of versions that did not prevail."""
+    return f"{name}{_CONFLICTS}"
+
+
+def is_bookkeeping(name: str) -> bool:
+    """Whether a collection holds what a migration remembers, and no documents."""
+    return name.endswith((_LEDGER, _CONFLICTS))
+
+
+def _opened(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
+    """Return a collection, or None where there is none."""
+    try:
+        return client.get_collection(name, embedding_function=None)
+    except NotFoundError:
+        return None
+
+
+def _bucket(key: bytes, n_buckets: int) -> int:
+    return int.from_bytes(key, "little") % n_buckets
+
+
+def _row(of: str, entries: Iterable[bytes]) -> dict[str, str]:
+    return {"of": of, "entries": base64.b64encode(b"".join(entries)).decode()}
+
+
+# Where the vectors of a copied collection come from: texts encoded again, or stored vectors.
+
+
+Page = Mapping[str, Any]
+
+CLOSE = 1e-2  # distance of unit vectors; another batch rounds differently, most at bfloat16
+_EQUAL = 1e-4  # of what was only stored and read back
+
+
+class Vectors(Protocol):
+    """Gives the vectors of documents that are carried from one collection to another."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What is read of both collections beside the content."""
+        ...
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
+        """Vectors of these documents of a page of the original, shape (ids, d)."""
+        ...
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids on a page of the original that no vector can be made of."""
+        ...
+
+
+class VectorSource(Vectors, Protocol):
+    """Gives the vectors of a whole copy, page by page."""
+
+    @property
+    def function(self) -> EncoderEmbeddingFunction:
+        """What encodes queries of the copy, and documents that come later."""
+        ...
+
+    def differ(self, page: Page, copied: Page) -> list[str]:
+        """Ids on a page of the copy whose vector is not the one that this page calls for."""
+        ...
+
+    def require(self, page: Page) -> None:
+        """Refuse a page of the original that vectors cannot be made of."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedVectors:
+    """Stored texts, encoded again."""
+
+    function: EncoderEmbeddingFunction
+    reads: tuple[str, ...] = ()
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
+        """Encode the texts."""
+        return np.stack(self.function(texts_of(page, ids)))
+
+    def differ(self, page: Page, copied: Page) -> list[str]:  # noqa: ARG002
+        """Nothing: a sample is encoded again instead."""
+        return []
+
+    def require(self, page: Page) -> None:
+        """Refuse documents without text."""
+        without = self.lacking(page)
+        if without:
+            raise DataError(
+                f"{len(without)} documents have no stored text to encode, among them "
+                f"{without[:10]}; add their texts, or delete them, first"
+            )
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without text."""
+        return _without(page, "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedVectors:
+    """Stored vectors, projected; no text is encoded."""
+
+    function: EncoderEmbeddingFunction
+    projection: SourceProjection
+    reads: tuple[str, ...] = ("embeddings",)
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
+        """Project the stored vectors."""
+        stored = dict(zip(page["ids"], page["embeddings"], strict=True))
+        return self.projection.apply(np.asarray([stored[doc_id] for doc_id in ids], np.float32))
+
+    def differ(self, page: Page, copied: Page) -> list[str]:
+        """Compare every vector with the projection of the stored one."""
+        if not copied["ids"]:
+            return []
+        known = set(page["ids"])
+        rows = [row for row, doc_id in enumerate(copied["ids"]) if doc_id in known]
+        ids = [copied["ids"][row] for row in rows]
+        found = np.asarray([copied["embeddings"][row] for row in rows], np.float32)
+        wrong = far_apart(found, self.vectors(page, ids), _EQUAL)
+        return [doc_id for doc_id, bad in zip(ids, wrong, strict=True) if bad]
+
+    def require(self, page: Page) -> None:
+        """Refuse documents without a vector, and vectors of another length."""
+        without = self.lacking(page)
+        if without:
+            raise DataError(
+                f"{len(without)} documents have no stored vector to project, among them "
+                f"{without[:10]}; delete them, or use migrate_encoder, which encodes the texts"
+            )
+        dimension = len(page["embeddings"][0])
+        if dimension != self.projection.dimension:
+            raise DataError(
+                f"the collection's vectors have {dimension} dimensions, the projection is for "
+                f"{self.projection.dimension}; fit one on vectors of the collection's encoder"
+            )
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without a vector."""
+        return _without(page, "embeddings")
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """Stored texts, embedded by what a collection or a caller embeds with."""
+
+    embed: Callable[[list[str]], Sequence[Any]]
+    reads: tuple[str, ...] = ()
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
+        """Embed the texts."""
+        return np.asarray(self.embed(texts_of(page, ids)), np.float32)
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without text."""
+        return _without(page, "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """Stored vectors as they are."""
+
+    reads: tuple[str, ...] = ("embeddings",)
+
+    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
+        """Return the stored vectors."""
+        stored = dict(zip(page["ids"], page["embeddings"], strict=True))
+        return np.asarray([stored[doc_id] for doc_id in ids], np.float32)
+
+    def lacking(self, page: Page) -> list[str]:
+        """Ids without a vector."""
+        return _without(page, "embeddings")
+
+
+def texts_of(page: Page, ids: Sequence[str]) -> list[str]:
+    """Texts that are embedded for documents of a page that have one."""
+    metadata = page.get("metadatas") or [None] * len(page["ids"])
+    rows = dict(zip(page["ids"], zip(page["documents"], metadata, strict=True), strict=True))
+    return [embedded_text(i, str(rows[i][0]), rows[i][1] or {}) for i in ids]
+
+
+def far_apart(
+    first: npt.NDArray[Any], second: npt.NDArray[Any], limit: float
+) -> npt.NDArray[np.bool_]:
+    """Rows that are further apart than this share of the longer one, shape (n,)."""
+    scale = np.maximum(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
+    return np.asarray(~(np.linalg.norm(first - second, axis=1) <= limit * scale))
+
+
+def _without(page: Page, field: str) -> list[str]:
+    values = page.get(field)
+    if values is None:
+        return list(page["ids"])
+    return [doc_id for doc_id, value in zip(page["ids"], values, strict=True) if value is None]
+
+
+# Carry what was written to one collection over to another one, under another encoder.
+
 
 _CONTENT = ["documents", "metadatas", "uris"]
 _SAMPLE = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 from chromadb.errors import NotFoundError
 
-from rag_sourcebias_integrations.chroma.ledger import MOVING, Ledger, Phase
+from rag_sourcebias_integrations.chroma.carry import MOVING, Ledger, Phase
 
 _log = logging.getLogger(__name__)
 _WRITES = ("add", "update", "upsert", "delete")

@@ -20,37 +20,33 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias_integrations.chroma.carry import (
+    CLOSE,
+    MOVING,
+    Agreed,
     Carried,
     Conflict,
+    EncodedVectors,
+    Ledger,
+    Phase,
+    Progress,
+    ProjectedVectors,
+    StoredVectors,
+    TextVectors,
+    Usurper,
+    Vectors,
+    VectorSource,
     carry,
+    conflicts_name,
+    far_apart,
+    ledger_name,
     make_equal,
     pages,
     sample_of,
+    texts_of,
     verify_vectors,
 )
 from rag_sourcebias_integrations.chroma.collections import request_size
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
-from rag_sourcebias_integrations.chroma.ledger import (
-    MOVING,
-    Agreed,
-    Ledger,
-    Phase,
-    Progress,
-    Usurper,
-    conflicts_name,
-    ledger_name,
-)
-from rag_sourcebias_integrations.chroma.vectors import (
-    CLOSE,
-    EncodedVectors,
-    ProjectedVectors,
-    StoredVectors,
-    TextVectors,
-    Vectors,
-    VectorSource,
-    far_apart,
-    texts_of,
-)
 
 # A collection and its copy under another encoder: switch, go back, carry over, finish.
 
@@ -764,7 +760,7 @@ def migrate_projection(
         The client of the collection.
     encoder : str, Path, Encoder or EncoderEmbeddingFunction
         What encodes queries of the copy: the folder that
-        :func:`~rag_sourcebias.neural.projected.write_projected_model` wrote, which Chroma
+        :func:`~rag_sourcebias.neural.loading.write_projected_model` wrote, which Chroma
         remembers by its path, or a
         :class:`~rag_sourcebias.debias.ProjectedEncoder`.
     batch_size : int, optional
@@ -806,7 +802,7 @@ def _check_projection(function: EncoderEmbeddingFunction, projection: SourceProj
     found = None
     folder = function.get_config().get("model")
     if folder is not None:
-        name = import_module("rag_sourcebias.neural.projected").PROJECTION_FILE
+        name = import_module("rag_sourcebias.neural.loading").PROJECTION_FILE
         file = Path(folder).expanduser() / name
         found = read_projection(file) if file.is_file() else None
     elif isinstance(function.encoder, ProjectedEncoder):

@@ -16,9 +16,8 @@ from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.adapter import Attachment, Instrumentation, instrument
 from rag_sourcebias.instrument.events import RetrievalEvent, guarded
-from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder, instrument
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
 

@@ -12,9 +12,15 @@ from typing import Any, TypeAlias, get_args
 from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, to_metadata
-from rag_sourcebias.tagging.documents import PassCounts, TagResult
+from rag_sourcebias.tagging.documents import (
+    PassCounts,
+    Tagger,
+    TagResult,
+    tag_documents,
+    taggers_fingerprint,
+)
 from rag_sourcebias.tagging.stores import AppendLog
-from rag_sourcebias.tagging.taggers import Tagger, tag_documents, taggers_fingerprint
+from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
     NODE_KEY,
     Layout,
@@ -30,7 +36,6 @@ from rag_sourcebias_integrations.chroma.collections import (
     shown,
     tag_update,
 )
-from rag_sourcebias_integrations.chroma.ledger import is_bookkeeping
 
 # What one page of documents needs so that it carries the tags; no I/O here.
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias_integrations.langchain import _framework  # noqa: F401 - must come first
 from rag_sourcebias_integrations.langchain.completer import LangChainCompleter
-from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
-from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
+from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
-from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
-from rag_sourcebias_integrations.langchain.shadow import ShadowedRetriever
+from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever, ShadowedRetriever
 from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
 if TYPE_CHECKING:

@@ -1,13 +1,24 @@
-"""Our encoders as LangChain embeddings."""
+"""Our encoders as LangChain embeddings, and a compressor that reorders documents."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableLambda
+from pydantic import ConfigDict, PrivateAttr
 
+from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.tags import from_metadata
+from rag_sourcebias.instrument.events import DroppedEvents, TagLookup, guarded
+from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
+from rag_sourcebias_integrations.langchain.observe import id_of
+
+# Our encoders as LangChain embeddings.
 
 
 class EncoderEmbeddings(Embeddings):
@@ -42,3 +53,113 @@ class EncoderEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Embed one query."""
         return cast("list[float]", self.encoder.encode_queries([text])[0].tolist())
+
+
+# Where a mitigation enters a LangChain application: reorder the documents of a query.
+
+
+_UNKNOWN = DocTags()
+
+
+class DebiasCompressor(BaseDocumentCompressor):
+    """Reorder documents by new scores; for ``ContextualCompressionRetriever`` and pipelines.
+
+    The very documents come back. Equal scores keep their order. If the rescorer raises or returns
+    something unusable, such as because there are no scores, the documents come back in their order
+    and the failure is counted.
+
+    Parameters
+    ----------
+    rescorer : Rescorer
+    tag_store : TagStore, optional
+        Where tags are looked up; what it does not know comes from the metadata.
+    score_key : str
+        Key of the metadata under which :class:`InstrumentedRetriever` left the scores.
+    score_of : callable, optional
+        From such a score to what the rescorer was fitted on. A calibration is in units of the
+        cosine; what LangChain calls relevance is the cosine for Chroma with ``space: cosine``, and
+        1 − √2·(1 − cosine) for squared distances of unit vectors (Chroma's default, FAISS), which
+        ``lambda r: 1 - (1 - r) / 2**0.5`` takes back.
+    top_n : int, optional
+        Documents to return, at least 1; all by default. Retrieve more than are shown.
+    encoder : Encoder or Embeddings or str, optional
+        Where the scores come from; a rescorer that was fitted on another encoder is refused.
+
+    Raises
+    ------
+    DataError
+        If the rescorer cannot be called or was fitted on another encoder, or ``top_n`` is below 1.
+
+    Examples
+    --------
+    ::
+
+        scored = InstrumentedRetriever(
+            store.as_retriever(search_kwargs={"k": 40}), observer, score_key="rsb_score"
+        )
+        retriever = ContextualCompressionRetriever(
+            base_compressor=DebiasCompressor(calibration, encoder=encoder, top_n=10),
+            base_retriever=scored,
+        )
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    rescorer: Any
+    tag_store: Any = None
+    score_key: str = "rsb_score"
+    score_of: Callable[[float], float] | None = None
+    top_n: int | None = None
+
+    _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
+
+    def __init__(self, rescorer: Any, *, encoder: Any = None, **options: Any) -> None:  # noqa: ANN401
+        check_rescorer(rescorer, encoder=encoder, top_n=options.get("top_n"))
+        super().__init__(rescorer=rescorer, **options)
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Queries whose documents were left in their order because something failed."""
+        return self._dropped
+
+    def compress_documents(
+        self,
+        documents: Sequence[Any],
+        query: str,
+        callbacks: Any = None,  # noqa: ANN401, ARG002
+    ) -> Sequence[Any]:
+        """Return the documents in their new order."""
+        with guarded(self._dropped, "rescorer failed"):
+            scores = self.rescorer(
+                query,
+                doc_ids=[id_of(d) for d in documents],
+                texts=[d.page_content for d in documents],
+                tags=self._tags(documents),
+                scores=self._scores(documents),
+            )
+            if scores is not None:
+                ranked, _ = order_by(scores, len(documents))
+                return [documents[index] for index in ranked[: self.top_n]]
+        return documents if self.top_n is None else documents[: self.top_n]
+
+    def as_runnable(self) -> Any:  # noqa: ANN401 - a RunnableLambda
+        """Return a runnable from ``{"documents": …, "query": …}`` to documents.
+
+        ``{"documents": retriever, "query": RunnablePassthrough()} | compressor.as_runnable()``
+        """
+
+        def debias(given: Mapping[str, Any]) -> Sequence[Any]:
+            return self.compress_documents(given["documents"], given["query"])
+
+        return RunnableLambda(debias)
+
+    def _tags(self, documents: Sequence[Any]) -> list[DocTags]:
+        inside = [from_metadata(document.metadata) for document in documents]
+        if self.tag_store is None:
+            return inside
+        stored = TagLookup(self.tag_store).get([id_of(document) for document in documents])
+        return [b if a == _UNKNOWN else a for a, b in zip(stored, inside, strict=True)]
+
+    def _scores(self, documents: Sequence[Any]) -> list[float] | None:
+        found = [document.metadata.get(self.score_key) for document in documents]
+        return scores_from(found, self.score_of)

@@ -30,10 +30,14 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.adapter import Attachment
-from rag_sourcebias.instrument.events import CheckedLabels, DroppedEvents, RetrievalEvent, guarded
-from rag_sourcebias.instrument.recorder import Recorder, leave
-from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.instrument.events import (
+    CheckedLabels,
+    DroppedEvents,
+    RetrievalEvent,
+    guarded,
+    text_id,
+)
+from rag_sourcebias.instrument.recorder import Attachment, Recorder, leave
 
 # LangChain documents to what a recorder takes.
 

@@ -4,17 +4,17 @@ from rag_sourcebias_integrations.llama_index import _framework  # noqa: F401 - m
 from rag_sourcebias_integrations.llama_index.completer import LlamaIndexCompleter
 from rag_sourcebias_integrations.llama_index.embeddings import (
     AdjustedResult,
+    DebiasPostprocessor,
     EncoderEmbedding,
     StyleAdjustedSimilarity,
 )
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 from rag_sourcebias_integrations.llama_index.observe import (
     InstrumentedRetriever,
+    ShadowedRetriever,
     SourceBiasEventHandler,
     SourceBiasSpanHandler,
 )
-from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
-from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 __all__ = [

@@ -1,19 +1,40 @@
-"""Offer a monitor's state to OpenTelemetry, by its API alone."""
+"""What a monitor knows as instruments, and what a retrieval was as attributes of its span."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Literal
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    Tracer,
+    get_current_span,
+    get_tracer,
+    set_span_in_context,
+)
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import renews_after_fork
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
+from rag_sourcebias.monitor.data import OTHER, Alarm, CanaryPoint, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
-from rag_sourcebias.monitor.metrics import METRICS, LostEvents, Metric, MonitorReader, Readings
+from rag_sourcebias.monitor.metrics import (
+    METRICS,
+    UNTAGGED,
+    LostEvents,
+    Metric,
+    MonitorReader,
+    Readings,
+)
+from rag_sourcebias.stats.exposure import attention_weights
+
+# Offer a monitor's state to OpenTelemetry, by its API alone.
 
 
 class SkewInstruments:
@@ -122,3 +143,177 @@ class _Pass:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+
+
+# Attributes of a span that tell who got the ranks of one retrieval.
+
+
+Attributes = Mapping[str, int | str | Sequence[str] | Sequence[float]]
+_MOST_DOCUMENTS = 1_000  # that are weighed: an observer called inline must be quick
+
+
+def facts_of(groups: Sequence[str | None], *, by: str, most: int) -> Attributes:
+    """Return the attributes of a retrieval, given the group of each document, best first.
+
+    Parameters
+    ----------
+    groups : sequence of str or None
+        None for a document without a tag.
+    by : str
+        Part of the names of the attributes.
+    most : int
+        Groups told apart; those of the largest exposure are.
+    """
+    facts: dict[str, int | str | Sequence[str] | Sequence[float]] = {
+        "rag_sourcebias.documents": len(groups)
+    }
+    if not groups:
+        return facts
+    weights: dict[str | None, float] = {}
+    for group, weight in zip(groups, _WEIGHTS, strict=False):
+        weights[group] = weights.get(group, 0.0) + weight
+    ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
+    whole = sum(weights.values())
+    names = [_name(group) for group in ranking[:most]]
+    shares = [weights[group] / whole for group in ranking[:most]]
+    if len(ranking) > most:
+        names.append(OTHER)
+        shares.append(max(1.0 - sum(shares), 0.0))
+    facts[f"rag_sourcebias.{by}.names"] = names
+    facts[f"rag_sourcebias.{by}.exposure"] = shares
+    facts[f"rag_sourcebias.{by}.top1"] = _name(groups[0])
+    facts[f"rag_sourcebias.{by}.untagged"] = sum(group is None for group in groups)
+    return facts
+
+
+def _name(group: str | None) -> str:
+    return UNTAGGED if group is None else short_text(group)
+
+
+_WEIGHTS = tuple(attention_weights("dcg", _MOST_DOCUMENTS).tolist())
+
+
+# Put who got the ranks of one retrieval on an OpenTelemetry span, by the API alone.
+
+
+Where = Literal["attributes", "event", "span"]
+_WHERE = ("attributes", "event", "span")
+
+
+class SkewSpanObserver:
+    """Write the shares of one retrieval on the span that is current; an observer.
+
+    ==================================== ================================================
+    ``rag_sourcebias.documents``         documents retrieved
+    ``rag_sourcebias.source.names``      sources, the largest exposure first; "other" last
+    ``rag_sourcebias.source.exposure``   share of each: weights 1/log2(rank + 1); sums to 1
+    ``rag_sourcebias.source.top1``       source of the first document
+    ``rag_sourcebias.source.untagged``   documents without a source
+    ==================================== ================================================
+
+    With ``by="style"`` the names have ``style`` instead of ``source``. Untagged documents are a
+    group "untagged". An empty retrieval has the first attribute only. No attribute holds a query,
+    a document or an id. Without a recording span nothing is computed or written.
+
+    ``where`` these go depends on what stands around the handler:
+
+    - "attributes" of the current span: right where that is the span of the retrieval, as with
+      OpenInference's instrumentation of LlamaIndex. A later retrieval under the same span takes
+      the place of an earlier one.
+    - "event": an event ``rag_sourcebias.retrieval`` of the current span, one for each retrieval.
+    - "span": a span of its own inside the current one, or a trace of its own where there is none;
+      for LangChain, in whose callbacks the span of the retriever is never current. Name
+      (``retrieval {collection}``), kind and ``gen_ai.*`` attributes are those of OpenTelemetry's
+      conventions for generative AI. It begins when the retrieval ended, and has no duration:
+      observers are not told when a retrieval began, nor how many documents it was asked for.
+
+    Spans are those of the application's thread: an observer on the thread of a queue sees none.
+    Tags out of a ``TagStore``, and members of an ``ObserverGroup`` that are not ``inline``, bring
+    such a thread; give this observer an instrumentation of its own there.
+
+    Parameters
+    ----------
+    by : {"source", "style"}
+    where : {"attributes", "event", "span"}
+    current : callable or None
+        Returns the span to write on or below, or None. By default OpenTelemetry's
+        ``get_current_span``. In LangChain with OpenInference
+        ``openinference.instrumentation.langchain.get_current_span`` is the span of the chain
+        around the retriever.
+    tracer : opentelemetry.trace.Tracer or None
+        Makes the spans of ``where="span"``; one of the global provider by default.
+    max_groups : int
+        Groups told apart in one retrieval, at least 1; the others are "other".
+
+    Attributes
+    ----------
+    dropped : DroppedEvents
+        Retrievals that could not be written.
+
+    Raises
+    ------
+    DataError
+        If ``by``, ``where`` or ``max_groups`` is not one of these.
+    """
+
+    inline = True  # see Delivery: the current span is that of the application's thread
+
+    def __init__(
+        self,
+        *,
+        by: Literal["source", "style"] = "source",
+        where: Where = "attributes",
+        current: Callable[[], Span | None] | None = None,
+        tracer: Tracer | None = None,
+        max_groups: int = 10,
+    ) -> None:
+        if by not in ("source", "style"):
+            raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+        if where not in _WHERE:
+            raise DataError(f"where={where!r} is none of {', '.join(map(repr, _WHERE))}")
+        if max_groups < 1:
+            raise DataError(f"max_groups must be at least 1, got {max_groups}")
+        self._by, self._where, self._max_groups = by, where, max_groups
+        self._group_of = attrgetter(by)
+        self._current = get_current_span if current is None else current
+        self._tracer = get_tracer("rag_sourcebias", __version__) if tracer is None else tracer
+        self.dropped = DroppedEvents()
+
+    def observe(self, event: RetrievalEvent) -> None:
+        """Write one retrieval; raises nothing."""
+        try:
+            self._write(event)
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            self.dropped.add("span could not be written", error=error)
+
+    def _write(self, event: RetrievalEvent) -> None:
+        span = self._current()
+        if self._where == "span":
+            self._own_span(event, below=span)
+        elif span is None or not span.is_recording():
+            return
+        elif self._where == "event":
+            span.add_event("rag_sourcebias.retrieval", self._facts(event))
+        else:
+            span.set_attributes(self._facts(event))
+
+    def _own_span(self, event: RetrievalEvent, *, below: Span | None) -> None:
+        collection = event.labels.get("collection", "")[:200]
+        about = {"gen_ai.operation.name": "retrieval"}
+        if collection:
+            about["gen_ai.data_source.id"] = collection
+        ended = time.time_ns() - int(1e9 * (time.monotonic() - event.monotonic))
+        span = self._tracer.start_span(
+            f"retrieval {collection}".rstrip(),
+            context=None if below is None else set_span_in_context(below),
+            kind=SpanKind.CLIENT,
+            attributes=about,
+            start_time=ended,
+        )
+        if span.is_recording():
+            span.set_attributes(self._facts(event))
+        span.end(end_time=ended)
+
+    def _facts(self, event: RetrievalEvent) -> Attributes:
+        groups = [self._group_of(tags) for tags in event.tags]
+        return facts_of(groups, by=self._by, most=self._max_groups)

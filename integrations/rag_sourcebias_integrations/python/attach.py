@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.adapter import Attachment
-from rag_sourcebias.instrument.events import guarded
-from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.instrument.events import guarded, text_id
+from rag_sourcebias.instrument.recorder import Attachment, Recorder
 
 # From what a function returns to ids, metadata and scores.
 

@@ -48,11 +48,10 @@ from rag_sourcebias.answers.measure import (
     threshold_verdicts,
     verdict_flips,
 )
-from rag_sourcebias.core.arrays import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.skew import TextStatistic
-from rag_sourcebias.core.values import Interval, environment, normal_quantile, t_quantile
+from rag_sourcebias.core.values import IntArray, Interval, environment, normal_quantile, t_quantile
 from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
 from rag_sourcebias.stats.comparisons import MIN_ROWS, queries_to_tell, spread_interval
 from rag_sourcebias.stats.means import MIN_LABELED, Method, mean_interval

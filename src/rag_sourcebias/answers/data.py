@@ -10,11 +10,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import TextStatistic
-from rag_sourcebias.core.values import Interval, Stored, from_versioned
+from rag_sourcebias.core.values import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Interval,
+    Stored,
+    from_versioned,
+)
 
 # Answers of several systems as texts, with the references they are compared with.
 

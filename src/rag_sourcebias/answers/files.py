@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.answers.data import AnswerTexts
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import FloatArray, require_name
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.tables import Table, names_of, numbers_of, read_any_table
 

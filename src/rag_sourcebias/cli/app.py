@@ -23,7 +23,7 @@ from rag_sourcebias.judged.command import interval
 from rag_sourcebias.judged.judge_command import app as judge
 from rag_sourcebias.judged.labels_command import app as labels
 from rag_sourcebias.monitor.command import app as monitor
-from rag_sourcebias.pairs.annotate_command import app as annotate
+from rag_sourcebias.pairs.command import app as annotate
 from rag_sourcebias.pairs.command import check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import app as audit

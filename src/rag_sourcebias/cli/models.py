@@ -34,14 +34,13 @@ from rag_sourcebias.judged.judges import (
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 from rag_sourcebias.llm.openai import OpenAICompleter
-from rag_sourcebias.retrieval.adapters import retriever_factory
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
     CachedReranker,
     VectorCache,
 )
-from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.rerank import RerankedSpec, retriever_factory
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
 # Encoders from a model's name and options on the command line.

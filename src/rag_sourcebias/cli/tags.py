@@ -22,12 +22,13 @@ from rag_sourcebias.tagging.documents import (
     CorpusStore,
     DocumentStore,
     SidecarStore,
+    Tagger,
     TagResult,
     open_document_store,
+    tag_documents,
 )
 from rag_sourcebias.tagging.rules import RuleTagger
 from rag_sourcebias.tagging.stores import open_tag_store
-from rag_sourcebias.tagging.taggers import Tagger, tag_documents
 
 # What a pass of taggers came to, as tables.
 

@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
-from rag_sourcebias.core.values import Stored
+from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Stored
 
 # What is asked of a language model and what comes back.
 

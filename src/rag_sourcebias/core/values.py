@@ -1,4 +1,4 @@
-"""Small values of every report: intervals, names of sources, the environment, their codec."""
+"""Small values everyone shares: arrays, intervals, names of sources, the codec of reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,49 @@ from functools import cache
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+
+# Types of arrays, by what they hold.
+
+
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+Float32Array = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+
+# One refusal of numbers that are none.
+
+
+def require_finite(values: npt.NDArray[np.floating[Any]], what: str, *, remedy: str) -> None:
+    """Raise where a value is NaN or infinite, naming its place.
+
+    Parameters
+    ----------
+    what : str
+        The values in the plural, such as ``"ranks"``.
+    remedy : str
+        What to do about it, such as ``"leave out queries that lack a version"``.
+
+    Raises
+    ------
+    DataError
+    """
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
+    place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
+    more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
+    value = values[tuple(bad[0])]
+    raise DataError(f"{what} hold NaN or infinity: {value} in {place}{more}; {remedy}")
+
+
+# Small values of every report: intervals, names of sources, the environment, their codec.
+
 
 # Text that may be shown, and names that may be read.
 # A name comes from a file or a request and ends in a terminal, a page and a picture. Control

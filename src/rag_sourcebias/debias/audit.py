@@ -9,12 +9,17 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.core.values import Interval, NoninferiorityTest, environment
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    Interval,
+    NoninferiorityTest,
+    environment,
+)
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,

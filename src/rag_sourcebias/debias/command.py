@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import typer
 
@@ -12,8 +16,8 @@ from rag_sourcebias.cli.console import Stages, choice, err, spread, stages
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.debias import options as opt
-from rag_sourcebias.debias.data import DebiasMethod, DebiasReport
+from rag_sourcebias.debias import job as opt
+from rag_sourcebias.debias.data import DebiasMethod, DebiasReport, DebiasSearch, TrainingHistory
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
 from rag_sourcebias.debias.job import (
     Figures,
@@ -28,9 +32,11 @@ from rag_sourcebias.debias.job import (
     projection_choice,
     projection_settings,
     read_seen,
+    read_settings,
     removed_on_failure,
     require_new,
     train_model,
+    trained_model,
     training_method,
     training_settings,
     written_model,
@@ -38,12 +44,414 @@ from rag_sourcebias.debias.job import (
 from rag_sourcebias.debias.parity import read_parity, write_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.debias.search_command import search
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
 
 if TYPE_CHECKING:
+    from rag_sourcebias.debias.parity import ParityForm
+    from rag_sourcebias.debias.search import DebiasVariant
     from rag_sourcebias.neural.training_data import TrainingSettings
+
+
+# ``debias search``: systems tried at several weights, the choice, and the command itself.
+
+
+# Train a model per debias weight and seed; those that are finished are not trained again.
+
+
+class TriedWeights:
+    """Models trained at several debias weights, with several seeds each."""
+
+    searched = "debias weight"
+    deterministic = False
+
+    def __init__(
+        self,
+        job: Job,
+        before: Encoder,
+        variants: Sequence[DebiasVariant],
+        histories: dict[tuple[float, int], TrainingHistory],
+        folders: dict[tuple[float, int], Path],
+    ) -> None:
+        self._job = job
+        self._before = before
+        self.variants = variants
+        self._histories = histories
+        self._folders = folders
+        self.training = tuple(histories.values())
+
+    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
+        """Return the trained model."""
+        return DenseSpec(cast("DenseSpec", variant.spec).encoder, name=name)
+
+    def write(self, variant: DebiasVariant, path: Path) -> None:
+        """Copy the model folder."""
+        shutil.copytree(self._folders[_key(variant)], path)
+
+    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
+        """Return how the model was trained."""
+        cost = None
+        if path is not None:
+            texts = self._job.twins.baseline_texts
+            cost = encode_cost(self._before, cast("DenseSpec", variant.spec).encoder, texts)
+        return training_method(
+            self._histories[_key(variant)],
+            name,
+            fitted_on=self._job.fitting.name,
+            encode_cost=cost,
+        )
+
+
+def tried_weights(
+    job: Job,
+    before: Encoder,
+    values: Sequence[float],
+    *,
+    model: str,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    output: Path,
+    cache: Path,
+    progress: Stages,
+) -> TriedWeights:
+    """Train what is missing; weight 0 is the model as it is, for every seed."""
+    from rag_sourcebias.debias.search import DebiasVariant
+
+    folder = output.with_name(f"{output.name}.search")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
+    variants = [DebiasVariant(weight=0.0, spec=DenseSpec(before))]
+    histories: dict[tuple[float, int], TrainingHistory] = {}
+    folders: dict[tuple[float, int], Path] = {}
+    # Seed by seed, so that what an interrupted search leaves spans all weights.
+    for seed in seeds:
+        for weight in values:
+            if not weight:
+                continue
+            asked = replace(settings, debias_weight=weight, seed=seed)
+            place = folder / f"weight-{weight:g}-seed-{seed}"
+            key = weight, seed
+            folders[key] = place
+            histories[key] = trained_model(
+                job, model, asked, place, before=before, progress=progress
+            )
+            trained = written_model(place, cache, progress.advance)
+            variants.append(DebiasVariant(weight=weight, spec=DenseSpec(trained), seed=seed))
+    return TriedWeights(job, before, variants, histories, folders)
+
+
+def _key(variant: DebiasVariant) -> tuple[float, int]:
+    return variant.weight, variant.seed or 0
+
+
+# What ``debias search`` tries: one kind of system at several weights.
+
+
+class TriedSystems(Protocol):
+    """Systems at several weights, and what to make of one of them.
+
+    ``variants`` hold weight 0, the model as it is.
+    """
+
+    searched: str
+    deterministic: bool
+    variants: Sequence[DebiasVariant]
+    training: tuple[TrainingHistory, ...]
+
+    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
+        """Return a variant as it stands in the report."""
+        ...
+
+    def write(self, variant: DebiasVariant, path: Path) -> None:
+        """Write a variant where it was asked for."""
+        ...
+
+    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
+        """Return its row in the report; ``path`` is None where it was not written."""
+        ...
+
+
+class TriedStrengths:
+    """A projection at several strengths."""
+
+    searched = "strength"
+    deterministic = True
+    training: tuple[TrainingHistory, ...] = ()
+
+    def __init__(
+        self,
+        job: Job,
+        model: str,
+        before: Encoder,
+        values: Sequence[float],
+        chosen: ProjectionChoice,
+    ) -> None:
+        from rag_sourcebias.debias.search import projection_variants
+
+        self._job = job
+        self._model = model
+        self._before = before
+        self.variants: Sequence[DebiasVariant] = projection_variants(
+            before,
+            job.twins,
+            strengths=values,
+            method=chosen.method,
+            n_directions=chosen.directions,
+            sides=chosen.sides,
+        )
+
+    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
+        """Return the projected encoder."""
+        return DenseSpec(_encoder(variant), name=name)
+
+    def write(self, variant: DebiasVariant, path: Path) -> None:
+        """Write a model folder."""
+        from rag_sourcebias.neural.loading import write_projected_model
+
+        write_projected_model(self._model, _encoder(variant).projection, path)
+
+    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
+        """Return what the projection is."""
+        from rag_sourcebias.neural.loading import SentenceEncoder
+
+        cost = None
+        if path is not None:
+            cost = encode_cost(self._before, SentenceEncoder(path), self._job.twins.baseline_texts)
+        return DebiasMethod(
+            name=name,
+            kind="projection",
+            settings=projection_settings(_encoder(variant).projection),
+            fitted_on=self._job.fitting.name,
+            n_pairs=len(self._job.twins),
+            encode_cost=cost,
+        )
+
+
+class TriedOffsets:
+    """Shares of a parity calibration."""
+
+    searched = "share of the calibration"
+    deterministic = True
+    training: tuple[TrainingHistory, ...] = ()
+
+    def __init__(
+        self, job: Job, before: Encoder, values: Sequence[float], form: ParityForm
+    ) -> None:
+        from rag_sourcebias.debias.search import calibration_variants
+
+        self._job = job
+        self._first = DenseSpec(before)
+        fitted = fit_parity_calibration(
+            job.fitting.judged,
+            before,
+            sources=[job.source],
+            baseline=job.baseline,
+            form=form,
+            exclude=job.excluded,
+        )
+        self.variants: Sequence[DebiasVariant] = calibration_variants(
+            self._first, fitted, shares=values
+        )
+
+    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
+        """Return the retriever with its calibrated scores."""
+        # over the first stage itself: a report tells from it what cannot have changed
+        return RescoredSpec(self._first, _calibration(variant), name=name)
+
+    def write(self, variant: DebiasVariant, path: Path) -> None:
+        """Write the calibration as JSON."""
+        write_parity(_calibration(variant), path)
+
+    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:  # noqa: ARG002
+        """Return what the calibration is."""
+        return calibration_method(
+            _calibration(variant),
+            name,
+            fitted_on=self._job.fitting.name,
+            share=f"{variant.weight:g}",
+        )
+
+
+def _encoder(variant: DebiasVariant) -> Any:  # noqa: ANN401 - projected or plain
+    return cast("DenseSpec", variant.spec).encoder
+
+
+def _calibration(variant: DebiasVariant) -> Any:  # noqa: ANN401
+    return cast("RescoredSpec", variant.spec).rescorer
+
+
+# What ``debias search`` makes of its curves: one choice, written and compared, or none.
+
+
+def measured_choice(
+    job: Job, before: Encoder, tried: TriedSystems, output: Path, progress: Stages
+) -> DebiasReport:
+    """Search, write what was chosen, and compare it (or the nearest to the target) with before."""
+    from rag_sourcebias.debias.search import search_debias
+
+    judged = job.judged
+    data = judged.datasets[0]
+    found = search_debias(
+        data,
+        tried.variants,
+        other=job.source if job.source in data.corpus.tags.sources else None,
+        config=judged.config,
+        deterministic=tried.deterministic,
+        on_stage=progress.begin,
+        rng=judged.config.seed,
+    )
+    shown = _shown(tried.variants, found)
+    written = found.chosen is not None
+    name = shown.spec.name
+    if written:
+        tried.write(shown, output)
+        name = distinct_name(output.stem if output.is_file() else output.name, [before.name])
+    with removed_on_failure(output) if written else nullcontext():
+        measured = judged.report(
+            DenseSpec(before),
+            [tried.system(shown, name)],
+            methods=[tried.method(shown, name, output if written else None)],
+            fitted_texts=job.fitted_texts,
+            search=found,
+            searched=tried.searched,
+            search_data=data.name,
+            training=tried.training,
+            progress=progress,
+        )
+    of_seed = "" if shown.seed is None else f", seed {shown.seed}"
+    said = (
+        f"{name} is {tried.searched} {shown.weight:g}{of_seed}, chosen on {data.name}: its figures "
+        "there are those of a choice, other data show what it is worth"
+        if written
+        else f"{name} was not admitted and not written; it is shown as the nearest to the target"
+    )
+    return replace(measured, warnings=(*measured.warnings, said))
+
+
+def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVariant:
+    """Return the chosen variant, of the first seed, or the one nearest the target."""
+    weight = found.chosen if found.chosen is not None else found.selected
+    if weight is None:
+        tried = [point for point in found.points if point.weight > 0]
+        weight = min(tried, key=lambda p: abs(p.relative_delta.estimate - found.target)).weight
+    return next(variant for variant in variants if variant.weight == weight)
+
+
+def conclude(found: DebiasSearch | None, searched: str, output: Path) -> None:
+    """Say what was chosen; exit code 1 where nothing was."""
+    if found is not None and found.chosen is not None:
+        err.print(f"{searched} {found.chosen:g}: {output}", highlight=False, soft_wrap=True)
+        return
+    refusal = "" if found is None else found.refusal
+    err.print(f"nothing was written: {refusal}", highlight=False, soft_wrap=True, markup=False)
+    raise typer.Exit(1)
+
+
+# ``debias search``: the strength, offset or weight with the least skew that keeps quality.
+
+
+_VALUES = {
+    "strength": "0,0.25,0.5,0.75,1",
+    "offset": "0,0.25,0.5,0.75,1,1.25",
+    "weight": "0,0.003,0.01,0.03",
+}
+_LARGEST = {"strength": 1.0}
+_MIN_SEEDS = 3
+
+
+@spread
+def search(
+    folder: opt.Folder = None,
+    *,
+    encoder: opt.EncoderOption,
+    output: opt.SearchOutput,
+    over: opt.Over = "strength",
+    values: opt.Values = None,
+    seeds: opt.Seeds = 3,
+    training: opt.Training = None,
+    method: opt.Method = "pca",
+    directions: opt.Directions = None,
+    sides: opt.Sides = "both",
+    form: opt.Form = "offset",
+    sample: opt.Sample = False,
+    split: opt.Split = "train",
+    source: opt.Source = None,
+    baseline_source: opt.BaselineSource = "human",
+    unseen: opt.Unseen = False,
+    judge: opt.Judge = None,
+    figures: Figures,
+    seed: opt.Seed = 0,
+    report: opt.ReportFolder = None,
+    cache: opt.Cache = None,
+) -> None:
+    r"""Find the value with the least skew among those that keep quality, and write that model.
+
+    Measures Relative Δ and three qualities at every value on the first judged data, and admits a
+    value only where one-sided tests exclude a loss of --margin in each. If none is admitted,
+    nothing is written and the exit code is 1.
+
+    [bold]Examples[/]
+
+        rag-sourcebias debias search my-data --encoder all-MiniLM-L6-v2 --output my-model
+
+        rag-sourcebias debias search my-data --over offset --judge my-data:dev --judge other-data \
+            --encoder all-MiniLM-L6-v2 --output parity.json --report report
+
+        rag-sourcebias debias search my-data --over weight --values 0,0.003,0.01,0.03 --seeds 3 \
+            --training max_steps=300 --encoder all-MiniLM-L6-v2 --output my-model
+    """
+    numbers = search_values(choice("over", over, tuple(_VALUES)), values or _VALUES[over])
+    chosen = projection_choice(method, directions, sides)
+    kind = choice("form", form, ("offset", "quantiles"))
+    if seeds < _MIN_SEEDS:
+        raise DataError(f"--seeds {seeds}: at least {_MIN_SEEDS}, to tell luck from effect")
+    if training and over != "weight":
+        raise DataError("--training goes with --over weight")
+    require_new("output", output, what="file" if over == "offset" else "folder")
+    model = model_of(encoder)
+    job = prepare(
+        folder, sample=sample, split=split, source=source, judge=judge, report=report,
+        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
+    )  # fmt: skip
+    place = cache or cache_dir()
+    with stages() as progress:
+        before = SpecBuilder(place, progress.advance).encoder(encoder)
+        progress.begin(f"fitting on {job.fitting.name}")
+        tried: TriedSystems
+        if over == "strength":
+            tried = TriedStrengths(job, model, before, numbers, chosen)
+        elif over == "offset":
+            tried = TriedOffsets(job, before, numbers, kind)
+        else:
+            tried = tried_weights(
+                job, before, numbers, model=model, seeds=range(seed, seed + seeds),
+                settings=training_settings(**read_settings(training)), output=output,
+                cache=place, progress=progress,
+            )  # fmt: skip
+        measured = measured_choice(job, before, tried, output, progress)
+    job.judged.deliver(measured)
+    conclude(measured.search, tried.searched, output)
+
+
+def search_values(over: str, text: str) -> list[float]:
+    """Read the numbers to try; 0 is added, as it is what the others are compared with."""
+    try:
+        found = sorted({0.0, *(float(part) for part in text.split(",") if part.strip())})
+    except ValueError:
+        raise DataError(
+            f"--values {text!r}: write numbers separated by commas, as 0,0.5,1"
+        ) from None
+    largest = _LARGEST.get(over, math.inf)
+    bad = [value for value in found if not (math.isfinite(value) and 0 <= value <= largest)]
+    if bad or len(found) < 2:
+        raise DataError(
+            f"--values {text!r}: --over {over} takes numbers from 0"
+            + (f" to {largest:g}" if largest < math.inf else "")
+            + " and at least one above 0"
+        )
+    return found
 
 
 # ``debias project``: a model whose vectors do not show who wrote a text, without training.
@@ -151,8 +559,7 @@ def _measured(
     progress: Stages,
 ) -> DebiasReport:
     """Write the model and compare it with the one before."""
-    from rag_sourcebias.neural.loading import SentenceEncoder
-    from rag_sourcebias.neural.projected import write_projected_model
+    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
     progress.begin(f"writing {output}")
     write_projected_model(model, found, output)
@@ -309,7 +716,7 @@ def compare(
 
 def _method(name: str, text: str, fitted_on: Sequence[str] | None, cost: float) -> DebiasMethod:
     """Say how a model was made where its folder tells."""
-    from rag_sourcebias.neural.projected import PROJECTION_FILE
+    from rag_sourcebias.neural.loading import PROJECTION_FILE
     from rag_sourcebias.neural.training_data import HISTORY_FILE, read_history
 
     data = ", ".join(fitted_on or ())

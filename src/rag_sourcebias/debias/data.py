@@ -9,10 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import Interval, NoninferiorityTest, Stored, from_versioned
+from rag_sourcebias.core.values import (
+    FloatArray,
+    Interval,
+    NoninferiorityTest,
+    Stored,
+    from_versioned,
+)
 
 # How a debiased training went, as data.
 

@@ -10,10 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.exposure import twin_ranks

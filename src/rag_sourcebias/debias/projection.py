@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import Float32Array, FloatArray
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
@@ -24,6 +23,7 @@ from rag_sourcebias.core.errors import (
     UnsupportedVersionError,
 )
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.values import Float32Array, FloatArray
 from rag_sourcebias.io.files import PathLike, read_arrays, sound, write_atomic
 
 # Projecting rows in one pass, compiled by numba where that pays.

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
-from rag_sourcebias.core.values import Interval, check_level, t_quantile
+from rag_sourcebias.core.values import FloatArray, Interval, check_level, t_quantile
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.stats.ranking import source_codes_for
 

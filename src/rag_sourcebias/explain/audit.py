@@ -12,14 +12,27 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import Corpus, Dataset, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
-from rag_sourcebias.core.twins import complete_pairs, paired_sources, relevant_pairs, source_of
-from rag_sourcebias.core.values import environment
-from rag_sourcebias.explain.causes import compare_perplexities, decompose_gap
+from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
+from rag_sourcebias.core.values import FloatArray, IntArray, environment
+from rag_sourcebias.explain.causes import (
+    JudgedWords,
+    QueryWords,
+    Vocabulary,
+    WordSets,
+    compare_perplexities,
+    compare_texts,
+    decompose_gap,
+    histogram,
+    judged_words,
+    lexical_shift,
+    log_length_ratios,
+    unit_edges,
+    word_sets,
+)
 from rag_sourcebias.explain.data import (
     ExplainConfig,
     ExplainReport,
@@ -28,19 +41,6 @@ from rag_sourcebias.explain.data import (
     ModelPerplexity,
     SourceExplanation,
 )
-from rag_sourcebias.explain.texts import (
-    JudgedWords,
-    QueryWords,
-    Vocabulary,
-    WordSets,
-    compare_texts,
-    histogram,
-    judged_words,
-    lexical_shift,
-    log_length_ratios,
-    unit_edges,
-    word_sets,
-)
 from rag_sourcebias.explain.vectors import (
     map_sources,
     positions_along_source,
@@ -48,7 +48,7 @@ from rag_sourcebias.explain.vectors import (
     source_geometry,
     spectrum,
 )
-from rag_sourcebias.retrieval.vectors import encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.stats.exposure import summarise_dataset
 
 # Which pairs of a data set an explanation looks at.

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import Histogram, Interval, Stored, from_versioned
+from rag_sourcebias.core.values import FloatArray, Histogram, Interval, Stored, from_versioned
 
 # What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
 

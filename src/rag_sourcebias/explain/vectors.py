@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
+from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComparison, VectorMap
 from rag_sourcebias.stats.clusters import clustered_mean
 

@@ -1,11 +1,11 @@
-from .adapter import Adapter as Adapter
-from .adapter import Attachment as Attachment
-from .adapter import instrument as instrument
 from .events import RetrievalEvent as RetrievalEvent
+from .events import TagLookup as TagLookup
 from .events import guarded as guarded
 from .events import read_key as read_key
 from .observers import ExposureObserver as ExposureObserver
 from .observers import ObserverGroup as ObserverGroup
+from .recorder import Adapter as Adapter
+from .recorder import Attachment as Attachment
 from .recorder import Recorder as Recorder
+from .recorder import instrument as instrument
 from .recorder import suppress as suppress
-from .tags import TagLookup as TagLookup

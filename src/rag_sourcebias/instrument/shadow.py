@@ -18,9 +18,14 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.core.values import Interval, Stored
-from rag_sourcebias.instrument.events import DroppedEvents, guarded, hash_query, renews_after_fork
+from rag_sourcebias.instrument.events import (
+    DroppedEvents,
+    TagLookup,
+    guarded,
+    hash_query,
+    renews_after_fork,
+)
 from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
-from rag_sourcebias.instrument.tags import TagLookup
 
 # How alike two rankings of one query are.
 

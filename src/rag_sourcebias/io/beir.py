@@ -16,8 +16,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Tag
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
-from rag_sourcebias.io.tags import read_tags
-from rag_sourcebias.io.trec import read_qrels
+from rag_sourcebias.io.trec import read_qrels, read_tags
 
 # Rows of BEIR corpus and query files, checked one by one.
 

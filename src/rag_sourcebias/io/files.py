@@ -1,29 +1,129 @@
-"""Something fitted, as a JSON file that says what it is."""
+"""Files in and out: text, arrays, caches in SQLite, and damage turned into a sentence."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
+import ipaddress
 import json
 import math
 import os
 import re
 import secrets
+import sqlite3
 import stat
 import sys
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, Literal, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.values import from_plain, to_plain, visible
+
+# Addresses of servers, apart from the passwords and keys that may stand in them.
+
+
+class Address(NamedTuple):
+    """An address that may be shown and stored, and beside it what may not.
+
+    Parameters
+    ----------
+    url : str
+        Without user, password, query and fragment.
+    query : str
+    authorization : str or None
+        Header that says user and password.
+    secrets : tuple of str
+        Texts that no message may repeat.
+    exposed : bool
+        Whether what is sent can be read on its way to another machine.
+    """
+
+    url: str
+    query: str
+    authorization: str | None
+    secrets: tuple[str, ...]
+    exposed: bool
+
+    def redacted(self, text: str, *more: str) -> str:
+        """Return a text in which neither the secrets nor ``more`` are repeated."""
+        for secret in sorted({*self.secrets, *more} - {""}, key=len, reverse=True):
+            text = text.replace(secret, "…")
+        return text
+
+
+def address_of(url: str, name: str) -> Address:
+    """Take an http or https address apart.
+
+    Parameters
+    ----------
+    url : str
+    name : str
+        Of the parameter, for messages.
+
+    Raises
+    ------
+    DataError
+        If it is no such address; the message repeats it only where it can hold no secret.
+
+    Examples
+    --------
+    >>> address_of("https://me:pass@example.org/v1?key=x", "base_url").url
+    'https://example.org/v1'
+    """
+    shown = "" if set("@?#") & set(url) else f", got {url!r}"
+    wrong = DataError(
+        f"{name} must be an http or https address such as http://localhost:8000/v1{shown}"
+    )
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise wrong from None  # it may repeat the password
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise wrong
+    if not url.isprintable() or " " in url:
+        raise wrong
+    if "@" in parts.path:  # what stands before it may be half a password
+        raise DataError(
+            f"{name} has an @ behind its host: write @ as %40, and / in a password as %2F"
+        )
+    user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
+    authorization, secrets = None, [parts.query]
+    if user or colon:
+        plain = f"{unquote(user)}:{unquote(password)}".encode()
+        token = base64.b64encode(plain).decode()
+        authorization = f"Basic {token}"
+        secret = password or user
+        secrets += [token, secret, unquote(secret)]
+    return Address(
+        url=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}",
+        query=parts.query,
+        authorization=authorization,
+        secrets=tuple(filter(None, secrets)),
+        exposed=parts.scheme == "http" and not is_loopback(host),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 # Damaged files, and what is no file: one place that turns either into a sentence.
 # Two limits keep a small file from taking all memory, and can be raised by who trusts the file:
@@ -744,3 +844,96 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
         )
     with sound(path, f"a complete {kind}", names_file=False):
         return from_plain(cls, data)
+
+
+# A cache in one SQLite file, readable and writable by several processes at once.
+
+
+MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
+_WAIT_SECONDS = 60.0  # for another process that is writing
+_PAUSE_SECONDS = 0.02
+
+
+class SqliteFile:
+    """One table in one file; a connection is opened for each use.
+
+    So one object may be shared between threads and survives a fork.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are created on first use.
+    schema : str
+        ``CREATE TABLE IF NOT EXISTS …``
+    """
+
+    def __init__(self, path: str | Path, schema: str) -> None:
+        self.path = Path(path)
+        self._schema = schema
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def create_folder(self) -> None:
+        """Create the folder of the file where it is missing."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"cache folder {self.path.parent} cannot be created ({error}); choose a folder "
+                "that can be written"
+            ) from error
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Open the file, commit when the block ends, roll back when it raises.
+
+        Raises
+        ------
+        DataError
+            If the file is damaged, is not such a cache, or cannot be opened or written.
+        """
+        if os.path.lexists(self.path):
+            check_file(self.path)
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_WAIT_SECONDS)) as database:
+                _write_ahead(database)
+                database.execute("PRAGMA synchronous = NORMAL")
+                with database:
+                    database.execute(self._schema)
+                    yield database
+        except sqlite3.OperationalError as error:
+            raise DataError(
+                f"cache {self.path} cannot be used ({reason_of(error)}); check that its folder can "
+                "be written, that the disk is not full and that the file is a cache of this library"
+            ) from error
+        # UnicodeDecodeError: of a message that quotes what is damaged
+        except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
+            raise self.damaged(reason_of(error)) from error
+
+    def damaged(self, reason: str) -> DataError:
+        """Return the error for content that cannot be read."""
+        return DataError(
+            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
+            "filled again"
+        )
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Switch the file to write-ahead logging, once in its life.
+
+    SQLite does not wait for the switch as it does for a write: while another process creates the
+    same file it answers "database is locked" at once. So we wait here.
+    """
+    last = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > last:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return

@@ -19,9 +19,16 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.addresses import Address, address_of
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.files import PathLike, check_file, check_unpacked, read_jsonl, sound
+from rag_sourcebias.io.files import (
+    Address,
+    PathLike,
+    address_of,
+    check_file,
+    check_unpacked,
+    read_jsonl,
+    sound,
+)
 
 if TYPE_CHECKING:
     import http.client

@@ -32,7 +32,7 @@ from rag_sourcebias.io.beir import (
 )
 from rag_sourcebias.io.files import PathLike, check_file, map_array, open_lines, read_jsonl_part
 from rag_sourcebias.io.tables import open_parquet, parquet_columns, pyarrow_modules
-from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_tags
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
 

@@ -1,10 +1,10 @@
 from .audit import judge_items_with_intervals as judge_items_with_intervals
 from .audit import judge_ranking_with_intervals as judge_ranking_with_intervals
-from .drift import build_anchor_set as build_anchor_set
-from .drift import check_drift as check_drift
-from .drift import read_anchor_set as read_anchor_set
 from .files import load_judged_sample as load_judged_sample
 from .judge_audit import audit_judge as audit_judge
+from .judge_audit import build_anchor_set as build_anchor_set
+from .judge_audit import check_drift as check_drift
+from .judge_audit import read_anchor_set as read_anchor_set
 from .judges import CorrectnessJudge as CorrectnessJudge
 from .judges import GradedPrompt as GradedPrompt
 from .judges import LLMJudge as LLMJudge

@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    Interval,
+    as_generator,
+    check_level,
+    t_quantile,
+)
 from rag_sourcebias.judged.data import Agreement
 from rag_sourcebias.stats.clusters import clustered_mean
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import (
@@ -20,7 +19,7 @@ from rag_sourcebias.core.errors import (
     InsufficientDataError,
     SourceBiasError,
 )
-from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.core.values import FloatArray, IntArray, Interval, environment
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -33,6 +32,7 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.stats.coverage import coverage_study
+from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
 from rag_sourcebias.stats.means import (
     MIN_LABELED,
@@ -44,7 +44,6 @@ from rag_sourcebias.stats.means import (
     unpaired_difference_interval,
 )
 from rag_sourcebias.stats.samples import check_items, check_random_labels, check_scale
-from rag_sourcebias.stats.utility import JudgedRanking, measure_bounds, parse_measure
 
 # Pieces both judged evaluations share: one mean, its worth, and what other sizes would give.
 

@@ -25,8 +25,7 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tags import read_tags
-from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
 from rag_sourcebias.judged.files import (

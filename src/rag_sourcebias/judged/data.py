@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import JUDGE_NOTES, Interval, Stored, from_versioned
+from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
 
 # The parts of a judged evaluation: means, comparisons, single queries, curves.
 

@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_arrays, sound, write_atomic
 from rag_sourcebias.io.tables import (
     Table,

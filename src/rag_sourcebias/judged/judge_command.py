@@ -35,13 +35,6 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as columns_opt
-from rag_sourcebias.judged.drift import (
-    build_anchor_set,
-    check_drift,
-    read_anchor_set,
-    require_stable,
-    write_anchor_set,
-)
 from rag_sourcebias.judged.files import (
     beside,
     read_judged_items,
@@ -50,9 +43,16 @@ from rag_sourcebias.judged.files import (
     write_judgment_status,
     write_label_distributions,
 )
-from rag_sourcebias.judged.judge_audit import audit_judge
+from rag_sourcebias.judged.judge_audit import (
+    audit_judge,
+    build_anchor_set,
+    check_drift,
+    read_anchor_set,
+    require_stable,
+    write_anchor_set,
+)
 from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge, judge_with
-from rag_sourcebias.retrieval.adapters import engine_factory
+from rag_sourcebias.retrieval.rerank import engine_factory
 
 _DATA, _COLUMNS, _WORKERS = (
     "What to judge",

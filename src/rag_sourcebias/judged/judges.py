@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import (
     Completion,
     CompletionError,
@@ -27,6 +26,7 @@ from rag_sourcebias.core.completions import (
 )
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer, Engine
+from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
 # From what a judge wrote to a grade or a distribution over grades.

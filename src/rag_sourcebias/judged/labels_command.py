@@ -24,15 +24,20 @@ from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as shared
 from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
 from rag_sourcebias.judged.judge_command import texts_of_files
-from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
-from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
+from rag_sourcebias.judged.plan import (
+    SheetRow,
+    plan_item_labels,
+    plan_labels,
+    read_label_sheet,
+    write_label_sheet,
+)
+from rag_sourcebias.stats.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.stats.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.utility import GainScale, JudgedRanking, RankedLabels, parse_measure
 
 # Options of the labels commands, named once.
 

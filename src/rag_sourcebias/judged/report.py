@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.judged.data import (
     CoveragePoint,
     GroupBias,

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
+from rag_sourcebias.io.files import MOST_KEYS, SqliteFile
 
 # When to ask again, and how long to wait before.
 

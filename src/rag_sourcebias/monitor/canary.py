@@ -19,19 +19,23 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Dataset, DocTags, Qrels, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Retriever
-from rag_sourcebias.core.values import check_level, from_plain
+from rag_sourcebias.core.values import FloatArray, check_level, from_plain
 from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, PathLike, open_file, read_json, sound, write_atomic
 from rag_sourcebias.monitor.data import Alarm, CanaryPoint
-from rag_sourcebias.stats.betting import BettingTest
-from rag_sourcebias.stats.change import ChangeDetector
 from rag_sourcebias.stats.ranking import MEASURES, relative_delta, source_codes_for, source_scores
-from rag_sourcebias.stats.sequential import read_state, rebuild, restore, write_state
+from rag_sourcebias.stats.sequential import (
+    BettingTest,
+    ChangeDetector,
+    read_state,
+    rebuild,
+    restore,
+    write_state,
+)
 
 # Queries whose relevant documents exist twice: by people, and as a rewrite by an LLM.
 
@@ -406,7 +410,7 @@ def _ranking(answer: Any, name: str, doc_id: Callable[[Any], str] | None) -> Ran
 # so for the true m the numbers
 # X_m = (1 − m)·H + m·(1 − L), in [0, 1], have the mean m,
 # because (1 − m)·E[H] = m·E[L]. Each candidate m of a grid is therefore tested by betting
-# (:mod:`~rag_sourcebias.stats.betting`; Waudby-Smith & Ramdas 2024): no approximation, and valid
+# (:mod:`~rag_sourcebias.stats.sequential`; Waudby-Smith & Ramdas 2024): no approximation, and valid
 # at all rounds at once by Ville's inequality. X_m − m = (1 − m)·H − m·L: the capital of bets above
 # m falls in m, that of bets below rises, so the candidates that stand are an interval; its ends
 # are candidates that fell, hence the grid makes it wider, never narrower.

@@ -39,8 +39,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import hash_query, read_key
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.io.tags import read_tags
-from rag_sourcebias.io.trec import read_run
+from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
@@ -62,7 +61,7 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
-from rag_sourcebias.retrieval.adapters import as_search, document_id, metrics_factory
+from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_factory
 
 # Options of the monitor commands, named once.
 

@@ -24,8 +24,8 @@ from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.io.tables import open_parquet, parquet_batches, pyarrow_modules
-from rag_sourcebias.monitor.log.codes import EventColumns
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
+from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.instrument.observers import ExposureCounts, GroupExposure
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount
 from rag_sourcebias.monitor.settings import (
@@ -22,9 +22,14 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
 )
 from rag_sourcebias.stats.aggregation import Aggregator, Observation
-from rag_sourcebias.stats.betting import BettingTest
-from rag_sourcebias.stats.change import WINDOW_PART, RestartingDetector, reference_window
-from rag_sourcebias.stats.sequential import NullRange, restore
+from rag_sourcebias.stats.sequential import (
+    WINDOW_PART,
+    BettingTest,
+    NullRange,
+    RestartingDetector,
+    reference_window,
+    restore,
+)
 
 # Many retrievals at once: share of the ranks of each group, and whose document came first.
 
@@ -154,7 +159,7 @@ class AlarmRules:
     With T columns (groups × measures) each is tested at 1 − α/T: the probability of any alarm
     of the rule "baseline" is at most α over all time (union bound). Changes are looked for at T
     times the wanted run length, see
-    :class:`~rag_sourcebias.stats.change.RestartingDetector`; intervals of new
+    :class:`~rag_sourcebias.stats.sequential.RestartingDetector`; intervals of new
     levels may use up the same part of α as those of reference windows.
 
     Parameters

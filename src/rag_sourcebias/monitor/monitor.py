@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import from_plain
+from rag_sourcebias.core.values import FloatArray, from_plain
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.instrument.observers import ExposureCounts
 from rag_sourcebias.monitor.data import (
@@ -42,7 +41,7 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
     TagErrors,
 )
-from rag_sourcebias.stats.mixtures import beta_interval
+from rag_sourcebias.stats.aggregation import beta_interval
 from rag_sourcebias.stats.sequential import read_state, write_state
 
 # The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
@@ -680,7 +679,7 @@ class SkewMonitor(Watching):
         Watch for changes, too: observations between false alarms on average, per set of labels.
         After a change the share of that group is learnt anew and watched from there: a lasting
         change is one alarm of the group and measure, going back is another; see
-        :mod:`~rag_sourcebias.stats.change`. With :class:`PoolShare` it is the
+        :mod:`~rag_sourcebias.stats.sequential`. With :class:`PoolShare` it is the
         share less that of the pool. The baseline, and its rule, stay as they are.
     change_window : int
         Observations from which it is learnt, 2 to 100,000: changes within it are not seen, and

@@ -12,10 +12,9 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import check_level, normal_quantile
+from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile
 from rag_sourcebias.monitor.data import OTHER, Measure, short_text
 from rag_sourcebias.stats.aggregation import Aggregator
 from rag_sourcebias.stats.exposure import attention_weights
@@ -174,7 +173,7 @@ class ReferenceWindow:
     """Share in the first observations, which are then frozen.
 
     The error of the window is part of the level; see
-    :mod:`rag_sourcebias.stats.change`.
+    :mod:`rag_sourcebias.stats.sequential`.
 
     Parameters
     ----------

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import Float32Array
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import Float32Array
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import (
     SMOLLM2,

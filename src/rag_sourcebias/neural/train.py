@@ -44,7 +44,7 @@ from transformers import PrinterCallback, TrainerCallback
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,

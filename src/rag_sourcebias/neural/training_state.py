@@ -28,10 +28,9 @@ from sentence_transformers.sentence_transformer.losses import (
 from sentence_transformers.util import cos_sim, dot_score, pairwise_cos_sim, pairwise_dot_score
 from torch import Tensor, nn
 
-from rag_sourcebias.core.arrays import Float32Array
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import from_plain, to_plain
+from rag_sourcebias.core.values import Float32Array, from_plain, to_plain
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig, TrainingPoint
 from rag_sourcebias.io.files import read_json, sound, write_atomic

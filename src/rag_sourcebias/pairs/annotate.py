@@ -17,13 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import IntArray
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.twins import TwinTexts, training_pairs, twin_texts
-from rag_sourcebias.core.values import Interval, Stored, as_generator, from_versioned
+from rag_sourcebias.core.tags import TwinTexts, training_pairs, twin_texts
+from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator, from_versioned
 from rag_sourcebias.io.files import PathLike, write_atomic
-from rag_sourcebias.io.sheets import sheet_csv
+from rag_sourcebias.io.tables import sheet_csv
 
 # Blind annotation: what is asked, the key that un-blinds it, and what came back.
 

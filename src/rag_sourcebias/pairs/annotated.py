@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import as_generator, check_level
+from rag_sourcebias.core.values import FloatArray, IntArray, as_generator, check_level
 from rag_sourcebias.io.files import PathLike, read_json, read_lines, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.pairs.annotate import (

@@ -13,12 +13,18 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, DataSummary, SoleCorpusCheck, SourceScores
-from rag_sourcebias.core.values import Histogram, environment, visible
+from rag_sourcebias.core.values import (
+    BoolArray,
+    FloatArray,
+    Histogram,
+    IntArray,
+    environment,
+    visible,
+)
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.pairs.checks import check_pairs, threshold_reasons
 from rag_sourcebias.pairs.data import (

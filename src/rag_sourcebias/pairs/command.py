@@ -1,19 +1,27 @@
-"""``check-pairs``: is a paired corpus fit for an audit."""
+"""``check-pairs`` and ``annotate``: is a paired corpus sound, by figures and by people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
+    as_options,
+    choice,
     deliver,
+    json_text,
     number_pair,
+    out,
+    print_json,
     require_writable,
+    require_writable_file,
+    say,
     say_written,
     stages,
     tell,
@@ -22,11 +30,23 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
+from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
+from rag_sourcebias.pairs.annotate import (
+    Annotations,
+    MajorityTable,
+    RaterAgreement,
+    annotation_sheet,
+    annotation_units,
+    write_annotation_sheets,
+)
+from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
 from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
 from rag_sourcebias.pairs.checks import sound_pairs
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairReport, PairThresholds
+from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 
 # Options of ``check-pairs``.
 
@@ -298,3 +318,401 @@ def _judge(found: PairReport, fail_above: float | None) -> None:
         tell(f"failed: no pairs with {', '.join(empty)}")
     if failed or empty:
         raise typer.Exit(_BROKEN)
+
+
+# Options of the annotate commands, named once.
+
+
+_DATA, _DRAW, _SHEETS = "Pairs", "What is asked of whom", "Sheets"
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
+        "rewritten) and, where you have them, queries.jsonl and qrels/<split>.tsv.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Use the bundled sample: 160 human passages and their LLM rewrites.",
+        rich_help_panel=_DATA,
+    ),
+]
+OtherSource = Annotated[
+    str | None,
+    typer.Option(
+        help="LLM source, such as llm:gpt-4o; needed where there are several.",
+        rich_help_panel=_DATA,
+        show_default=False,
+    ),
+]
+MinGrade = Annotated[
+    int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Folder of the sheets, to be handed out; the key is written beside it.",
+        show_default=False,
+    ),
+]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--n",
+        min=1,
+        help="Pairs with their query, drawn at random.",
+        rich_help_panel=_DRAW,
+        show_default="50, as Dai et al. 2024",
+    ),
+]
+Annotators = Annotated[
+    str,
+    typer.Option(
+        help="How many, or names separated by commas, which name the files.",
+        rich_help_panel=_DRAW,
+    ),
+]
+Overlap = Annotated[
+    float,
+    typer.Option(
+        help="Share of the pairs that every annotator judges; only these tell agreement.",
+        rich_help_panel=_DRAW,
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        help="relevance, quality, content, author, separated by commas.",
+        rich_help_panel=_DRAW,
+        show_default="relevance,quality; without queries quality",
+    ),
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="csv (spreadsheets), html (one page that works offline) or both.",
+        rich_help_panel=_SHEETS,
+    ),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that un-blinds the sheets.",
+        rich_help_panel=_SHEETS,
+        show_default="<output>.key.json",
+    ),
+]
+Instructions = Annotated[
+    str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace sheets that are there, and the answers on them.",
+        rich_help_panel=_SHEETS,
+    ),
+]
+
+
+# What annotators said: the figures of [K] Table 3, agreement, and what to mind.
+
+
+_NAMES = {
+    "percent": "agreeing pairs of annotators",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "fleiss_kappa": "Fleiss' kappa",
+    "gwet_ac1": "Gwet's AC1",
+    "cohen_kappa": "Cohen's kappa",
+}
+_HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
+
+
+Majorities = tuple[MajorityTable, ...]
+Agreement = Mapping[str, tuple[RaterAgreement, ...]]
+
+
+def plain_figures(
+    annotations: Annotations, majorities: Majorities, agreement: Agreement
+) -> dict[str, Any]:
+    """Return everything that ``annotate read`` tells as plain values, ready for JSON."""
+    return {
+        "sheet_id": annotations.sheet_id,
+        "annotators": list(annotations.annotators),
+        "n_units": len(annotations.units),
+        "questions": [
+            {
+                "question": table.question,
+                "n_answered": table.n_answered,
+                "n_unanswered": table.n_unanswered,
+                "n_first": table.n_first,
+                "n_second": table.n_second,
+                "majority": [to_plain(m) for m in majorities if m.question == table.question],
+                "agreement": [to_plain(a) for a in agreement[table.question]],
+            }
+            for table in annotations.tables
+        ],
+    }
+
+
+def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
+    """Print two tables for each question, and what was left out."""
+    say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
+    for majority in majorities:
+        _print_majority(majority)
+    for table in annotations.tables:
+        _print_agreement(table.question, agreement[table.question])
+        if table.n_unanswered:
+            say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
+        lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
+        if lead > _HABIT * n**0.5:
+            say(
+                f"{table.question}: text A was chosen {table.n_first} times and text B "
+                f"{table.n_second} times: order was random, so this is a habit of annotators"
+            )
+
+
+def _print_majority(majority: MajorityTable) -> None:
+    of = "" if majority.source is None else f", {source_name(majority.source)}"
+    if not majority.shares:
+        say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
+        return
+    title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
+    table = Table(title=title, title_justify="left")
+    for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
+        table.add_column(column, justify="left" if column == "answer" else "right")
+    for one in majority.shares:
+        table.add_row(
+            source_name(one.category) if ":" in one.category else one.category,
+            share(one.share.estimate),
+            MISSING if one.unanimous is None else f"({share(one.unanimous)})",
+            f"[{share(one.share.lower)}, {share(one.share.upper)}]",
+            str(one.n),
+        )
+    if majority.n_no_majority:
+        n = majority.n_no_majority
+        table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
+    out.print(table)
+    if majority.n_too_few:
+        say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
+
+
+def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
+    if all(one.value is None for one in found):
+        say(f"{question}: no agreement to measure: {found[0].note}")
+        return
+    table = Table(title=f"{question}: agreement", title_justify="left")
+    for column in ("coefficient", "value", "interval", "pairs"):
+        table.add_column(column, justify="left" if column == "coefficient" else "right")
+    for one in found:
+        who = f" {' / '.join(one.annotators)}" if one.name == "cohen_kappa" else ""
+        table.add_row(
+            f"{_NAMES[one.name]}{who}",
+            MISSING if one.value is None else number(one.value, digits=2),
+            interval(one.interval, digits=2),
+            str(one.n_units),
+        )
+    out.print(table)
+    for note in dict.fromkeys(one.note for one in found if one.note):
+        say(f"{question}: {note}")
+
+
+# ``annotate``: blind sheets for people who compare texts, and what comes back.
+
+
+_TRIPLES = 50  # [K] Table 3
+_OPTIONS = {
+    "overwrite=True": "--overwrite",
+    "name one of them as source": "name one of them with --other-source",
+}
+_FILLED = (".csv", ".tsv", ".json")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Ask people, blind, whether rewrites are as relevant and as good as their originals.",
+)
+
+
+@app.command()
+def sheet(
+    folder: Folder = None,
+    *,
+    sample: Sample = False,
+    split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test",
+    other_source: OtherSource = None,
+    baseline_source: Annotated[
+        str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
+    ] = "human",
+    min_grade: MinGrade = 1,
+    output: Output,
+    n: Number = None,
+    annotators: Annotators = "3",
+    overlap: Overlap = 1.0,
+    task: Task = None,
+    seed: Annotated[
+        int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)
+    ] = 0,
+    formats: Format = "csv,html",
+    key: Key = None,
+    title: Annotated[
+        str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)
+    ] = "Which text?",
+    instructions: Instructions = "",
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw pairs and write one blind sheet per annotator, and the key apart from them.
+
+    Nothing on a sheet tells who wrote a text: ids are random, and each source stands first in half
+    of the pairs. Hand out the folder, keep the key.
+
+    [bold]Examples[/]
+
+        rag-sourcebias annotate sheet --sample -o sheets
+
+        rag-sourcebias annotate sheet paired -n 100 --annotators ann,bob,eve -o sheets
+
+    Then: rag-sourcebias annotate read sheets
+    """
+    with as_options(_OPTIONS):
+        units = annotation_units(
+            _pairs(folder, sample=sample, split=split),
+            source=other_source,
+            baseline=baseline_source,
+            min_grade=min_grade,
+        )
+        plan = annotation_sheet(
+            units,
+            task=_names(task or ("relevance,quality" if units[0].query else "quality")),
+            n=min(_TRIPLES, len(units)) if n is None else n,
+            annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
+            overlap=overlap,
+            rng=seed,
+        )
+        written = write_annotation_sheets(
+            plan,
+            output,
+            formats=[choice("format", name, ("csv", "html")) for name in _names(formats)],
+            key=key,
+            title=title,
+            instructions=instructions,
+            overwrite=overwrite,
+        )
+    say(
+        f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
+        f"questions: {', '.join(q.name for q in plan.key.questions)}"
+    )
+    for path in written.sheets:
+        tell(f"sheet: {path}")
+    tell(f"key: {written.key} (keep it from annotators)")
+    tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
+
+
+@app.command()
+def read(
+    sheets: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
+            show_default=False,
+        ),
+    ],
+    *,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            help="The key.",
+            show_default="<folder>.key.json beside the one folder given",
+        ),
+    ] = None,
+    min_answers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pairs with fewer answers are left out.",
+            show_default="3, or all annotators",
+        ),
+    ] = None,
+    confidence_level: Annotated[float, typer.Option()] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap.")] = 0,
+    json: Annotated[
+        str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
+    ] = None,
+) -> None:
+    """Un-blind filled sheets: what the majority says, and how far annotators agree.
+
+    Prints the figures of Table 3 of Dai et al. (2024): the share of pairs with that majority and,
+    in brackets, the share of those on which all agreed. Rows may come in any order and files may
+    be renamed; what is empty counts as not answered.
+
+    [bold]Examples[/]
+
+        rag-sourcebias annotate read sheets
+
+        rag-sourcebias annotate read ann.csv bob.json --key sheets.key.json --json figures.json
+    """
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
+    majorities = majority_tables(
+        annotations, min_answers=min_answers, confidence_level=confidence_level
+    )
+    agreement = {
+        table.question: annotator_agreement(
+            annotations, table.question, confidence_level=confidence_level, rng=seed
+        )
+        for table in annotations.tables
+    }
+    plain = plain_figures(annotations, majorities, agreement)
+    if json == "-":
+        print_json(plain)
+        return
+    if json is not None:
+        write_atomic(json, json_text(plain))
+        tell(f"json: {json}")
+    print_figures(annotations, majorities, agreement)
+
+
+def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:
+    """Read pairs without titles, which rewrites may lack; a corpus where nothing is judged."""
+    if sample == (folder is not None):
+        raise DataError("give one set of pairs: a BEIR folder, or --sample")
+    if folder is None:
+        return load_sample()
+    if folder.is_dir() and not (folder / "qrels").is_dir():
+        return read_corpus(folder, sources=None, titles=False).corpus
+    return read_beir(folder, split=split, titles=False)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _files(sheets: Sequence[Path]) -> list[Path]:
+    """Files as given, and those in folders."""
+    found: list[Path] = []
+    for path in sheets:
+        if not path.exists():
+            raise DataError(f"{path} does not exist; name filled sheets, or their folder")
+        within = sorted(p for p in path.iterdir() if p.suffix in _FILLED) if path.is_dir() else []
+        if path.is_dir() and not within:
+            raise DataError(f"{path} holds no filled sheet; expected files in {', '.join(_FILLED)}")
+        found += within or [path]
+    return found
+
+
+def _key_of(sheets: Sequence[Path]) -> Path:
+    folders = {path if path.is_dir() else path.absolute().parent for path in sheets}
+    beside = [p for f in folders if (p := f.with_name(f"{f.name}.key.json")).is_file()]
+    if len(folders) != 1 or not beside:
+        raise DataError(
+            "the key was not found beside the sheets; name it with --key <folder>.key.json"
+        )
+    return beside[0]

@@ -9,10 +9,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import Histogram, Interval, Stored, from_versioned
+from rag_sourcebias.core.values import (
+    BoolArray,
+    FloatArray,
+    Histogram,
+    Interval,
+    Stored,
+    from_versioned,
+)
 
 # What was checked about texts and their rewrites, one row per pair.
 

@@ -23,7 +23,7 @@ from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.core.values import from_versioned, require_name, to_plain
 from rag_sourcebias.io.beir import metadata_of, source_of_stem
 from rag_sourcebias.io.files import PathLike, read_json, read_jsonl, sound, write_atomic
-from rag_sourcebias.io.tags import read_tags
+from rag_sourcebias.io.trec import read_tags
 
 # What a folder of rewrites says about how it was made.
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_sourcebias.core.findings import ChangeCode, VerdictChange
-from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.core.skew import ChangeCode, DataSummary, VerdictChange
 from rag_sourcebias.core.values import Interval
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-from .adapters import as_completer as as_completer
-from .adapters import as_search as as_search
 from .cache import BatchedEncoder as BatchedEncoder
 from .cache import CachedEncoder as CachedEncoder
 from .cache import CachedReranker as CachedReranker
 from .cache import VectorCache as VectorCache
 from .rerank import RerankedSpec as RerankedSpec
+from .rerank import as_completer as as_completer
+from .rerank import as_search as as_search
 from .search import BM25Spec as BM25Spec
 from .search import DenseSpec as DenseSpec

@@ -1,16 +1,244 @@
-"""A second stage that rescores the best documents of a first stage."""
+"""Retrievers of any framework, and a second stage that rescores their best documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, Run
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Reranker, Retriever, RetrieverSpec
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.protocols import Completer, Engine, Reranker, Retriever, RetrieverSpec
 from rag_sourcebias.retrieval.search import require_depth
+
+# Which adapters are installed, and which of them an object is for.
+
+
+ADAPTER_GROUP = "rag_sourcebias.adapters"
+CALLABLE = "callable"
+"""Name of the adapter for functions."""
+
+
+def installed() -> tuple[EntryPoint, ...]:
+    """Return the adapters that installed packages offer, by name."""
+    return tuple(sorted(entry_points(group=ADAPTER_GROUP), key=lambda entry: entry.name))
+
+
+def candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoint]:
+    """Yield the adapters for an object, by the packages of its classes."""
+    by_name = {entry.name: entry for entry in found}
+    if isinstance(obj, str):
+        names = [obj.strip().lower().replace("-", "_")]
+    else:
+        names = [name for name in roots(obj) if name in by_name]
+        if not names and callable(obj):  # a framework's callable is no plain function
+            names = [CALLABLE]
+    for name in names:
+        if name in by_name:
+            yield by_name[name]
+
+
+def roots(obj: object) -> tuple[str, ...]:
+    """Return the top-level packages of an object's classes, its own first."""
+    names = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
+    return tuple(dict.fromkeys(names))
+
+
+def type_name(obj: object) -> str:
+    """Return the name of an object's class as a message shows it."""
+    kind = type(obj)
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
+
+
+# Language models of frameworks as completers.
+
+
+def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
+    """Return a completer for a language model of a framework; a completer as it is.
+
+    Parameters
+    ----------
+    model : object
+        A LangChain chat model or LLM, a LlamaIndex LLM, or a
+        :class:`~rag_sourcebias.core.Completer`.
+    **options
+        Of the framework's completer: ``name``, ``max_concurrency``, ``parameters``.
+
+    Raises
+    ------
+    DataError
+        If no adapter knows such an object; the message says what is accepted.
+    MissingExtraError, UnsupportedVersionError
+        If the framework is missing or too old.
+
+    Examples
+    --------
+    ::
+
+        build_paired_corpus("my-corpus", as_completer(ChatOpenAI(model="gpt-4o-mini")), "paired")
+    """
+    if isinstance(model, Completer):
+        if options:
+            raise DataError(f"{', '.join(options)}: {type_name(model)} is a completer already")
+        return model
+    found = installed()
+    by_name = {entry.name: entry for entry in found}
+    for name in (root for root in roots(model) if root in by_name):
+        # An adapter of somebody else's may know retrievers only.
+        make = getattr(by_name[name].load(), "completer", None)
+        made: Completer | None = make(model, options) if make is not None else None
+        if made is not None:
+            return made
+    adapters = (entry.load() for entry in found)
+    known = dict.fromkeys(getattr(adapter, "completes", "") for adapter in adapters)
+    accepted = ["an OpenAICompleter, a LocalCompleter or another completer", *filter(None, known)]
+    raise DataError(
+        f"an object of type {type_name(model)} cannot complete prompts; expected "
+        f"{'; '.join(accepted)}"
+    )
+
+
+# Retrievers, engines and metrics that installed packages offer.
+
+
+ENGINE_GROUP = "rag_sourcebias.engines"
+METRICS_GROUP = "rag_sourcebias.metrics"
+RETRIEVER_GROUP = "rag_sourcebias.retrievers"
+
+
+def retriever_factory(kind: str) -> Callable[..., RetrieverSpec]:
+    """Return the factory registered for a kind of retriever.
+
+    A factory is called with an encoder and string options and returns a ``RetrieverSpec``. A
+    package offers one by an entry point in the group ``rag_sourcebias.retrievers``.
+
+    Raises
+    ------
+    DataError
+        If no installed package offers that kind.
+    MissingExtraError
+        If the adapter's framework is not installed.
+    """
+    factory: Callable[..., RetrieverSpec] = _offered(
+        RETRIEVER_GROUP, "retriever kind", kind, built_in=("bm25", "dense")
+    )
+    return factory
+
+
+def engine_factory(kind: str) -> Callable[..., Engine]:
+    """Return the factory registered for a kind of engine, such as "ray".
+
+    It is called with ``workers`` (int or None) and ``address`` (str or None). A package offers one
+    by an entry point in the group ``rag_sourcebias.engines``.
+
+    Raises
+    ------
+    DataError
+        If no installed package offers that kind.
+    MissingExtraError
+        If the engine's package is not installed.
+    """
+    factory: Callable[..., Engine] = _offered(ENGINE_GROUP, "engine", kind)
+    return factory
+
+
+def metrics_factory(kind: str) -> Callable[..., Any] | None:
+    """Return what writes metrics of a kind, such as "prometheus"; None where it is not installed.
+
+    It is called with ``snapshots`` (callable) and ``canary=`` (callable or None) and returns an
+    object whose ``alarm(alarm)`` counts an alarm and whose ``text()`` returns the metrics as bytes.
+    A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
+    """
+    for entry in entry_points(group=METRICS_GROUP, name=kind):
+        try:
+            factory: Callable[..., Any] = entry.load()
+        except MissingExtraError:
+            return None
+        return factory
+    return None
+
+
+def _offered(group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
+    found = entry_points(group=group)
+    for entry in found:
+        if entry.name == kind:
+            return entry.load()
+    known = sorted({*built_in, *(entry.name for entry in found)})
+    raise DataError(f"{what} {kind!r} is unknown; there are {', '.join(known) or 'none'}")
+
+
+# Ask a retriever of any framework, and read ids off what it returns.
+
+
+def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
+    """Return what takes the text of a query to what an object retrieves, best first.
+
+    Parameters
+    ----------
+    obj : object
+        A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine or
+        index, or a function. :func:`document_id` reads ids off what comes back.
+
+    Raises
+    ------
+    DataError
+        If no adapter can ask such an object; the message says what is accepted.
+    MissingExtraError, UnsupportedVersionError
+        If the framework is missing or too old.
+    """
+    found = installed()
+    for entry in () if isinstance(obj, str) else candidates(obj, found):
+        make = getattr(entry.load(), "search", None)
+        made: Callable[[str], Iterable[Any]] | None = make(obj) if make is not None else None
+        if made is not None:
+            return made
+    adapters = (entry.load() for entry in found)
+    known = dict.fromkeys(getattr(adapter, "searches", "") for adapter in adapters)
+    raise DataError(
+        f"an object of type {type_name(obj)} cannot be asked; expected "
+        f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
+    )
+
+
+def document_id(found: Any, *, key: str | None = None) -> str:  # noqa: ANN401
+    """Return the id of a document as a retriever gave it out; an id as it is.
+
+    Parameters
+    ----------
+    found : object
+        A LangChain document, a LlamaIndex node, or what a function returns: an id, or a dict or
+        an object with one.
+    key : str, optional
+        Where the id stands in the metadata; otherwise it is the framework's own.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    return found if isinstance(found, str) else str(_id_reader(roots(found))(found, key))
+
+
+@lru_cache(maxsize=64)  # looking through the entry points takes longer than a search
+def _id_reader(packages: tuple[str, ...]) -> Callable[[object, str | None], str]:
+    by_name = {entry.name: entry for entry in installed()}
+    for name in (*packages, CALLABLE):
+        read = getattr(by_name[name].load(), "document_id", None) if name in by_name else None
+        if read is not None:
+            reader: Callable[[object, str | None], str] = read
+            return reader
+    raise DataError("nothing reads ids off documents: no adapter is installed")
+
+
+# A second stage that rescores the best documents of a first stage.
 
 
 def rerank(

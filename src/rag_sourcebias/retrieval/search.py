@@ -10,16 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.protocols import Encoder, Retriever
-from rag_sourcebias.retrieval.vectors import (
-    DocumentVectors,
-    Similarity,
-    encode_corpus,
-    query_vectors,
-)
+from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
+from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity, encode_corpus, query_vectors
 
 # The best documents of dense score blocks, with ties broken blindly to the source.
 # Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora

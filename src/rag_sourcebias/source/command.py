@@ -31,11 +31,10 @@ from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
-from rag_sourcebias.io.tags import read_tags
-from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.report.blocks import delta, interval
-from rag_sourcebias.retrieval.adapters import engine_factory
-from rag_sourcebias.retrieval.vectors import Similarity
+from rag_sourcebias.retrieval.cache import Similarity
+from rag_sourcebias.retrieval.rerank import engine_factory
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
 from rag_sourcebias.source.shards.audit import audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.skew import SkewCell, SkewReport, TwinSkew
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.blocks import (

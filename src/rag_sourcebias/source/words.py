@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rag_sourcebias.core.findings import SkewCode, SkewVerdict
-from rag_sourcebias.core.skew import SkewCell, SkewReport, SoleCorpusCheck, SystemSkew
+from rag_sourcebias.core.skew import (
+    SkewCell,
+    SkewCode,
+    SkewReport,
+    SkewVerdict,
+    SoleCorpusCheck,
+    SystemSkew,
+)
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,

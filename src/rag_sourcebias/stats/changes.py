@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
+    FloatArray,
     Interval,
     NoninferiorityTest,
     as_generator,
     check_level,
     normal_quantile,
+    require_finite,
     t_quantile,
 )
 from rag_sourcebias.stats.clusters import clustered_mean

@@ -10,12 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
     Interval,
     check_level,
     normal_quantile,
+    require_finite,
     t_quantile,
 )
 from rag_sourcebias.stats.ratio import BoundedRatio

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
+    FloatArray,
     FriedmanTest,
     Interval,
     RankPair,
     as_generator,
     check_level,
     normal_quantile,
+    require_finite,
     t_quantile,
 )
 from rag_sourcebias.stats.clusters import Correction, adjust_p_values, clustered_mean

@@ -13,9 +13,16 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, Stored, as_generator, check_level, normal_quantile
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    Interval,
+    Stored,
+    as_generator,
+    check_level,
+    normal_quantile,
+)
 from rag_sourcebias.stats.means import Method, mean_interval
 from rag_sourcebias.stats.regression import t_interval
 from rag_sourcebias.stats.samples import Labels, Target, as_values, check_target

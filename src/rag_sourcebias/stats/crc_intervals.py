@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.values import Interval, as_generator
+from rag_sourcebias.core.values import FloatArray, Interval, as_generator
 from rag_sourcebias.stats.crc import (
     INSIDE,
     TIE,
+    RankedLabels,
     UtilityPath,
     balance,
     check_values,
@@ -30,7 +30,6 @@ from rag_sourcebias.stats.crc import (
     score_rank,
     tail_mass,
 )
-from rag_sourcebias.stats.utility import RankedLabels
 
 # The bootstrap distribution of a mean error without drawing from it.
 # The sign probability of a sum of n draws with replacement is approximated by Lugannani and Rice's

@@ -11,10 +11,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, as_generator, check_level, t_quantile
-from rag_sourcebias.stats.utility import RankedLabels
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    Interval,
+    as_generator,
+    check_level,
+    t_quantile,
+)
+from rag_sourcebias.stats.crc import RankedLabels
 
 # A sample of documents to label, and documents labelled before.
 

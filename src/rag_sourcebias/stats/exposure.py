@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig, DataSummary
+from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.stats.ranking import Ties, rank_span, source_codes_for, trec_order
 from rag_sourcebias.stats.texts import mean_words
 

@@ -9,10 +9,10 @@ from typing import Literal, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
     JUDGE_NOTES,
+    FloatArray,
     Interval,
     JudgeFinding,
     as_generator,

@@ -10,14 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, require_finite
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
+    FloatArray,
     Interval,
     as_generator,
     beta_quantile,
     check_level,
     normal_quantile,
+    require_finite,
     t_quantile,
 )
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import as_generator, check_level, normal_quantile
+from rag_sourcebias.core.values import FloatArray, as_generator, check_level, normal_quantile
 from rag_sourcebias.stats.comparisons import sign_flips
 from rag_sourcebias.stats.ratio import ScorePair
 

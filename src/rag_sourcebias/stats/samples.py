@@ -11,10 +11,9 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import check_level
+from rag_sourcebias.core.values import FloatArray, IntArray, check_level
 from rag_sourcebias.stats.clusters import adjust_p_values
 
 # What every interval takes: values, a target, and how the labelled items were drawn.

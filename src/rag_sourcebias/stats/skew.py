@@ -11,10 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.findings import SkewCode, SkewVerdict
 from rag_sourcebias.core.skew import (
     AcrossSources,
     AuditConfig,
@@ -23,12 +21,14 @@ from rag_sourcebias.core.skew import (
     ExposureShare,
     SettingSkew,
     SkewCell,
+    SkewCode,
+    SkewVerdict,
     SoleCorpusCheck,
     SourceScores,
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.core.values import Interval, normal_quantile, t_quantile
+from rag_sourcebias.core.values import FloatArray, IntArray, Interval, normal_quantile, t_quantile
 from rag_sourcebias.stats.clusters import (
     MIN_CLUSTERS,
     adjust_p_values,

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Corpus
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.core.skew import QUANTILES, TextStatistic
-from rag_sourcebias.core.values import Interval, as_generator, check_level
+from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level
 from rag_sourcebias.stats.regression import t_interval
 
 # Length and lexical overlap of texts and their rewrites ([K] Fig. 3).

@@ -13,9 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import Interval, RankPair, environment, normal_quantile, t_quantile
+from rag_sourcebias.core.values import (
+    BoolArray,
+    FloatArray,
+    Interval,
+    RankPair,
+    environment,
+    normal_quantile,
+    t_quantile,
+)
 from rag_sourcebias.stats.clusters import bootstrap_intervals, clustered_mean
 from rag_sourcebias.stats.comparisons import compare_ranks, crossing, friedman_test
 from rag_sourcebias.stats.ratio import dirichlet_sums

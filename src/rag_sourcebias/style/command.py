@@ -15,8 +15,12 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.io.tables import read_texts
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.style.data import StyleConfig, StyledTexts
-from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
+from rag_sourcebias.style.data import (
+    StyleConfig,
+    StyledTexts,
+    load_styled_sample,
+    read_styled_texts,
+)
 from rag_sourcebias.style.texts import audit_style
 
 # Options of ``audit style``, named once.

@@ -11,10 +11,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray, require_finite
 from rag_sourcebias.core.data import Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.values import FriedmanTest, RankPair, Stored, from_plain, normal_quantile
+from rag_sourcebias.core.values import (
+    FloatArray,
+    FriedmanTest,
+    IntArray,
+    RankPair,
+    Stored,
+    from_plain,
+    normal_quantile,
+    require_finite,
+)
 from rag_sourcebias.stats.comparisons import queries_to_tell
 from rag_sourcebias.stats.ranking import rank_span
 from rag_sourcebias.stats.ratio import dirichlet_sums

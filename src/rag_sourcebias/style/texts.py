@@ -9,13 +9,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.retrieval.cache import DocumentVectors, encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import BM25Spec, DenseRetriever, version_scores
-from rag_sourcebias.retrieval.vectors import DocumentVectors, encode_corpus, query_vectors
 from rag_sourcebias.stats.clusters import (
     adjust_p_values,
     clustered_difference,

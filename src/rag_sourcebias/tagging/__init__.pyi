@@ -1,12 +1,12 @@
-from .declared import ProvenanceTagger as ProvenanceTagger
-from .detector.files import DetectorTagger as DetectorTagger
-from .detector.files import load_detector as load_detector
+from .detector.fit import DetectorTagger as DetectorTagger
 from .detector.fit import fit_detector as fit_detector
+from .detector.fit import load_detector as load_detector
+from .documents import Tagger as Tagger
 from .rules import IdTagger as IdTagger
+from .rules import ProvenanceTagger as ProvenanceTagger
 from .rules import RuleTagger as RuleTagger
 from .rules import read_rules as read_rules
 from .stores import JsonlTagStore as JsonlTagStore
 from .stores import MemoryTagStore as MemoryTagStore
 from .stores import SqliteTagStore as SqliteTagStore
 from .stores import open_tag_store as open_tag_store
-from .taggers import Tagger as Tagger

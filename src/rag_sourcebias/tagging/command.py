@@ -27,13 +27,16 @@ from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table
-from rag_sourcebias.tagging.declared import ProvenanceTagger
-from rag_sourcebias.tagging.detector.files import check_detector_folder, save_detector
-from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.fit import check_detector_folder, fit_detector, save_detector
 from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, Rate
-from rag_sourcebias.tagging.documents import DocumentStore, SidecarStore, open_document_store
-from rag_sourcebias.tagging.rules import IdTagger, RuleTagger, read_rules
-from rag_sourcebias.tagging.taggers import Tagger, taggers_fingerprint
+from rag_sourcebias.tagging.documents import (
+    DocumentStore,
+    SidecarStore,
+    Tagger,
+    open_document_store,
+    taggers_fingerprint,
+)
+from rag_sourcebias.tagging.rules import IdTagger, ProvenanceTagger, RuleTagger, read_rules
 
 # Options of the tag commands, named once.
 
@@ -114,7 +117,7 @@ def read_taggers(
     if id_pattern is not None:
         taggers.append(IdTagger() if id_pattern == _AUTO else IdTagger(id_pattern))
     if detectors:
-        from rag_sourcebias.tagging.detector.files import DetectorTagger, load_detector
+        from rag_sourcebias.tagging.detector.fit import DetectorTagger, load_detector
 
         taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
     if not taggers:

@@ -27,8 +27,15 @@ from rag_sourcebias.core.tags import (
     make_tags,
     read_fields,
 )
-from rag_sourcebias.io.files import check_file, open_lines, reason_of, sound, write_atomic
-from rag_sourcebias.io.sqlite_file import MOST_KEYS, SqliteFile
+from rag_sourcebias.io.files import (
+    MOST_KEYS,
+    SqliteFile,
+    check_file,
+    open_lines,
+    reason_of,
+    sound,
+    write_atomic,
+)
 
 # Tags in memory.
 

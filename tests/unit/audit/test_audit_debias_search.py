@@ -11,12 +11,12 @@ from favoured_twins import FAVOUR, LLM, N_TOPICS, FavouringEncoder, Vectors, fav
 
 from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.twins import twin_texts
+from rag_sourcebias.core.tags import twin_texts
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig, DebiasPoint
 from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.debias.weights import (
+from rag_sourcebias.debias.search import (
     DebiasVariant,
     RememberedEncoder,
     RememberedSpec,

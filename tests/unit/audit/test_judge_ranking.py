@@ -5,8 +5,8 @@ from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, Ta
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
+from rag_sourcebias.stats.crc import JudgedRanking
 from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.stats.utility import JudgedRanking
 
 FAST = JudgedConfig(coverage_runs=0)
 N_QUERIES, N_LABELED, N_DOCS = 120, 40, 20

@@ -7,8 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.skew import AuditConfig, SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.stats.clusters import adjust_p_values
 from rag_sourcebias.stats.ranking import relative_delta, source_scores

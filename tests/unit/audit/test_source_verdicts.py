@@ -7,8 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.core.skew import AuditConfig, SkewCode, SkewReport
 from rag_sourcebias.source.audit import measure_source_bias
 
 LLM = "llm:a"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.explain.texts import (
+from rag_sourcebias.explain.causes import (
     JudgedWords,
     judged_words,
     lexical_shift,

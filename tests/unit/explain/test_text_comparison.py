@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain.texts import (
+from rag_sourcebias.explain.causes import (
     WordSets,
     compare_texts,
     count_shared,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rag_sourcebias.core.findings import SkewCode
+from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.instrument import events as metadata_tags
 from rag_sourcebias.instrument import recorder as delivery
-from rag_sourcebias.instrument import tags as metadata_tags
 from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.instrument.observers import (
     CollectingObserver,

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.retrieval.adapters import retriever_factory
+from rag_sourcebias.retrieval.rerank import retriever_factory
 from rag_sourcebias_integrations._require import require
 
 

@@ -23,10 +23,10 @@ pytest.importorskip("chromadb")
 
 from chromadb.errors import NotFoundError
 
+from rag_sourcebias_integrations.chroma.carry import Ledger, Phase, Progress
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.follow import follow_collection
-from rag_sourcebias_integrations.chroma.ledger import Ledger, Phase, Progress
 from rag_sourcebias_integrations.chroma.migration import migrate_encoder, restore_collection
 
 pytestmark = pytest.mark.frameworks

@@ -129,8 +129,7 @@ def test_the_copy_remembers_the_model_folder(client: Any, tmp_path: Path) -> Non
     pytest.importorskip("sentence_transformers")
     from static_model import static_model
 
-    from rag_sourcebias.neural.loading import SentenceEncoder
-    from rag_sourcebias.neural.projected import write_projected_model
+    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
     plain = static_model(tmp_path / "plain", [f"w{i}" for i in range(40)])
     found = projection(16, encoder=SentenceEncoder(plain).fingerprint)

@@ -17,9 +17,9 @@ import httpx
 from chroma_server import chroma_server
 from chroma_texts import TextVectors, fill, new_collection
 
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.testing.kit import DOCUMENTS
+from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.testing.contract import DOCUMENTS
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
 

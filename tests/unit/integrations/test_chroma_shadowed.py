@@ -22,7 +22,7 @@ from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.migration import migrate_encoder
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection
-from rag_sourcebias_integrations.chroma.shadowed import ShadowedCollection
+from rag_sourcebias_integrations.chroma.retriever import ShadowedCollection
 
 pytestmark = pytest.mark.frameworks
 

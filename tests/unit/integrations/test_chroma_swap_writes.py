@@ -17,8 +17,8 @@ import chromadb
 import encoder_swap
 from chromadb.errors import NotFoundError
 
+from rag_sourcebias_integrations.chroma.carry import ledger_name
 from rag_sourcebias_integrations.chroma.follow import follow_collection
-from rag_sourcebias_integrations.chroma.ledger import ledger_name
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
 

@@ -15,8 +15,8 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.documents import open_tag_store
 from rag_sourcebias.tagging.rules import IdTagger
+from rag_sourcebias.tagging.stores import open_tag_store
 
 pytest.importorskip("chromadb")
 

@@ -15,7 +15,7 @@ from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.llm.ask import RetryPolicy
 from rag_sourcebias.pairs.rewrites import REWRITE
 from rag_sourcebias.pairs.rewriting import build_paired_corpus
-from rag_sourcebias.retrieval.adapters import as_completer
+from rag_sourcebias.retrieval.rerank import as_completer
 
 pytestmark = pytest.mark.frameworks
 

@@ -23,12 +23,11 @@ from langchain_core.tracers import context as tracer_context
 from langchain_parts import FixedRetriever, documents, embeddings, ids
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.instrument.adapter import instrument
+from rag_sourcebias.instrument.events import text_id
 from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
-from rag_sourcebias.instrument.recorder import suppress
-from rag_sourcebias.instrument.tags import text_id
+from rag_sourcebias.instrument.recorder import instrument, suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
-from rag_sourcebias_integrations.langchain.compressor import DebiasCompressor
+from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks

@@ -40,8 +40,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
 from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
 from rag_sourcebias.tagging.stores import MemoryTagStore
-from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.postprocessor import DebiasPostprocessor
+from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 
 pytestmark = pytest.mark.frameworks
 K = 2 * N_PAIRS

@@ -29,16 +29,13 @@ from llama_index.core.schema import (
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.adapter import instrument
 from rag_sourcebias.instrument.observers import CountingObserver
-from rag_sourcebias.instrument.recorder import suppress
+from rag_sourcebias.instrument.recorder import instrument, suppress
 from rag_sourcebias.instrument.shadow import ShadowComparison
 from rag_sourcebias.tagging.stores import MemoryTagStore
-from rag_sourcebias.testing.contract import RetrievalContract
-from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
+from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
-from rag_sourcebias_integrations.llama_index.shadow import ShadowedRetriever
+from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever, ShadowedRetriever
 
 pytestmark = pytest.mark.frameworks
 TEXTS = ("the cat sat", "a cat and a dog", "the dog ran", "rain fell on the cat", "sun")

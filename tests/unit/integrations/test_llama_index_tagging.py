@@ -30,9 +30,8 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, from_metadata
-from rag_sourcebias.tagging.documents import JsonlTagStore
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.stores import MemoryTagStore
+from rag_sourcebias.tagging.stores import JsonlTagStore, MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 

@@ -25,7 +25,7 @@ from ragas_judges import FixedModernLLM
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias_integrations.ragas import _framework
-from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
+from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
 pytestmark = [
     pytest.mark.frameworks,

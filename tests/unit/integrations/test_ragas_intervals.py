@@ -28,8 +28,8 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.files import read_ragas_result
 from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.ragas.intervals import EvaluationResultWithIntervals, intervals
+from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
 pytestmark = [
     pytest.mark.frameworks,

@@ -31,8 +31,8 @@ from rag_sourcebias.answers.measure import (
     reference_similarity,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias_integrations.ragas.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.ragas.metrics import (
+    EncoderEmbedding,
     StyleAdjustedAnswerCorrectness,
     StyleAdjustedSimilarity,
 )

@@ -21,7 +21,7 @@ pytest.importorskip("openai")
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
 from rag_sourcebias.core.protocols import Engine
-from rag_sourcebias.retrieval.adapters import engine_factory
+from rag_sourcebias.retrieval.rerank import engine_factory
 from rag_sourcebias_integrations.ray import orphans
 from rag_sourcebias_integrations.ray.engine import RayEngine
 

@@ -17,7 +17,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.adapters import as_search, document_id
+from rag_sourcebias.retrieval.rerank import as_search, document_id
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.crc import INSIDE, UtilityPath, crossings, recalibration, set_crossing
-from rag_sourcebias.stats.utility import RankedLabels
+from rag_sourcebias.stats.crc import (
+    INSIDE,
+    RankedLabels,
+    UtilityPath,
+    crossings,
+    recalibration,
+    set_crossing,
+)
 
 GRID = np.concatenate([np.linspace(-1, 1, 801), [-1 + 1e-5, 1 - 1e-5]])
 GRID.sort()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, negative_share
-from rag_sourcebias.stats.utility import RankedLabels
 
 
 def compare(labels, y, indices, level):

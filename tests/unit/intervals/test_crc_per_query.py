@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.stats.crc import (
+    RankedLabels,
     UtilityPath,
     crossings,
     misses_per_side,
@@ -21,7 +22,6 @@ from rag_sourcebias.stats.crc import (
     score_rank,
 )
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
-from rag_sourcebias.stats.utility import RankedLabels
 
 RULES = ("residual", "recalibrated", "two-sided", "paper")
 FEWEST = {"residual": 19, "recalibrated": 19, "two-sided": 39, "paper": 19}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
     DocumentSample,
     LabeledDocuments,
@@ -14,7 +15,6 @@ from rag_sourcebias.stats.documents import (
     inclusion_probabilities,
     residual_spread,
 )
-from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

@@ -7,12 +7,12 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import t_quantile
+from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 EYE = np.eye(4)

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.plan import plan_labels
-from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
+from rag_sourcebias.judged.plan import SheetRow, plan_labels, read_label_sheet, write_label_sheet
+from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.utility import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

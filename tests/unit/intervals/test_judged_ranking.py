@@ -7,8 +7,8 @@ import pytest
 
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.crc import JudgedRanking
 from rag_sourcebias.stats.ranking import group_scores, score_run
-from rag_sourcebias.stats.utility import JudgedRanking
 
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
 

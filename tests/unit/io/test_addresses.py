@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.addresses import address_of, is_loopback
+from rag_sourcebias.io.files import address_of, is_loopback
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,10 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.files import jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.shards import open_corpus
-from rag_sourcebias.io.tags import read_tags, write_tags
-from rag_sourcebias.io.trec import read_run
+from rag_sourcebias.io.trec import read_run, read_tags, write_tags
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.pairs.rewrites import source_tag
-from rag_sourcebias.style.files import read_styled_texts
+from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.tagging.command import read_labelled
 from rag_sourcebias.tagging.rules import read_rules
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.tags import read_tags, write_tags
+from rag_sourcebias.io.trec import read_tags, write_tags
 
 TEXT = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.style.files import load_styled_sample, read_styled_texts
+from rag_sourcebias.style.data import load_styled_sample, read_styled_texts
 
 
 def record(query_id="q1", **changes):

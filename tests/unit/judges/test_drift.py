@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import (
     UnsupportedVersionError,
 )
 from rag_sourcebias.judged.data import DriftCheck
-from rag_sourcebias.judged.drift import (
+from rag_sourcebias.judged.judge_audit import (
     build_anchor_set,
     check_drift,
     read_anchor_set,

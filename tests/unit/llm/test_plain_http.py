@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from model_server import chat_reply, serving
 
-from rag_sourcebias.llm.connections import PlainHttp
+from rag_sourcebias.llm.openai import PlainHttp
 
 pytest.importorskip("openai")
 

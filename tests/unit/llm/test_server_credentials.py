@@ -14,8 +14,7 @@ pytest.importorskip("openai")
 
 from rag_sourcebias.core.completions import CompletionError
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.llm.connections import PlainHttp
-from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.llm.openai import OpenAICompleter, PlainHttp
 
 ASK = {"max_tokens": 5, "temperature": 0.0, "seed": 0}
 PASSWORD, KEY = "pa55-w0rd", "sk-s3cret"

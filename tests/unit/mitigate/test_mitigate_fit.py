@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.twins import training_pairs, twin_texts
+from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection, score_twins
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap, scaled_calibration

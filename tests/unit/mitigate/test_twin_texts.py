@@ -8,7 +8,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.twins import paired_sources, training_pairs, twin_texts
+from rag_sourcebias.core.tags import paired_sources, training_pairs, twin_texts
 from rag_sourcebias.io.beir import read_beir
 
 HUMAN, LLM, SECOND = "human", "llm:a", "llm:b"

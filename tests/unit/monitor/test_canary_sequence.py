@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.canary import RelativeDeltaSequence, observations
-from rag_sourcebias.stats.betting import BettingInterval, BettingTest
+from rag_sourcebias.stats.sequential import BettingInterval, BettingTest
 
 VALUES = np.array([1.0, 0.63, 0.5, 0.43, 0.39, 0.0])  # NDCG@5 of one relevant document
 

@@ -21,7 +21,7 @@ from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import read_events
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
-from rag_sourcebias.stats.mixtures import beta_interval
+from rag_sourcebias.stats.aggregation import beta_interval
 
 N = 300
 

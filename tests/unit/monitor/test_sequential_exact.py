@@ -11,9 +11,8 @@ from scipy.integrate import quad
 from scipy.special import betaln
 from scipy.stats import beta as beta_distribution
 
-from rag_sourcebias.stats.betting import FRACTIONS, BettingTest
-from rag_sourcebias.stats.mixtures import beta_interval, beta_log_e
-from rag_sourcebias.stats.sequential import NullRange
+from rag_sourcebias.stats.aggregation import beta_interval, beta_log_e
+from rag_sourcebias.stats.sequential import FRACTIONS, BettingTest, NullRange
 
 N = 12
 SEQUENCES = np.array(list(itertools.product([0.0, 1.0], repeat=N))).T  # (n, 2 ** n) as groups

@@ -10,8 +10,13 @@ import pytest
 from scipy.stats import binom
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.betting import FRACTIONS, BettingInterval, BettingTest
-from rag_sourcebias.stats.change import ChangeDetector, reference_window
+from rag_sourcebias.stats.sequential import (
+    FRACTIONS,
+    BettingInterval,
+    BettingTest,
+    ChangeDetector,
+    reference_window,
+)
 
 
 def test_betting_interval_bounds_what_one_sided_tests_reject():

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.change import ChangeDetector, RestartingDetector, window_interval
-from rag_sourcebias.stats.sequential import NullRange
+from rag_sourcebias.stats.sequential import (
+    ChangeDetector,
+    NullRange,
+    RestartingDetector,
+    window_interval,
+)
 
 
 def binary(seed, *parts):

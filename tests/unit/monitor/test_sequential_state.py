@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.stats.betting import BettingInterval, BettingTest
-from rag_sourcebias.stats.change import ChangeDetector
-from rag_sourcebias.stats.sequential import NullRange
+from rag_sourcebias.stats.sequential import BettingInterval, BettingTest, ChangeDetector, NullRange
 
 GROUPS = 3
 KINDS = {
@@ -50,7 +48,7 @@ def test_batches_equal_single_updates_bit_for_bit(make, rows):
 def test_large_batches_are_cut_without_a_trace(monkeypatch, rows):
     whole, cut = KINDS["betting"](), KINDS["betting"]()
     whole.update_many(rows)
-    monkeypatch.setattr("rag_sourcebias.stats.betting._CHUNK", 200)
+    monkeypatch.setattr("rag_sourcebias.stats.sequential._CHUNK", 200)
     cut.update_many(rows)
     assert state_of(whole) == state_of(cut)
 

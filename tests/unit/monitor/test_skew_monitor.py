@@ -30,7 +30,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     corpus_share,
 )
-from rag_sourcebias.stats.betting import BettingTest
+from rag_sourcebias.stats.sequential import BettingTest
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 

@@ -21,8 +21,7 @@ from rag_sourcebias.debias.projection import (
     fit_projection,
     read_projection,
 )
-from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.projected import PROJECTION_FILE, write_projected_model
+from rag_sourcebias.neural.loading import PROJECTION_FILE, SentenceEncoder, write_projected_model
 
 pytestmark = pytest.mark.frameworks
 

@@ -10,7 +10,7 @@ from tiny_training import paired_texts
 
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.twins import TrainingPairs, training_pairs
+from rag_sourcebias.core.tags import TrainingPairs, training_pairs
 from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches
 
 

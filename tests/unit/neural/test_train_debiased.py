@@ -24,7 +24,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from transformers import PrinterCallback
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import train_debiased

@@ -11,7 +11,7 @@ from tiny_training import paired_texts
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.twins import training_pairs
+from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.neural.training_data import mine_negatives
 
 SOURCES = ("human", "llm:x")

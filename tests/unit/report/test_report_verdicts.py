@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from rag_sourcebias.core.findings import SkewCode
-from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck
+from rag_sourcebias.core.skew import AuditConfig, SkewCode, SoleCorpusCheck
 from rag_sourcebias.source.words import headline, verdicts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.tagging.declared import (
+from rag_sourcebias.tagging.rules import (
     UNNAMED_MODEL,
     ProvenanceTagger,
     html_fields,

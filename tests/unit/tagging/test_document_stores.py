@@ -15,12 +15,12 @@ from rag_sourcebias.tagging.documents import (
     CorpusStore,
     DocumentStore,
     SidecarStore,
+    Tagger,
     TagResult,
     open_document_store,
-    open_tag_store,
 )
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.taggers import Tagger
+from rag_sourcebias.tagging.stores import open_tag_store
 
 N = 2_500
 

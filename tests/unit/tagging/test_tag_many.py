@@ -8,8 +8,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import tag_documents
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.taggers import tag_documents
 
 
 class Lengths:

@@ -6,8 +6,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import tag_documents
 from rag_sourcebias.tagging.rules import Condition, IdTagger, RuleTagger, TagRule
-from rag_sourcebias.tagging.taggers import tag_documents
 
 
 def meta(key: str, operator: str, value: object) -> Condition:

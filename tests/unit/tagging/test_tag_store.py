@@ -25,9 +25,13 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.io.tags import read_tags, write_tags
-from rag_sourcebias.tagging.documents import JsonlTagStore, open_tag_store
-from rag_sourcebias.tagging.stores import MemoryTagStore, SqliteTagStore
+from rag_sourcebias.io.trec import read_tags, write_tags
+from rag_sourcebias.tagging.stores import (
+    JsonlTagStore,
+    MemoryTagStore,
+    SqliteTagStore,
+    open_tag_store,
+)
 
 HUMAN = DocTags(source="human", origin="declared")
 LLM = DocTags(source="llm:x", style="news", pair_id="p1", origin="detected", confidence=0.75)

@@ -10,9 +10,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.declared import ProvenanceTagger
-from rag_sourcebias.tagging.rules import Condition, IdTagger, RuleTagger, TagRule
-from rag_sourcebias.tagging.taggers import taggers_fingerprint
+from rag_sourcebias.tagging.documents import taggers_fingerprint
+from rag_sourcebias.tagging.rules import Condition, IdTagger, ProvenanceTagger, RuleTagger, TagRule
 
 
 def rules(value: object = "bot", *, name: str = "r", source: str = "llm:x", **more: object):
@@ -76,7 +75,7 @@ def test_ids_know_their_pattern_and_sources() -> None:
 def test_it_is_the_same_in_another_process() -> None:
     code = (
         "from rag_sourcebias.tagging import IdTagger\n"
-        "from rag_sourcebias.tagging.taggers import taggers_fingerprint\n"
+        "from rag_sourcebias.tagging.documents import taggers_fingerprint\n"
         "print(taggers_fingerprint([IdTagger(sources={'a': 'human', 'b': 'llm:x'})]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rag_sourcebias.instrument.adapter import Attachment, Instrumentation
-from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder
 from rag_sourcebias.testing.contract import (
+    ContractDocument,
+    ContractFailure,
     EncoderContract,
     RetrievalContract,
     SidedEncoder,
     TaggingContract,
 )
-from rag_sourcebias.testing.kit import ContractDocument, ContractFailure
 
 Native = list[dict[str, Any]]
 
@@ -203,7 +203,7 @@ class EmbedsTags(TaggingContract):
 
     def ingest(self, encoder: SidedEncoder, tagger: Any) -> dict[str, dict[str, object]]:
         from rag_sourcebias.core.tags import to_metadata
-        from rag_sourcebias.testing.kit import DOCUMENTS
+        from rag_sourcebias.testing.contract import DOCUMENTS
 
         store = {}
         for d in DOCUMENTS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.arrays import require_finite
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import require_finite
 from rag_sourcebias.stats.changes import noninferiority_test
 from rag_sourcebias.stats.comparisons import (
     compare_ranks,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.io.addresses import is_loopback
+from rag_sourcebias.io.files import is_loopback
 from rag_sourcebias.monitor.dashboard.source import (
     NAMED,
     DashboardSource,

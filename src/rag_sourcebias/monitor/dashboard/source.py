@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.monitor.data import Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
-from rag_sourcebias.monitor.log.codes import EventColumns
 from rag_sourcebias.monitor.log.reading import (
     NotCountedError,
     Rollups,
@@ -31,8 +30,8 @@ from rag_sourcebias.monitor.log.reading import (
     read_rollups,
     rollup_extent,
 )
-from rag_sourcebias.monitor.log.schema import WIDTHS, reading
-from rag_sourcebias.stats.mixtures import beta_interval
+from rag_sourcebias.monitor.log.schema import WIDTHS, EventColumns, reading
+from rag_sourcebias.stats.aggregation import beta_interval
 
 # Values that strict JSON can hold.
 

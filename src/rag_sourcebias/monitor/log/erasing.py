@@ -16,8 +16,9 @@ from rag_sourcebias.io.files import create_file
 from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, short_text
 from rag_sourcebias.monitor.follow import read_position, write_position
-from rag_sourcebias.monitor.log.codes import Batch, EventColumns
 from rag_sourcebias.monitor.log.schema import (
+    Batch,
+    EventColumns,
     Row,
     decoded,
     insert_segments,

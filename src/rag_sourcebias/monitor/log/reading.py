@@ -14,9 +14,9 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import is_source
 from rag_sourcebias.io.files import sound
-from rag_sourcebias.monitor.log.codes import EventColumns
 from rag_sourcebias.monitor.log.schema import (
     WIDTHS,
+    EventColumns,
     Row,
     decoded,
     label_set,

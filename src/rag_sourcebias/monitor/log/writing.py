@@ -27,18 +27,16 @@ from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, hash
 from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import short_text
-from rag_sourcebias.monitor.log.codes import (
+from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
+    WIDTHS,
     Batch,
     Documents,
     EventColumns,
     LabelCodes,
     LogSettings,
-    TagCodes,
-)
-from rag_sourcebias.monitor.log.schema import (
-    WIDTHS,
     Row,
+    TagCodes,
     decoded,
     insert_segments,
     labels_of,

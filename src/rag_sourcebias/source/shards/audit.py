@@ -22,8 +22,7 @@ from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
 from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
 from rag_sourcebias.source.audit import agreement, assemble
-from rag_sourcebias.source.shards.corpora import AlignedCorpus, cut
-from rag_sourcebias.source.shards.facts import WorkFolder
+from rag_sourcebias.source.shards.facts import AlignedCorpus, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
     Found,

@@ -10,11 +10,17 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import Float32Array, IntArray
 from rag_sourcebias.core.data import Corpus, Run, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
+from rag_sourcebias.core.values import Float32Array, IntArray
 from rag_sourcebias.io.shards import ShardedDataset, VectorFile, Vectors
+from rag_sourcebias.retrieval.cache import (
+    ENCODED_TOGETHER,
+    Similarity,
+    checked_vectors,
+    query_vectors,
+)
 from rag_sourcebias.retrieval.search import (
     Best,
     approximate_best,
@@ -24,12 +30,6 @@ from rag_sourcebias.retrieval.search import (
     parts_of,
     require_index,
     tie_order,
-)
-from rag_sourcebias.retrieval.vectors import (
-    ENCODED_TOGETHER,
-    Similarity,
-    checked_vectors,
-    query_vectors,
 )
 from rag_sourcebias.source.shards.facts import (
     CorpusFacts,
@@ -252,7 +252,7 @@ def encode(
 ) -> None:
     """Encode the texts that occur first in their row; finished shards are left as they are.
 
-    Texts are handed to the encoder as :func:`rag_sourcebias.retrieval.vectors.encode_corpus` does,
+    Texts are handed to the encoder as :func:`rag_sourcebias.retrieval.cache.encode_corpus` does,
     so that the vectors are the same to the last digit.
     """
     shards: Sequence[Shard] = corpus.shards

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rag_sourcebias.core.arrays import FloatArray
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.values import FloatArray
 
 # Measurable habits of writing: lengths, punctuation, function words, layout.
 

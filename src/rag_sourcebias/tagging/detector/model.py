@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.arrays import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import check_source, to_plain
+from rag_sourcebias.core.values import FloatArray, IntArray, check_source, to_plain
 from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 

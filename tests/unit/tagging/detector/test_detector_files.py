@@ -10,8 +10,12 @@ import pytest
 from simulated_texts import simulated
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.detector.files import DetectorTagger, load_detector, save_detector
-from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.fit import (
+    DetectorTagger,
+    fit_detector,
+    load_detector,
+    save_detector,
+)
 from rag_sourcebias.tagging.detector.model import Detector
 
 TEXTS = [text for _, text, _ in simulated(10, seed=9)]

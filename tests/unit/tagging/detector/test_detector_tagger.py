@@ -10,10 +10,9 @@ from simulated_texts import Documents, simulated
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.detector.files import DetectorTagger
-from rag_sourcebias.tagging.detector.fit import fit_detector
+from rag_sourcebias.tagging.detector.fit import DetectorTagger, fit_detector
 from rag_sourcebias.tagging.detector.model import Detector
-from rag_sourcebias.tagging.taggers import tag_documents
+from rag_sourcebias.tagging.documents import tag_documents
 
 STYLES = tuple(f"style {i}" for i in range(3))
 ODD = ["", " \n", "…", "日本語の文章です。", "🙂" * 50, "\ud800 lone", "a" * 200_000, "\x00\x00"]
