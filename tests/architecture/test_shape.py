@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,16 @@ def test_no_file_is_over_1000_lines() -> None:
 def test_version_and_changelog_agree() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## {rag_sourcebias.__version__}" in changelog
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w…]+/)+\w+\.py)`", text))
+    homes = (ROOT, ROOT / "src/rag_sourcebias", ROOT / "integrations/rag_sourcebias_integrations")
+    assert len(named) > 20
+    missing = [
+        name
+        for name in sorted(named)
+        if not any((home / name.replace("integrations/…/", "")).is_file() for home in homes)
+    ]
+    assert missing == []
