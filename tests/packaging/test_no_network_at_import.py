@@ -91,7 +91,7 @@ NETWORK = {"socket", "http.client", "urllib.request", "requests", "httpx", "urll
 MAY = {
     "integrations/rag_sourcebias_integrations/ray/engine.py": "the cluster that the user names",
     "src/rag_sourcebias/io/samples.py": "public data sets that the user names",
-    "src/rag_sourcebias/llm/connections.py": "the model server that the user names",
+    "src/rag_sourcebias/llm/openai.py": "the model server that the user names",
     "src/rag_sourcebias/monitor/dashboard/server.py": "listens where the user says",
     "src/rag_sourcebias/monitor/sinks.py": "the webhook that the user names",
 }

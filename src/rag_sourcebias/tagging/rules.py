@@ -1,4 +1,22 @@
-"""Tags that documents declare, that their ids hold, or that rules of a YAML file give."""
+"""Tags that documents declare, that their ids hold, or that rules of a YAML file give.
+
+::
+
+    rules:
+      - name: house bot              # optional
+        when:                        # all must hold
+          metadata:
+            author: bot              # a value: equals; a list: one of
+            generator: {regex: '^gpt-(?P<model>.+)$'}
+            crawl.agent: {present: true}
+          url_host: {glob: '*.example.com'}
+          id: {regex: '^(?P<original>.+)-rewrite$'}
+          text: {regex: '(?i)as an AI language model'}
+        set:
+          source: "llm:gpt-{model}"
+          style: news
+          pair_id: "{original}"
+"""
 
 from __future__ import annotations
 
