@@ -1,7 +1,5 @@
 """Import a framework, or say how to install it."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version

@@ -1,7 +1,5 @@
 """What the reordering parts of all frameworks share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real

@@ -1,7 +1,5 @@
 """The adapters as entry points: light to import, each loads its framework when it is used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """What the completers of all frameworks share: one request to a model, observed by nobody."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -177,28 +177,6 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
     assert "has no query; question 'relevance' needs one" in wanted
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ((), ["['llm:gpt', 'llm:llama']", "name one of them with --other-source"]),
-        (("--other-source", "llm:x"), ["'llm:x' cannot be paired"]),
-        (("--other-source", "llm:gpt", "-n", "7"), ["n 7 is not in 1 … 6"]),
-        (("--other-source", "llm:gpt", "--task", "beauty"), ["task 'beauty' is unknown"]),
-        (("--other-source", "llm:gpt", "--annotators", "a/b"), ["annotator 'a/b' names a file"]),
-        (("--other-source", "llm:gpt", "--format", "pdf"), ["--format 'pdf' is not one of"]),
-        (("--other-source", "llm:gpt", "--overlap", "2"), ["overlap 2.0 is outside"]),
-        (("--other-source", "llm:gpt", "--key", "out/key.json"), ["among the sheets in out"]),
-        (("--sample",), ["a BEIR folder, or --sample"]),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path: Path, more: tuple[str, ...], words: list[str]) -> None:
-    pairs(tmp_path / "in", judged=False)
-    message = refused("annotate", "sheet", "in", "-o", "out", *more, cwd=tmp_path)
-    for word in words:
-        assert word in message
-    assert not (tmp_path / "out").exists()
-
-
 def test_errors_name_file_and_row(tmp_path: Path) -> None:
     sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--task", "quality")
     assert "exists and may hold answers" in refused(

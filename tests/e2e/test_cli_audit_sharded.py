@@ -80,11 +80,6 @@ def test_given_vectors_and_an_index(folder: Path, in_memory: dict[str, Any]) -> 
     ("options", "message"),
     [
         (["beir", "--engine", "local", "--retriever", "bm25"], "cannot work shard by shard"),
-        (["--sample", "--engine", "local"], "reads a corpus from its folder"),
-        (["beir", "--engine", "spark"], "'spark' is not one of memory, local, ray"),
-        (["beir", "--engine", "local", "--workers", "2"], "are of --engine ray"),
-        (["beir", "--engine", "local", "--text-statistics"], "needs the whole corpus in memory"),
-        (["nowhere", "--engine", "local"], "nowhere does not exist"),
         (
             ["beir", "--engine", "local", "--retriever", "given:x,documents=d.npy"],
             "names no queries",

@@ -157,26 +157,6 @@ def test_folders_that_hold_no_pairs_are_refused(folder: Path) -> None:
     assert "no document of 'human' has a counterpart in 'llm:x'" in message
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--threshold", "unknown=1"), "names are length_ratio, copied"),
-        (("--threshold", "copied"), "write name=value"),
-        (("--threshold", "copied=much"), "'much' is not a number, nor off"),
-        (("--threshold", "copied=7"), "copied=7.0 is outside [0, 1]"),
-        (("--threshold", "length_ratio=2,1"), "the first number must be below the second"),
-        (("--threshold", "language=7"), "language is on or off"),
-        (("--threshold", "copied=1", "--threshold", "copied=1"), "copied is given twice"),
-        (("--source", "llm:none"), "no other source ['llm:none']"),
-        (("--retriever", "bm25", "--no-sole-corpus"), "which --no-sole-corpus forbids"),
-        (("--cutoffs", "200"), "depth 100 is below the largest cutoff 200"),
-        (("--sample",), "give one data set"),
-    ],
-)
-def test_wrong_arguments_are_refused(folder: Path, arguments, message) -> None:
-    assert message in refused("check-pairs", "data", *arguments, cwd=folder)
-
-
 def test_help_teaches_with_examples_that_parse() -> None:
     command = get_command(app).commands["check-pairs"]
     examples = [line.strip() for line in command.help.split("\n") if "check-pairs" in line]

@@ -236,9 +236,6 @@ PROJECT = ("project", "data")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("project", "nowhere", "--output", "o"), ("nowhere", "does not exist")),
-        (("project", "--output", "o"), ("one data set", "--sample")),
-        (("project", "data", "--sample", "--output", "o"), ("one data set",)),
         ((*PROJECT, "--split", "tset", "--output", "o"), ("'tset'", "'dev', 'train'")),
         ((*PROJECT, "--output", "tiny"), ("--output tiny", "exists")),
         ((*PROJECT, "--output", "no/such/o"), ("no/such/o", "does not exist")),
@@ -247,10 +244,6 @@ PROJECT = ("project", "data")
         ((*PROJECT, "--output", "o", "--judge", "data:dev", "--judge", "data:dev"), ("twice",)),
         ((*PROJECT, "--output", "o", "--source", "llm:x"), ("'llm:x'", LLM)),
         ((*PROJECT, "--output", "o", "--baseline-source", "hum"), ("'hum'", "human")),
-        ((*PROJECT, "--output", "o", "--method", "pcs"), ("pcs", "pca, mean, leace")),
-        ((*PROJECT, "--output", "o", "--method", "mean", "--directions", "3"), ("--directions 3",)),
-        ((*PROJECT, "--output", "o", "--sides", "queries"), ("queries", "both, documents")),
-        ((*PROJECT, "--output", "o", "--strength", "2"), ("--strength 2", "[0, 1]")),
         ((*PROJECT, "--output", "o", "--margin", "1"), ("--margin 1", "(0, 1)")),
         ((*PROJECT, "--output", "o", "--target", "300"), ("--target 300", "(-200, 200)")),
         ((*PROJECT, "--output", "o", "--tolerance", "0"), ("tolerance", "above 0")),
@@ -258,24 +251,12 @@ PROJECT = ("project", "data")
         ((*PROJECT, "--output", "o", "--cutoffs", "1,x"), ("1,x", "whole numbers")),
         ((*PROJECT, "--output", "o", "--report", "file"), ("--report file is a file",)),
         ((*PROJECT, "--output", "o", "--encoder", "./none"), ("./none", "no model folder")),
-        ((*PROJECT, "--output", "o", "--encoder", "tiny,max_length=9"), ("max_length", "cannot")),
         ((*PROJECT, "--output", "o", "--judge", "data:train", "--unseen"), ("--unseen left out",)),
-        (("calibrate", "data", "--output", "o", "--form", "line"), ("line", "offset, quantiles")),
-        (("calibrate", "data", "--output", "file"), ("--output file", "exists")),
         (("train", "data", "--output", "o", "--reduction", "max"), ("reduction 'max'",)),
         (("train", "data", "--output", "o", "--learning-rate", "0"), ("learning_rate", "above 0")),
         (
             ("train", "data", "--output", "o", "--epochs", "1", "--steps", "2"),
             ("epochs", "max_steps", "one of them"),
-        ),
-        (("search", "data", "--output", "o", "--over", "size"), ("size", "strength, offset")),
-        (("search", "data", "--output", "o", "--values", "0,a"), ("'0,a'", "numbers")),
-        (("search", "data", "--output", "o", "--values", "0"), ("at least one above 0",)),
-        (("search", "data", "--output", "o", "--values", "2"), ("from 0 to 1",)),
-        (("search", "data", "--output", "o", "--seeds", "2"), ("--seeds 2", "at least 3")),
-        (
-            ("search", "data", "--output", "o", "--training", "max_steps=2"),
-            ("--training", "--over weight"),
         ),
         (
             ("search", "data", "--output", "o", "--over", "weight", "--training", "steps=2"),
@@ -301,8 +282,6 @@ def test_bad_input_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("tiny", "--judge", "data"), ("nothing to compare tiny with",)),
-        (("tiny", "projected", "--judge", "nowhere"), ("nowhere", "does not exist")),
         (("tiny", "projected", "--judge", "data", "--fitted-on", "data:x"), ("'x'",)),
         (("tiny", "--judge", "data", "--calibration", "none.json"), ("none.json",)),
         (("tiny", "./none", "--judge", "data"), ("./none", "no model folder")),

@@ -125,18 +125,10 @@ def test_centring_reaches_the_report(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "give one data set: a BEIR folder or --sample"),
-        (("data", "--sample"), "give one data set: a BEIR folder or --sample"),
-        (("missing",), "missing"),
         (("data", "--split", "dev", "--source", "llm:nobody"), "llm:nobody"),
-        (("data", "--map", "som"), "--map 'som' is not one of pca, tsne, umap"),
-        (("data", "--confidence-level", "95"), "--confidence-level 95 is outside (0, 1)"),
-        (("data", "--perplexity", "smollm2"), "write causal:smollm2, causal:<path> or masked:"),
-        (("data", "--perplexity", "masked:"), "write causal:smollm2, causal:<path> or masked:"),
         (("data", "--split", "dev", "--perplexity", "causal:nowhere"), "nowhere"),
         (("data", "--split", "dev", "--encoder", "nowhere"), "nowhere"),
         (("data", "--split", "dev", "--encoder", "tiny,pool=cls"), "no option pool"),
-        (("data", "--limit", "1"), "--limit"),
         (("data", "--report", "data/queries.jsonl"), "is a file; name a folder"),
     ],
 )

@@ -198,23 +198,7 @@ def test_pairs_of_a_run_and_of_judgments_get_distributions(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("answers", "no.csv"), ("no.csv", "does not exist")),
-        (("answers", "x.csv"), ("question or reference or answer", "--question")),
-        (("answers", "answers.csv", "--model", "gpt"), ("openai:<name>",)),
-        (("answers", "answers.csv", "--mode", "guess"), ("guess", "scoring")),
-        (("answers", "answers.csv", "--prompt", "dl"), ("'dl'", "correctness")),
-        (("answers", "answers.csv", "--max-cost", "1"), ("--price-in",)),
-        (("answers", "answers.csv", "-o", "x.xlsx"), (".tsv, .csv, .jsonl",)),
         (("answers", "answers.csv", "-o", "no/x.csv"), ("does not exist",)),
-        (("answers", "answers.csv", "--smoothing", "2"), ("smoothing 2",)),
-        (("relevance", "--run", "a.run"), ("--queries and --documents",)),
-        (("relevance", *PAIRS[2:]), ("no pairs to judge", "--run")),
-        (("relevance", *PAIRS, "--sample"), ("--sample brings its own",)),
-        (("relevance", *PAIRS[:5], "few.csv"), ("12 of 12 document ids", "'d0-1'", "'d9'")),
-        (("relevance", *PAIRS[:5], "x.csv"), ("document id", "a, b", "doc_id")),
-        (("relevance", *PAIRS, "--failures", "maybe"), ("maybe", "leave-out")),
-        (("audit", "few.csv"), ("human", "doc_id, text")),
-        (("drift", "few.csv", "answers.csv"), ("not the JSON",)),
     ],
 )
 def test_bad_input_is_named_with_a_remedy(

@@ -251,37 +251,6 @@ def test_a_full_disk_is_an_error_and_what_was_paid_is_kept(
     assert asked(server) == N
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--prompts", "Please rewrite"), ["must hold {text}"]),
-        (("--prompts", "stlye-3"), ["'stlye-3' is no prompt"]),
-        (("-o", "in"), ["in holds the documents themselves"]),
-        (("-o", "other"), ["other holds corpus.jsonl, qrels, queries.jsonl but no manifest.json"]),
-        (("-o", "in/queries.jsonl"), ["is a file; expected a folder"]),
-        (("--sample",), ["a BEIR folder, or --sample"]),
-        (("--model", "gpt-4o"), ["openai:<name>"]),
-        (("--api", "chatt"), ["--api 'chatt' is not one of chat, completions"]),
-        (("--max-cost", "1"), ["--max-cost needs --price-in"]),
-        (("--price-in", "-1"), ["prompt price -1.0 is not a price"]),
-        (("--temperature", "-1"), ["temperature must be finite"]),
-        (("--max-tokens", "0"), ["--max-tokens"]),
-        (("--name", " "), ["cannot be a source; give a name with --name"]),
-    ],
-)
-def test_wrong_options_are_refused_before_anything_is_asked(
-    tmp_path: Path, server: LocalServer, more: tuple[str, ...], words: list[str]
-) -> None:
-    documents(tmp_path / "in", 6)
-    documents(tmp_path / "other", 6)
-    before = files(tmp_path)
-    message = refused("rewrite", "in", *model(server), "-o", "out", *more, cwd=tmp_path)
-    for word in words:
-        assert word in message
-    assert not server.prompts
-    assert files(tmp_path) == before
-
-
 def test_wrong_data_is_refused(tmp_path: Path, server: LocalServer) -> None:
     source = documents(tmp_path / "in", 6)
     command = ("rewrite", "in", *model(server), "-o", "out", "--no-check")

@@ -141,6 +141,60 @@ def test_paired_difference(n):
     assert coverage(run) >= BOUND
 
 
+def two_binary(rng, n, share, planted, mistakes):
+    """Two systems that are mostly right on the same questions; a judge with so many mistakes."""
+    together, level = rng.random(n) < 0.6, rng.random(n)
+    y = np.stack(
+        [np.where(together, level, rng.random(n)) < share - k * planted for k in (0, 1)], axis=1
+    )
+    return y.astype(float), (y ^ (rng.random((n, 2)) < mistakes)).astype(float)
+
+
+@pytest.mark.parametrize("n", [10, 20, 60])
+@pytest.mark.parametrize("mistakes", [0.02, 0.3, 0.5])
+@pytest.mark.parametrize(("share", "planted"), [(0.5, 0.0), (0.95, 0.0), (0.95, 0.1)])
+def test_paired_difference_of_binary_outcomes(n, mistakes, share, planted):
+    widths = []
+
+    def run(rng):
+        y, f = two_binary(rng, n + 400, share, planted, mistakes)
+        found = difference_interval(y[:n], f[:n], f[n:])
+        widths.append(found.upper - found.lower)
+        return found, planted
+
+    assert coverage(run) >= acceptable(0.94, RUNS)
+    assert min(widths) > 0
+
+
+def test_without_a_pseudo_item_binary_differences_are_not_covered(monkeypatch):
+    monkeypatch.setattr("rag_sourcebias.stats.means.PSEUDO_ITEMS", 0.0)
+
+    def run(rng):
+        y, f = two_binary(rng, 420, 0.95, 0.1, 0.02)
+        return difference_interval(y[:20], f[:20], f[20:]), 0.1
+
+    assert coverage(run) < acceptable(0.94, RUNS)
+
+
+@pytest.mark.parametrize(("mistakes", "size"), [(0.02, 0.15), (0.1, 0.22), (0.3, 0.3)])
+def test_planted_differences_are_found_about_as_often_as_with_a_known_variance(mistakes, size):
+    """At n = 60 by .9 of the power of a normal interval whose true variance is known."""
+    found = {"ours": 0, "oracle": 0}
+    estimates = []
+
+    def run(rng):
+        y, f = two_binary(rng, 460, 0.8, size, mistakes)
+        interval = difference_interval(y[:60], f[:60], f[60:])
+        found["ours"] += interval.lower > 0
+        estimates.append(interval.estimate)
+        return interval, size
+
+    coverage(run)
+    found["oracle"] = int((np.array(estimates) > 1.96 * np.std(estimates)).sum())
+    assert found["oracle"] > 0.5 * RUNS
+    assert found["ours"] >= 0.9 * found["oracle"]
+
+
 @pytest.mark.parametrize("n", [15, 40, 100])
 def test_relative_delta(n):
     def run(rng):

@@ -1,7 +1,5 @@
 """After an encoder swap that was killed: python -m rag_sourcebias_integrations.chroma ./db wiki."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """Carry what was written to one collection over to another one, under another encoder."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -277,15 +275,12 @@ class Vectors(Protocol):
     @property
     def reads(self) -> tuple[str, ...]:
         """What is read of both collections beside the content."""
-        ...
 
     def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Vectors of these documents of a page of the original, shape (ids, d)."""
-        ...
 
     def lacking(self, page: Page) -> list[str]:
         """Ids on a page of the original that no vector can be made of."""
-        ...
 
 
 class VectorSource(Vectors, Protocol):
@@ -294,15 +289,12 @@ class VectorSource(Vectors, Protocol):
     @property
     def function(self) -> EncoderEmbeddingFunction:
         """What encodes queries of the copy, and documents that come later."""
-        ...
 
     def differ(self, page: Page, copied: Page) -> list[str]:
         """Ids on a page of the copy whose vector is not the one that this page calls for."""
-        ...
 
     def require(self, page: Page) -> None:
         """Refuse a page of the original that vectors cannot be made of."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

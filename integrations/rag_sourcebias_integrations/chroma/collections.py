@@ -1,7 +1,5 @@
 """Fill a collection with a corpus, or go on with one that was left half filled."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

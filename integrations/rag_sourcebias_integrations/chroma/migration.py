@@ -1,7 +1,5 @@
 """Give a Chroma collection the vectors of a projected encoder; no text is encoded again."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Observed Chroma collections for those who like a wrapper better, or all of them at once."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

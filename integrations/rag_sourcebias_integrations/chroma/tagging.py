@@ -1,7 +1,5 @@
 """A Chroma collection as a store of documents whose tags are read and written in place."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

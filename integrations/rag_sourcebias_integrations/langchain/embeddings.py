@@ -1,7 +1,5 @@
 """Our encoders as LangChain embeddings, and a compressor that reorders documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 

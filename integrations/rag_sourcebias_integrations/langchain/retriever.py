@@ -1,7 +1,5 @@
 """A LangChain retriever that is observed; try another one on live queries and switch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

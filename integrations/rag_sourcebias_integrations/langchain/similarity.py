@@ -1,7 +1,5 @@
 """LangChain's embedding distance without what the style of a prediction adds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Import LlamaIndex before any module of this package does, or say how to install it."""
 
-from __future__ import annotations
-
 from rag_sourcebias.core.errors import MissingExtraError
 
 try:

@@ -1,7 +1,5 @@
 """A LlamaIndex LLM as a completer of this library."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

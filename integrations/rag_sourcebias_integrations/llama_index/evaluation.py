@@ -1,7 +1,5 @@
 """An evaluator whose mean score comes with an interval, from a few human scores."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import threading

@@ -1,7 +1,5 @@
 """Observe LlamaIndex through its dispatcher; try another retriever on live queries."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a monitor knows as instruments, and what a retrieval was as attributes of its span."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

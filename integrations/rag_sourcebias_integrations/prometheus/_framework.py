@@ -1,7 +1,5 @@
 """Import prometheus_client before any module of this package does, or say how to install it."""
 
-from __future__ import annotations
-
 from rag_sourcebias_integrations._require import require
 
 require("prometheus_client", package="prometheus-client", extra="prometheus", feature="Prometheus")

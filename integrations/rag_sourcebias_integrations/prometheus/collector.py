@@ -1,7 +1,5 @@
 """Metrics as the text that Prometheus reads, for a server that is not the application's own."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Import ragas before any module of this package does, or say how to install it."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError

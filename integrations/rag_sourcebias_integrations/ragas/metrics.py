@@ -1,7 +1,5 @@
 """ragas' metrics and embeddings with the style of an answer taken out."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar

@@ -5,8 +5,6 @@ that has gone. A process that does nothing but wait for that notices at once; it
 and imports nothing else.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

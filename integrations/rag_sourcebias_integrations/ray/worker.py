@@ -1,7 +1,5 @@
 """What runs in a worker of Ray."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

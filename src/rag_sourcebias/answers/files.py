@@ -1,7 +1,5 @@
 """Answers of systems with references and human verdicts, from a file."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ Systems are compared on questions that all of them answered correctly. In pictur
 score as it is is orange, the adjusted score blue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 

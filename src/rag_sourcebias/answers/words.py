@@ -1,7 +1,5 @@
 """What the report on correctness scores says in sentences, and how it writes their numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The application, and what every command does about errors and interruption."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

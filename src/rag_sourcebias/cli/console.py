@@ -1,7 +1,5 @@
 """Where commands print, what they check first, what becomes of a finished report."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -1,7 +1,5 @@
 """The model and the way to ask it, from options of the command line."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Options of the audit commands, named once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``report``: show or re-render a finished report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -15,8 +15,6 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
-from __future__ import annotations
-
 _LONGEST = 1_500  # characters of a message
 
 

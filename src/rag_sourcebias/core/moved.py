@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.resources import files
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing takes longer than the rest of this file
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
 
 
 @cache
@@ -21,6 +21,9 @@ def _table() -> dict[str, dict[str, str | list[str]]]:
 
     Where another object is to be used from now on, its path comes second.
     """
+    import json  # with this file every import of the package begins: a former name alone pays
+    from importlib.resources import files
+
     text = files("rag_sourcebias").joinpath("core", "moved.json").read_text(encoding="utf-8")
     found: dict[str, dict[str, str | list[str]]] = json.loads(text)
     return found
@@ -55,14 +58,17 @@ def moved_names(module: str, current: Callable[[str], Any] | None = None) -> Cal
     return load
 
 
-class _FormerModules(MetaPathFinder, Loader):
+class _FormerModules:
     """Finds modules of version 0.1 that are gone, as modules that know where each name is."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         """Tell whether there was such a module."""
         if not fullname.startswith("rag_sourcebias") or fullname not in _table():
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to Python to make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Give it what finds its names."""

@@ -1,7 +1,5 @@
 """The seams: what other code must offer to be plugged in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
@@ -30,12 +28,10 @@ class Model(Protocol):
     @property
     def fingerprint(self) -> str:
         """Identity of the model, the prompt and every setting that changes what it returns."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state (dtype, maximum length, …); never a key or a password."""
-        ...
 
 
 @runtime_checkable
@@ -48,11 +44,9 @@ class Encoder(Model, Protocol):
 
     def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Encode the query side."""
-        ...
 
     def encode_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Encode the document side."""
-        ...
 
 
 @runtime_checkable
@@ -61,7 +55,6 @@ class Reranker(Model, Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """Score pairs, in the given order; shape ``(len(pairs),)``."""
-        ...
 
 
 @runtime_checkable
@@ -84,7 +77,6 @@ class Rescorer(Protocol):
 
         None leaves everything as it is. ``scores`` are the retriever's, None where it gave none.
         """
-        ...
 
 
 @runtime_checkable
@@ -95,7 +87,6 @@ class Retriever(Protocol):
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query, in the order of ``queries``."""
-        ...
 
 
 @runtime_checkable
@@ -104,7 +95,6 @@ class ApproximateRetriever(Retriever, Protocol):
 
     def exact(self) -> Retriever:
         """Return the same scoring with exact search."""
-        ...
 
 
 @runtime_checkable
@@ -118,11 +108,9 @@ class RetrieverSpec(Protocol):
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
-        ...
 
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus."""
-        ...
 
 
 @runtime_checkable
@@ -141,11 +129,9 @@ class Completer(Model, Protocol):
         self, prompt: str, *, max_tokens: int, temperature: float, seed: int
     ) -> Completion:
         """Write an answer to one prompt."""
-        ...
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Return the log-probability of each label as the continuation of one prompt."""
-        ...
 
 
 @runtime_checkable
@@ -155,13 +141,11 @@ class Judge(Model, Protocol):
     @property
     def n_grades(self) -> int:
         """Number of grades, the lowest being 0."""
-        ...
 
     def judge(
         self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None
     ) -> Judgments:
         """Judge items, in the given order; ``on_progress`` is told how many are done."""
-        ...
 
 
 @runtime_checkable
@@ -171,13 +155,11 @@ class TextPerplexity(Model, Protocol):
     @property
     def kind(self) -> Literal["causal", "masked"]:
         """Whether a token is predicted from those before it, or from all others."""
-        ...
 
     def log_perplexities(
         self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> LogPerplexities:
         """Return mean −log P per token of each text, in nats."""
-        ...
 
 
 @runtime_checkable
@@ -192,7 +174,6 @@ class ConditionalPerplexity(TextPerplexity, Protocol):
         progress: Callable[[int, int], None] | None = None,
     ) -> LogPerplexities:
         """Return mean −log P per token of each text after its prefix, over the same tokens."""
-        ...
 
 
 @runtime_checkable
@@ -205,7 +186,6 @@ class Observer(Protocol[EventT_contra]):
 
     def observe(self, event: EventT_contra) -> None:
         """Take one event."""
-        ...
 
 
 @runtime_checkable
@@ -219,25 +199,20 @@ class ShardedCorpus(Protocol):
     @property
     def name(self) -> str:
         """Name of the corpus."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Identity of the files and of every setting that changes what is read."""
-        ...
 
     @property
     def shards(self) -> Sequence[Shard]:
         """All shards, in order."""
-        ...
 
     def read(self, shard: Shard) -> Corpus:
         """Read the documents of a shard, in row order, with their tags."""
-        ...
 
     def judged_as(self, doc_id: str) -> str:
         """Return the id by which judgments know a document (``_id`` in a BEIR folder)."""
-        ...
 
 
 @runtime_checkable
@@ -249,7 +224,6 @@ class Engine(Protocol):
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
-        ...
 
     def map(
         self,
@@ -277,8 +251,6 @@ class Engine(Protocol):
         SourceBiasError
             What the function raised of that kind, as it was.
         """
-        ...
 
     def close(self) -> None:
         """End what the engine started; it may be used again."""
-        ...

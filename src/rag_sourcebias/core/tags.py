@@ -1,7 +1,5 @@
 """Where tags of documents are kept, and which documents are versions of one another."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -142,15 +140,12 @@ class TagStore(Protocol):
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Tags of each document in order; all unknown where the id is not in the store."""
-        ...
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
-        ...
 
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their :func:`content_hash` only."""
-        ...
 
     def put(
         self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
@@ -170,23 +165,18 @@ class TagStore(Protocol):
         DataError
             If a row cannot be stored, or the file of the store cannot be written.
         """
-        ...
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
-        ...
 
     def __len__(self) -> int:
         """Number of documents in the store."""
-        ...
 
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
-        ...
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
-        ...
 
 
 def content_hash(text: str) -> bytes:

@@ -1,7 +1,5 @@
 """The verb: prove what a mitigation changed in skew and what it cost in quality."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

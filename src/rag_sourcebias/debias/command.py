@@ -162,15 +162,12 @@ class TriedSystems(Protocol):
 
     def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
         """Return a variant as it stands in the report."""
-        ...
 
     def write(self, variant: DebiasVariant, path: Path) -> None:
         """Write a variant where it was asked for."""
-        ...
 
     def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
         """Return its row in the report; ``path`` is None where it was not written."""
-        ...
 
 
 class TriedStrengths:

@@ -1,7 +1,5 @@
 """Fit what makes an encoder indifferent to the source, from texts rather than vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -9,10 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import formatannotation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -916,7 +917,7 @@ def read_settings(text: str | None) -> dict[str, Any]:
     """Read ``name=value,…`` as settings of a training; weight and seed are searched over."""
     from rag_sourcebias.neural.training_data import TrainingSettings
 
-    known = {f.name: f for f in fields(TrainingSettings)}
+    known = get_type_hints(TrainingSettings)
     del known["debias_weight"], known["seed"]
     found: dict[str, Any] = {}
     for part in (p.strip() for p in (text or "").split(",") if p.strip()):
@@ -925,7 +926,7 @@ def read_settings(text: str | None) -> dict[str, Any]:
             raise DataError(
                 f"--training {part!r}: write settings as name=value; there are {', '.join(known)}"
             )
-        kind = str(known[name].type)
+        kind = formatannotation(known[name])
         try:
             number = {"int": int, "float": float}.get(kind.removesuffix(" | None"), str)
             found[name] = number(value)

@@ -1,7 +1,5 @@
 """The report of a mitigation, before and after: what it says, in the order in which it says it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle

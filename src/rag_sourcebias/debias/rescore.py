@@ -1,7 +1,5 @@
 """A retriever whose results are given new scores before anyone sees them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

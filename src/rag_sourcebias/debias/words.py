@@ -1,7 +1,5 @@
 """What is concluded of every changed system on every data set, and the sentences that say so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

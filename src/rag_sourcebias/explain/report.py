@@ -1,7 +1,5 @@
 """The report on what distinguishes sources for an encoder: what it says, in that order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What a report on what distinguishes sources says in words: findings, gaps and the headline."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Who gets the ranks: running counts of retrieved documents per source or style."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import threading

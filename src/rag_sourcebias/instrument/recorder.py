@@ -831,7 +831,6 @@ class Adapter(Protocol):
 
     def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
         """Instrument an object, or everything when given the name; None for a wrong object."""
-        ...
 
 
 class Instrumentation:

@@ -1,7 +1,5 @@
 """How a shadowed object is switched, rolled back and closed, whatever framework it is of."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import math

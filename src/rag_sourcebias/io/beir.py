@@ -1,7 +1,5 @@
 """Write a data set of rewrites as a BEIR folder in the paired layout."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files in and out: text, arrays, caches in SQLite, and damage turned into a sentence."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Tables of any form as columns: CSV, TSV, JSON lines, Parquet; texts and clusters by id."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """TREC runs and relevance judgments, the BEIR form of the latter, and files of tags."""
 
-from __future__ import annotations
-
 import csv
 import io
 import logging

@@ -1,7 +1,5 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -282,6 +280,7 @@ def system_differences(
     measures: Sequence[str],
     cells: dict[tuple[str, str], JudgedValues],
     config: JudgedConfig,
+    warnings: list[str],
 ) -> list[JudgedComparison]:
     """Differences of all pairs of systems, or of each with the first where there are many."""
     names = [system.name for system in systems]
@@ -299,8 +298,10 @@ def system_differences(
                     np.stack([side.f_unlabeled for side in sides], axis=1),
                     target=config.target,
                     confidence_level=config.confidence_level,
+                    bounds=measure_bounds(measure),
                 )
-            except InsufficientDataError:
+            except InsufficientDataError as error:
+                warnings.append(f"difference of {first} and {second} ({measure}): {error}")
                 continue
             found.append(
                 JudgedComparison(
@@ -422,8 +423,14 @@ def group_differences(
     means: list[JudgedMean],
     measure: str,
     config: JudgedConfig,
+    *,
+    bounds: tuple[float, float] | None,
+    warnings: list[str],
 ) -> tuple[JudgedComparison, ...]:
-    """Differences of all pairs of groups, or of each with the first where there are many."""
+    """Differences of all pairs of groups, or of each with the first where there are many.
+
+    Adds to ``warnings`` which pairs on shared items have too few labels.
+    """
     by_name = dict(zip(groups, means, strict=True))
     pairs = list(combinations(groups, 2))
     if len(groups) > 6:
@@ -431,9 +438,10 @@ def group_differences(
     found = []
     for first, second in pairs:
         try:
-            interval = _paired(items, groups[first], groups[second], config)
-        except InsufficientDataError:
-            interval = None
+            interval = _paired(items, groups[first], groups[second], config, bounds)
+        except InsufficientDataError as error:
+            warnings.append(f"difference of {first} and {second}: {error}")
+            continue
         if interval is None:
             interval = unpaired_difference_interval(
                 by_name[first].interval, by_name[second].interval
@@ -456,6 +464,7 @@ def _paired(
     first: npt.NDArray[np.int64],
     second: npt.NDArray[np.int64],
     config: JudgedConfig,
+    bounds: tuple[float, float] | None,
 ) -> Interval | None:
     """Difference on the clusters that hold one item of each group; None without any."""
     if items.clusters is None or config.method != "regression":
@@ -477,6 +486,7 @@ def _paired(
         judge[~labeled],
         target=config.target,
         confidence_level=config.confidence_level,
+        bounds=bounds,
         strata=None if strata is None else strata[labeled],
         strata_unlabeled=None if strata is None else strata[~labeled],
     )
@@ -553,6 +563,10 @@ def judge_items_with_intervals(
         means.append(found)
         curves.extend(points)
     begin("comparisons and judge audit")
+    warnings = list(_warnings(items, missing))
+    comparisons = group_differences(
+        items, groups, means, measure, config, bounds=bounds, warnings=warnings
+    )
     return JudgedReport(
         schema_version=JUDGED_SCHEMA_VERSION,
         kind="items",
@@ -562,13 +576,13 @@ def judge_items_with_intervals(
         n_unlabeled=items.n_unlabeled,
         n_judge_missing=items.n_judge_missing,
         means=tuple(means),
-        comparisons=group_differences(items, groups, means, measure, config),
+        comparisons=comparisons,
         per_query=(),
         curves=tuple(curves),
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=_warnings(items, missing),
+        warnings=tuple(warnings),
     )
 
 
@@ -769,7 +783,7 @@ def judge_ranking_with_intervals(
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")
-    comparisons = [*system_differences(systems, measures, cells, config)]
+    comparisons = [*system_differences(systems, measures, cells, config, warnings)]
     if tags is not None:
         comparisons += relative_deltas(
             systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings

@@ -1,7 +1,5 @@
 """``interval``: a confidence interval for a judged evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Files of judged evaluations: items, label distributions, ragas results, judgments written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

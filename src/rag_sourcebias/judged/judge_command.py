@@ -1,7 +1,5 @@
 """``judge``: grade pairs or answers with a model, and hold a judge against people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``labels``: how many human labels, of what, and the interval they give."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -48,24 +46,6 @@ JudgeLabelsNeeded = Annotated[
 ]
 Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
 PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
-Number = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--budget",
-        min=1,
-        help="Documents to label, those judged already (--qrels) included.",
-    ),
-]
-NumberNeeded = Annotated[
-    int,
-    typer.Option(
-        "-n",
-        "--budget",
-        min=1,
-        help="Documents to label, those judged already (--qrels) included.",
-    ),
-]
 Target = Annotated[str, typer.Option(help="population (queries like these) or pool (these).")]
 
 
@@ -168,7 +148,15 @@ def plan(
     ] = None,
     *,
     half_width: Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")] = None,
-    affordable: Number = None,
+    affordable: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--budget",
+            min=1,
+            help="Documents to label, those judged already (--qrels) included.",
+        ),
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="TREC run.")] = None,
     labels: Annotated[
         Path | None, typer.Option(help="The judge's label distributions of its documents.")
@@ -238,7 +226,15 @@ def sheet(
     *,
     run: RunNeeded,
     labels: JudgeLabelsNeeded,
-    affordable: NumberNeeded,
+    affordable: Annotated[
+        int,
+        typer.Option(
+            "-n",
+            "--budget",
+            min=1,
+            help="Documents to label, those judged already (--qrels) included.",
+        ),
+    ],
     queries: texts_opt.Queries = None,
     documents: texts_opt.Documents = None,
     output: Annotated[

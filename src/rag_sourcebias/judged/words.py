@@ -1,7 +1,5 @@
 """What a judged evaluation says in words: the headline, each mean, and how to read the numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Many requests to one completer: at once, again after failures, and never twice."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

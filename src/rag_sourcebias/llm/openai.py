@@ -1,7 +1,5 @@
 """Language models behind a server with OpenAI's HTTP interface, over connections of our own."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import logging

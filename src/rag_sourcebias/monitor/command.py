@@ -1,7 +1,5 @@
 """``monitor``: retrieval skew in production, from the log that an application keeps."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -69,60 +67,7 @@ from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_fact
 _WATCH, _WHICH, _SERVE = "What is watched", "Which retrievals", "Serving"
 
 Log = Annotated[Path, typer.Argument(help="File of an EventLog.", show_default=False)]
-Recorded = Annotated[
-    Path,
-    typer.Argument(
-        help="File of an EventLog, folder of its Parquet archive, or a TREC run (with --tags).",
-        show_default=False,
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
-Host = Annotated[
-    str,
-    typer.Option(
-        help="Address to listen at; any but a loopback address needs a token.",
-        rich_help_panel=_SERVE,
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the token that readers must give; or set RAG_SOURCEBIAS_TOKEN.",
-        rich_help_panel=_SERVE,
-    ),
-]
-AllowedHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allowed-host",
-        help="Further name under which readers may ask, behind a proxy.",
-        rich_help_panel=_SERVE,
-    ),
-]
-PerAddress = Annotated[
-    int,
-    typer.Option(
-        "--connections-per-address",
-        help="Most connections of one address; of more, the one that has waited longest is "
-        "closed. Behind a proxy all readers have its address.",
-        rich_help_panel=_SERVE,
-    ),
-]
-State = Annotated[
-    Path | None,
-    typer.Option(
-        help="File that keeps tests and alarms over restarts.  \\[default: LOG.monitor.json]",
-        show_default=False,
-        rich_help_panel=_SERVE,
-    ),
-]
-Webhook = Annotated[
-    str | None,
-    typer.Option(
-        help="POST alarms to this URL; RAG_SOURCEBIAS_WEBHOOK_SECRET signs them.",
-        rich_help_panel=_SERVE,
-    ),
-]
 
 
 # A monitor as the options of a command describe it.
@@ -389,7 +334,13 @@ _RUN_LABELS = {"collection": "run"}
 
 @spread
 def replay(
-    recorded: Recorded,
+    recorded: Annotated[
+        Path,
+        typer.Argument(
+            help="File of an EventLog, folder of its Parquet archive, or a TREC run (with --tags).",
+            show_default=False,
+        ),
+    ],
     *,
     tags: Annotated[
         Path | None,
@@ -476,12 +427,46 @@ def serve(
     log: Log,
     *,
     watch: Watch,
-    host: Host = "127.0.0.1",
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen at; any but a loopback address needs a token.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.", rich_help_panel=_SERVE)] = 8321,
-    token_file: TokenFile = None,
-    allowed_host: AllowedHosts = None,
-    connections_per_address: PerAddress = 128,
-    state: State = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the token that readers must give; or set RAG_SOURCEBIAS_TOKEN.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            help="Further name under which readers may ask, behind a proxy.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = None,
+    connections_per_address: Annotated[
+        int,
+        typer.Option(
+            "--connections-per-address",
+            help="Most connections of one address; of more, the one that has waited longest is "
+            "closed. Behind a proxy all readers have its address.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = 128,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps tests and alarms over restarts.  \\[default: LOG.monitor.json]",
+            show_default=False,
+            rich_help_panel=_SERVE,
+        ),
+    ] = None,
     start_anew: Annotated[
         bool,
         typer.Option(
@@ -490,7 +475,13 @@ def serve(
             rich_help_panel=_SERVE,
         ),
     ] = False,
-    webhook: Webhook = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            help="POST alarms to this URL; RAG_SOURCEBIAS_WEBHOOK_SECRET signs them.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = None,
     canary: Annotated[
         Path | None,
         typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
@@ -627,53 +618,6 @@ def _of_application(name: str) -> Ask:
 
 _ASKED, _ROUNDS = "What is asked", "Rounds"
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(
-        help="BEIR folder of a paired corpus: queries whose relevant documents exist twice.",
-        show_default=False,
-    ),
-]
-AskOption = Annotated[
-    str | None,
-    typer.Option(
-        help="module:name of your application: a LangChain or LlamaIndex retriever, or a "
-        "function from a query to document ids, best first.",
-        rich_help_panel=_ASKED,
-    ),
-]
-Retriever = Annotated[
-    str | None,
-    typer.Option(
-        help="bm25, dense:<model> or chroma:<model> instead: indexes the folder's documents.",
-        rich_help_panel=_ASKED,
-    ),
-]
-IdKey = Annotated[
-    str | None,
-    typer.Option(
-        help="Where the id stands in the metadata of what is returned.", rich_help_panel=_ASKED
-    ),
-]
-Points = Annotated[
-    Path | None,
-    typer.Option(
-        help="Append to this file, and go on from it; monitor serve --canary shows it.",
-        rich_help_panel=_ROUNDS,
-    ),
-]
-Every = Annotated[
-    str | None,
-    typer.Option(
-        help="Time between rounds: 30s, 5m, 1h. Without it one round is run.",
-        rich_help_panel=_ROUNDS,
-    ),
-]
-Rounds = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many rounds; or run until Ctrl-C.", rich_help_panel=_ROUNDS),
-]
-
 
 # ``monitor probe``: canary queries with known twins, asked of a live retriever.
 
@@ -683,7 +627,13 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def probe(
-    folder: Folder = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="BEIR folder of a paired corpus: queries whose relevant documents exist twice.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     sample: Annotated[
         bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
@@ -693,16 +643,51 @@ def probe(
         str | None,
         typer.Option(help="Source held against human, where there are several."),
     ] = None,
-    ask: AskOption = None,
-    retriever: Retriever = None,
-    id_key: IdKey = None,
+    ask: Annotated[
+        str | None,
+        typer.Option(
+            help="module:name of your application: a LangChain or LlamaIndex retriever, or a "
+            "function from a query to document ids, best first.",
+            rich_help_panel=_ASKED,
+        ),
+    ] = None,
+    retriever: Annotated[
+        str | None,
+        typer.Option(
+            help="bm25, dense:<model> or chroma:<model> instead: indexes the folder's documents.",
+            rich_help_panel=_ASKED,
+        ),
+    ] = None,
+    id_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the id stands in the metadata of what is returned.", rich_help_panel=_ASKED
+        ),
+    ] = None,
     measure: Annotated[str, typer.Option(help="Such as NDCG@5.")] = "NDCG@5",
-    points: Points = None,
+    points: Annotated[
+        Path | None,
+        typer.Option(
+            help="Append to this file, and go on from it; monitor serve --canary shows it.",
+            rich_help_panel=_ROUNDS,
+        ),
+    ] = None,
     per_round: Annotated[
         int, typer.Option(help="Queries in a round.", rich_help_panel=_ROUNDS)
     ] = 20,
-    every: Every = None,
-    rounds: Rounds = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Time between rounds: 30s, 5m, 1h. Without it one round is run.",
+            rich_help_panel=_ROUNDS,
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after so many rounds; or run until Ctrl-C.", rich_help_panel=_ROUNDS
+        ),
+    ] = None,
     reference: Annotated[
         float, typer.Option(help="Relative Δ, in percent, that no alarm is raised for.")
     ] = 0.0,

@@ -1,7 +1,5 @@
 """What a monitor lost: noted while locks are held, told to the log when they are not."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Put the shipped rule files where Prometheus and Grafana read them."""
 
-from __future__ import annotations
-
 import math
 import re
 import threading

@@ -38,15 +38,12 @@ class Sink(Protocol):
 
     def alarm(self, alarm: Alarm) -> None:
         """Take one alarm, when it is raised."""
-        ...
 
     def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
         """Take the state of every set of labels, as often as the owner of the monitor likes."""
-        ...
 
     def close(self) -> None:
         """Deliver what was taken, as far as that is possible, and take nothing more."""
-        ...
 
 
 class LoggingSink:

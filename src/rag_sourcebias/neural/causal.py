@@ -1,7 +1,5 @@
 """Reranking by the likelihood of the query given the passage, under a causal language model."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Encoders and rerankers of sentence-transformers, from a name to a model that encodes."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

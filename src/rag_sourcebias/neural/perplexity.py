@@ -1,7 +1,5 @@
 """Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2, METHODS §6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Train an encoder on twins until it treats sources alike: trainer, one run, and the call."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import tempfile

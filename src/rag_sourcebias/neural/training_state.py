@@ -1,7 +1,5 @@
 """State of a debiased training: the judge of its skew, progress, checkpoints and losses."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

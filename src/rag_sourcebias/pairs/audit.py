@@ -1,7 +1,5 @@
 """Audit of a paired corpus: criteria, every pair, each corpus searched alone, values as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """Whether rewrites say what their originals say: checks of pairs, and a corpus of sound ones."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

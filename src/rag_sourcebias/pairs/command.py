@@ -1,7 +1,5 @@
 """``check-pairs`` and ``annotate``: is a paired corpus sound, by figures and by people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -54,74 +52,6 @@ from rag_sourcebias.report.blocks import MISSING, interval, number, share, sourc
 _CHECKS, _RETRIEVAL = "Checks", "Retrieval"
 _SWITCHES = ("language", "writing")
 _OFF, _ON = ("off", "none", "false", "no"), ("on", "true", "yes")
-
-OtherSources = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--source",
-        help="Check only this source against the baseline; repeatable. \\[default: all others]",
-        rich_help_panel=_CHECKS,
-    ),
-]
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        help="Also compare both texts by this encoder, a sentence-transformers name or path.",
-        rich_help_panel=_CHECKS,
-    ),
-]
-ThresholdOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--threshold",
-        help="name=value, such as length_ratio=0.5,2 · copied=0.8 · repeated=0.2 · end_kept=0.25 "
-        "· chance=0.99 · cosine=0.7 · numbers_kept=1 · names_kept=0.6 · language=off · "
-        "writing=off; off switches a check off; repeatable.",
-        rich_help_panel=_CHECKS,
-    ),
-]
-Worst = Annotated[
-    int,
-    typer.Option(
-        min=0, help="Flagged pairs shown with both texts, per source.", rich_help_panel=_CHECKS
-    ),
-]
-FailAbove = Annotated[
-    float | None,
-    typer.Option(
-        help="End with code 1 if more than this share of any source's pairs is broken, such as "
-        "0.05: for continuous integration.",
-        min=0,
-        max=1,
-        rich_help_panel=_CHECKS,
-    ),
-]
-SoundFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--sound",
-        help="Write the pairs that are not broken, with their queries and judgments, as a BEIR "
-        "folder to audit with.",
-        rich_help_panel=_CHECKS,
-    ),
-]
-Retrievers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--retriever",
-        help="Search each corpus alone with bm25[:…] · dense:<model> · chroma:<model>[,…], as in "
-        "audit source; repeatable. \\[default: bm25, where there are judgments]",
-        rich_help_panel=_RETRIEVAL,
-    ),
-]
-MarginOption = Annotated[
-    float,
-    typer.Option(
-        help="Difference of two means in [0, 1] that counts as none; 0.05 is 5 points of NDCG.",
-        rich_help_panel=_RETRIEVAL,
-    ),
-]
 
 
 def read_thresholds(given: Sequence[str]) -> PairThresholds:
@@ -205,18 +135,77 @@ def check_pairs(
     dataset: opt.DatasetName = None,
     split: opt.Split = "test",
     baseline_source: opt.BaselineSource = "human",
-    source: OtherSources = None,
-    encoder: EncoderName = None,
-    threshold: ThresholdOptions = None,
-    worst: Worst = 20,
-    fail_above: FailAbove = None,
-    sound: SoundFolder = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="Check only this source against the baseline; repeatable. \\[default: all others]",
+            rich_help_panel=_CHECKS,
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Also compare both texts by this encoder, a sentence-transformers name or path.",
+            rich_help_panel=_CHECKS,
+        ),
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            help="name=value, such as length_ratio=0.5,2 · copied=0.8 · repeated=0.2 · "
+            "end_kept=0.25 · chance=0.99 · cosine=0.7 · numbers_kept=1 · names_kept=0.6 · "
+            "language=off · writing=off; off switches a check off; repeatable.",
+            rich_help_panel=_CHECKS,
+        ),
+    ] = None,
+    worst: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Flagged pairs shown with both texts, per source.", rich_help_panel=_CHECKS
+        ),
+    ] = 20,
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            help="End with code 1 if more than this share of any source's pairs is broken, such as "
+            "0.05: for continuous integration.",
+            min=0,
+            max=1,
+            rich_help_panel=_CHECKS,
+        ),
+    ] = None,
+    sound: Annotated[
+        Path | None,
+        typer.Option(
+            "--sound",
+            help="Write the pairs that are not broken, with their queries and judgments, as a BEIR "
+            "folder to audit with.",
+            rich_help_panel=_CHECKS,
+        ),
+    ] = None,
     sole_corpus: Annotated[
         bool, typer.Option(help="Search each corpus alone.", rich_help_panel=_RETRIEVAL)
     ] = True,
-    retriever: Retrievers = None,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            help="Search each corpus alone with bm25[:…] · dense:<model> · chroma:<model>[,…], as "
+            "in audit source; repeatable. \\[default: bm25, where there are judgments]",
+            rich_help_panel=_RETRIEVAL,
+        ),
+    ] = None,
     cutoffs: opt.Cutoffs = "1,3,5,10",
-    margin: MarginOption = 0.05,
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="Difference of two means in [0, 1] that counts as none; 0.05 is 5 points of NDCG.",
+            rich_help_panel=_RETRIEVAL,
+        ),
+    ] = 0.05,
     depth: opt.Depth = 100,
     seed: opt.Seed = 0,
     cache: opt.Cache = None,
@@ -324,103 +313,6 @@ def _judge(found: PairReport, fail_above: float | None) -> None:
 
 
 _DATA, _DRAW, _SHEETS = "Pairs", "What is asked of whom", "Sheets"
-
-Folder = Annotated[
-    Path | None,
-    typer.Argument(
-        help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
-        "rewritten) and, where you have them, queries.jsonl and qrels/<split>.tsv.",
-        show_default=False,
-    ),
-]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Use the bundled sample: 160 human passages and their LLM rewrites.",
-        rich_help_panel=_DATA,
-    ),
-]
-OtherSource = Annotated[
-    str | None,
-    typer.Option(
-        help="LLM source, such as llm:gpt-4o; needed where there are several.",
-        rich_help_panel=_DATA,
-        show_default=False,
-    ),
-]
-MinGrade = Annotated[
-    int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
-]
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Folder of the sheets, to be handed out; the key is written beside it.",
-        show_default=False,
-    ),
-]
-Number = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--n",
-        min=1,
-        help="Pairs with their query, drawn at random.",
-        rich_help_panel=_DRAW,
-        show_default="50, as Dai et al. 2024",
-    ),
-]
-Annotators = Annotated[
-    str,
-    typer.Option(
-        help="How many, or names separated by commas, which name the files.",
-        rich_help_panel=_DRAW,
-    ),
-]
-Overlap = Annotated[
-    float,
-    typer.Option(
-        help="Share of the pairs that every annotator judges; only these tell agreement.",
-        rich_help_panel=_DRAW,
-    ),
-]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        help="relevance, quality, content, author, separated by commas.",
-        rich_help_panel=_DRAW,
-        show_default="relevance,quality; without queries quality",
-    ),
-]
-Format = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help="csv (spreadsheets), html (one page that works offline) or both.",
-        rich_help_panel=_SHEETS,
-    ),
-]
-Key = Annotated[
-    Path | None,
-    typer.Option(
-        help="File that un-blinds the sheets.",
-        rich_help_panel=_SHEETS,
-        show_default="<output>.key.json",
-    ),
-]
-Instructions = Annotated[
-    str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite",
-        help="Replace sheets that are there, and the answers on them.",
-        rich_help_panel=_SHEETS,
-    ),
-]
 
 
 # What annotators said: the figures of [K] Table 3, agreement, and what to mind.
@@ -543,30 +435,113 @@ app = typer.Typer(
 
 @app.command()
 def sheet(
-    folder: Folder = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
+            "rewritten) and, where you have them, queries.jsonl and qrels/<split>.tsv.",
+            show_default=False,
+        ),
+    ] = None,
     *,
-    sample: Sample = False,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Use the bundled sample: 160 human passages and their LLM rewrites.",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
     split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test",
-    other_source: OtherSource = None,
+    other_source: Annotated[
+        str | None,
+        typer.Option(
+            help="LLM source, such as llm:gpt-4o; needed where there are several.",
+            rich_help_panel=_DATA,
+            show_default=False,
+        ),
+    ] = None,
     baseline_source: Annotated[
         str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
     ] = "human",
-    min_grade: MinGrade = 1,
-    output: Output,
-    n: Number = None,
-    annotators: Annotators = "3",
-    overlap: Overlap = 1.0,
-    task: Task = None,
+    min_grade: Annotated[
+        int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
+    ] = 1,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of the sheets, to be handed out; the key is written beside it.",
+            show_default=False,
+        ),
+    ],
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--n",
+            min=1,
+            help="Pairs with their query, drawn at random.",
+            rich_help_panel=_DRAW,
+            show_default="50, as Dai et al. 2024",
+        ),
+    ] = None,
+    annotators: Annotated[
+        str,
+        typer.Option(
+            help="How many, or names separated by commas, which name the files.",
+            rich_help_panel=_DRAW,
+        ),
+    ] = "3",
+    overlap: Annotated[
+        float,
+        typer.Option(
+            help="Share of the pairs that every annotator judges; only these tell agreement.",
+            rich_help_panel=_DRAW,
+        ),
+    ] = 1.0,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="relevance, quality, content, author, separated by commas.",
+            rich_help_panel=_DRAW,
+            show_default="relevance,quality; without queries quality",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)
     ] = 0,
-    formats: Format = "csv,html",
-    key: Key = None,
+    formats: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="csv (spreadsheets), html (one page that works offline) or both.",
+            rich_help_panel=_SHEETS,
+        ),
+    ] = "csv,html",
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that un-blinds the sheets.",
+            rich_help_panel=_SHEETS,
+            show_default="<output>.key.json",
+        ),
+    ] = None,
     title: Annotated[
         str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)
     ] = "Which text?",
-    instructions: Instructions = "",
-    overwrite: Overwrite = False,
+    instructions: Annotated[
+        str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
+    ] = "",
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace sheets that are there, and the answers on them.",
+            rich_help_panel=_SHEETS,
+        ),
+    ] = False,
 ) -> None:
     """Draw pairs and write one blind sheet per annotator, and the key apart from them.
 

@@ -1,7 +1,5 @@
 """Numbers, names and language of a text, and which numbers and names its rewrite keeps."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

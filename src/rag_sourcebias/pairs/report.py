@@ -1,7 +1,5 @@
 """The report on a paired corpus: what it says, in the order in which it says it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -52,111 +52,12 @@ if TYPE_CHECKING:
 
 _DATA, _MODEL, _WRITING, _COST = "What is rewritten", "Model", "How it writes", "Cost"
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(
-        help="BEIR folder with your documents: corpus.jsonl or corpus/human.jsonl and, where you "
-        "have them, queries.jsonl and qrels/<split>.tsv. Sources other than human are left out.",
-        show_default=False,
-    ),
-]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Rewrite the 160 human passages of the bundled sample.",
-        rich_help_panel=_DATA,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Only the first so many documents, with their judgments and queries.",
-        rich_help_panel=_DATA,
-    ),
-]
-UntaggedAsHuman = Annotated[
-    bool,
-    typer.Option(
-        "--untagged-as-human",
-        help="Documents without a source were written by people (you vouch for it).",
-        rich_help_panel=_DATA,
-    ),
-]
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Folder to write. The same command goes on with what it holds; other models and "
-        "prompts are added to it.",
-        show_default=False,
-    ),
-]
 Model = Annotated[
     str,
     typer.Option(
         help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or hub "
         "name>.",
         rich_help_panel=_MODEL,
-        show_default=False,
-    ),
-]
-Api = Annotated[
-    str,
-    typer.Option(
-        help="chat, or completions (the bare prompt, for models without a chat format).",
-        rich_help_panel=_MODEL,
-    ),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        help="Name of the model in source tags, llm:<name>.",
-        rich_help_panel=_MODEL,
-        show_default="the model's",
-    ),
-]
-Prompts = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="rewrite (Dai et al. 2024) · rephrase (their nine of Table 7) · styles (the nine of "
-        "Cao 2025) · names such as style-3,rephrase-1 · FILE.yaml with name: template · "
-        "'name=your template with {text}'; repeatable. One source each.",
-        rich_help_panel=_WRITING,
-        show_default="rewrite",
-    ),
-]
-MaxTokens = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Longest rewrite; one that reaches it lacks its end and is left out.",
-        rich_help_panel=_WRITING,
-    ),
-]
-Temperature = Annotated[
-    float,
-    typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Only count requests, tokens and cost; nothing is asked, no key is needed.",
-        rich_help_panel=_COST,
-    ),
-]
-Check = Annotated[
-    bool,
-    typer.Option(help="Afterwards, check that rewrites say what their originals say."),
-]
-ReportFolder = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for the whole report of the check: the worst pairs side by side (HTML, "
-        "Markdown, JSON).",
         show_default=False,
     ),
 ]
@@ -435,29 +336,116 @@ _OPTIONS = {
 
 
 def rewrite(
-    folder: Folder = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="BEIR folder with your documents: corpus.jsonl or corpus/human.jsonl and, where "
+            "you have them, queries.jsonl and qrels/<split>.tsv. Sources other than human are "
+            "left out.",
+            show_default=False,
+        ),
+    ] = None,
     *,
-    sample: Sample = False,
-    limit: Limit = None,
-    untagged_as_human: UntaggedAsHuman = False,
-    output: Output,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Rewrite the 160 human passages of the bundled sample.",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Only the first so many documents, with their judgments and queries.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    untagged_as_human: Annotated[
+        bool,
+        typer.Option(
+            "--untagged-as-human",
+            help="Documents without a source were written by people (you vouch for it).",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder to write. The same command goes on with what it holds; other models and "
+            "prompts are added to it.",
+            show_default=False,
+        ),
+    ],
     model: Model,
     base_url: judge_opt.BaseUrl = None,
-    api: Api = "chat",
+    api: Annotated[
+        str,
+        typer.Option(
+            help="chat, or completions (the bare prompt, for models without a chat format).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "chat",
     timeout: judge_opt.Timeout = 120.0,
     concurrency: judge_opt.Concurrency = 8,
-    name: Name = None,
-    prompts: Prompts = None,
-    max_tokens: MaxTokens = 1024,
-    temperature: Temperature = 0.0,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the model in source tags, llm:<name>.",
+            rich_help_panel=_MODEL,
+            show_default="the model's",
+        ),
+    ] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="rewrite (Dai et al. 2024) · rephrase (their nine of Table 7) · styles (the nine "
+            "of Cao 2025) · names such as style-3,rephrase-1 · FILE.yaml with name: template · "
+            "'name=your template with {text}'; repeatable. One source each.",
+            rich_help_panel=_WRITING,
+            show_default="rewrite",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Longest rewrite; one that reaches it lacks its end and is left out.",
+            rich_help_panel=_WRITING,
+        ),
+    ] = 1024,
+    temperature: Annotated[
+        float,
+        typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(rich_help_panel=_WRITING)] = 0,
     price_in: judge_opt.PriceIn = None,
     price_out: judge_opt.PriceOut = None,
     currency: Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)] = "USD",
     max_cost: judge_opt.MaxCost = None,
-    dry_run: DryRun = False,
-    check: Check = True,
-    report: ReportFolder = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only count requests, tokens and cost; nothing is asked, no key is needed.",
+            rich_help_panel=_COST,
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(help="Afterwards, check that rewrites say what their originals say."),
+    ] = True,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the whole report of the check: the worst pairs side by side (HTML, "
+            "Markdown, JSON).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Have a model rewrite your documents, and get a paired corpus to audit your own stack with.
 

@@ -1,7 +1,5 @@
 """What a folder of rewrites is made of: prompts, human documents, the manifest, jobs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Rewrite a corpus with a language model: ask, clean the answers, write the folder, estimate."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections import Counter

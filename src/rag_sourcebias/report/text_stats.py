@@ -1,7 +1,5 @@
 """What distinguishes groups of texts ([W] Fig. 1, 4, 6; [K] Fig. 3): pictures, a table, words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Vectors and scores kept on disk, so that each text is encoded once, resumably."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

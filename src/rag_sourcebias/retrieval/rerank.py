@@ -1,7 +1,5 @@
 """Retrievers of any framework, and a second stage that rescores their best documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

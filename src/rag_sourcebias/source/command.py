@@ -1,7 +1,5 @@
 """``audit source``: options, work shard by shard, and the command itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The report of a source audit: what it says, in the order in which it says it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """What a source audit says in words: verdicts, the headline, and how to read the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

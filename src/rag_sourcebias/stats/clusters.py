@@ -1,7 +1,5 @@
 """Resampling, means of observations that come in clusters, and p-values adjusted over a family."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations

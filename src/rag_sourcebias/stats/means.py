@@ -28,6 +28,8 @@ from rag_sourcebias.stats.regression import (
     draw_interval,
     fit_regression,
     has_spread,
+    piled,
+    sampling_reach,
     spread_values,
     t_interval,
 )
@@ -501,6 +503,9 @@ def mean_interval(
 # text and LLM rankers, so one correction for all would hide exactly what is compared.
 
 
+PSEUDO_ITEMS = 1.0  # half at each end of what a difference can be
+
+
 def difference_interval(
     y: npt.ArrayLike,
     yhat: npt.ArrayLike,
@@ -508,6 +513,7 @@ def difference_interval(
     *,
     target: Target = "population",
     confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
     **design: Unpack[Design],
 ) -> Interval:
     """Interval for the mean difference of two systems on the same items (first minus second).
@@ -517,43 +523,84 @@ def difference_interval(
     y, yhat : array-like of shape (n, 2)
         Human and judge values of the labelled items, one column per system.
     yhat_unlabeled : array-like of shape (N, 2)
+    bounds : tuple of float, optional
+        Range of the human values.
     **design
         As for :func:`~rag_sourcebias.mean_interval`.
 
     Returns
     -------
     Interval
-        The human difference is regressed on both judge columns, so each system has its own
-        correction. ``correlation`` is that of the differences.
+        The human difference is regressed on the judge's, so that each system has its own
+        correction. Where human values are 0 or 1, or most differences are equal and fewer than 10
+        depart from that, a pseudo-item enters the variance, half of it at each end of what a
+        difference can be: rare departures that no label happened to show do not make the interval
+        short, and it has no width 0 while an item is unlabelled. ``correlation`` is that of the
+        differences.
 
     Raises
     ------
     InsufficientDataError
-        With fewer than 10 labelled items.
+        With fewer than 10 labelled items, or where all differences are equal and the scale of the
+        values is not known.
     """
     sample = two_columns(y, yhat, yhat_unlabeled, design)
     check_level(confidence_level)
     check_target(target)
-    human = sample.y[:, 0] - sample.y[:, 1]
-    if human.min() == human.max():
-        raise InsufficientDataError(
-            f"the two systems differ by {human[0]:g} on each of the {len(human)} labelled items; "
-            "the spread of their difference cannot be estimated from these labels",
-            n=len(human),
-        )
-    fit = fit_regression(sample, target)
-    estimate = float(fit.estimate[0] - fit.estimate[1])
-    contrast = np.array([1.0, -1.0])
-    variance = float(contrast @ fit.covariance @ contrast)
-    half = t_quantile(0.5 + confidence_level / 2, fit.degrees) * math.sqrt(max(variance, 0.0))
+    gaps = replace(
+        sample,
+        y=sample.y[:, :1] - sample.y[:, 1:],
+        x=sample.x[:, :1] - sample.x[:, 1:],
+        x_unlabeled=sample.x_unlabeled[:, :1] - sample.x_unlabeled[:, 1:],
+    )
+    reach = _reach_of_difference(sample.y, gaps.y[:, 0], bounds)
+    binary = reach is not None and set(np.unique(np.abs(gaps.y))) <= {0.0, reach}
+    fit = fit_regression(gaps, target, leverage=0.5 if binary else 1.0)
+    estimate, n = float(fit.estimate[0]), float(gaps.n_units)
+    variance, centre = max(float(fit.covariance[0, 0]), 0.0), estimate
+    if reach is not None:
+        unseen = PSEUDO_ITEMS * reach**2 * sampling_reach(gaps, target) / n
+        variance = (n * variance + unseen) / (n + PSEUDO_ITEMS)
+    if binary:
+        centre = estimate * n / (n + PSEUDO_ITEMS)
+    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
+    half = quantile * math.sqrt(variance)
+    lower, upper = min(centre - half, estimate), max(centre + half, estimate)
+    if reach is None:  # a correction for skewness may only widen: of few rankings it is wrong
+        _, low, high = draw_interval(gaps, fit, target, quantile, Form(None))
+        lower, upper = min(lower, low), max(upper, high)
     return comparison(
         sample,
-        (estimate, estimate - half, estimate + half),
+        (estimate, lower, upper),
         method="difference, regression on the judge",
         target=target,
         confidence_level=confidence_level,
-        correlation=judge_correlation(human, sample.x[:, 0] - sample.x[:, 1]),
+        correlation=judge_correlation(gaps.y[:, 0], gaps.x[:, 0]),
     )
+
+
+def _reach_of_difference(
+    y: FloatArray, gaps: FloatArray, bounds: tuple[float, float] | None
+) -> float | None:
+    """Return the largest difference to reckon with; None where those seen tell enough."""
+    scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
+    if scale is not None and np.isin(y, scale).all():
+        return scale[1] - scale[0]
+    if not piled(gaps):
+        return None
+    largest = float(np.abs(gaps).max())
+    if has_spread(gaps) or (largest and scale is None):
+        reach = largest
+    else:
+        reach = float(np.ptp(y)) if scale is None else scale[1] - scale[0]
+    if reach <= 0 or (scale is None and not has_spread(gaps)):
+        raise InsufficientDataError(
+            f"the two systems differ by {gaps[0]:g} on each of the {len(gaps)} labelled items; the "
+            "spread of their difference cannot be estimated from these labels: label more, or give "
+            "the range of the values",
+            n=len(gaps),
+        )
+    return reach
 
 
 def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:

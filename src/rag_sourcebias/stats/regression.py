@@ -269,12 +269,18 @@ def item_influence(
     inverse: FloatArray,
     coefficients: FloatArray,
     towards: FloatArray,
+    *,
+    power: float,
 ) -> FloatArray:
-    """What the estimate would lose without each item; shape (n, k)."""
+    """What the estimate would lose without each item; shape (n, k).
+
+    A residual is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5
+    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
+    """
     residuals = sample.y - design @ coefficients
     free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
     alone = free < _ALONE
-    left_out = residuals / np.where(alone, 1.0, free)[:, None]
+    left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
@@ -352,8 +358,16 @@ class RegressionFit:
     skewness: float
 
 
-def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
+def fit_regression(
+    sample: JudgedSample, target: Target, *, leverage: float | None = None
+) -> RegressionFit:
     """Estimate the mean human values of the target.
+
+    Parameters
+    ----------
+    leverage : float, optional
+        Residuals of single items are divided by 1 − leverage to this power: 1 for HC3, 0.5 for
+        HC2. Without it by HC3, and the variance is multiplied by n/(n − rank) on top.
 
     Returns
     -------
@@ -371,8 +385,9 @@ def fit_regression(sample: JudgedSample, target: Target) -> RegressionFit:
     coefficients = inverse @ moments
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
-        influence = item_influence(sample, design, inverse, coefficients, towards)
-        correction = sample.n_labeled / max(sample.n_labeled - rank, 1)
+        power = 1.0 if leverage is None else leverage
+        influence = item_influence(sample, design, inverse, coefficients, towards, power=power)
+        correction = sample.n_labeled / max(sample.n_labeled - rank, 1) if leverage is None else 1.0
         degrees = float(max(sample.n_labeled - rank, 1))
         if sample.shifted:
             degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
@@ -510,7 +525,7 @@ def score_form(
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
     n = float(sample.n_units)
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
-    reach = _reach(sample, target)
+    reach = sampling_reach(sample, target)
     pseudo = 2 * (1 - share) ** 2 + 2 * share**2
     smoothed = (n * variance + reach * pseudo / n) / (n + 4)
     if smoothed <= 0:
@@ -527,7 +542,7 @@ def score_form(
     return low + width * share, low + width * lower, low + width * upper
 
 
-def _reach(sample: JudgedSample, target: Target) -> float:
+def sampling_reach(sample: JudgedSample, target: Target) -> float:
     """How sampling a finite target shrinks or stretches the variance of the labelled part."""
     n, pool = sample.n_labeled, sample.n_unlabeled
     if target == "pool":
@@ -607,6 +622,13 @@ def _check_bounds(y: FloatArray, bounds: tuple[float, float]) -> None:
             f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
             f"{y[outside[0]]:g} at position {outside[0]}"
         )
+
+
+def piled(values: FloatArray) -> bool:
+    """Whether half the values or more are one value and fewer than 10 depart from it."""
+    tied = int(np.unique(values, return_counts=True)[1].max())
+    departing = len(values) - tied
+    return tied >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:

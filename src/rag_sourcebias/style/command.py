@@ -1,7 +1,5 @@
 """``audit style``: which writing styles a retriever favours and which it silences."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -28,102 +26,36 @@ from rag_sourcebias.style.texts import audit_style
 
 _DATA, _SYSTEMS, _STATISTICS = "Data", "What is audited", "Statistics"
 
-StylesFile = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE",
-        help="JSON lines with query_id, query, query_styles, human and doc_styles, or a table "
-        "(CSV, TSV, JSON lines, Parquet) with query_id, side, style and text. Also .gz.",
-    ),
-]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Use the bundled sample: 56 queries and passages in ten styles each.",
-        rich_help_panel=_DATA,
-    ),
-]
-Distractors = Annotated[
-    Path | None,
-    typer.Option(
-        help="Further documents for the index: a table or JSON lines with id and text, or a BEIR "
-        "folder. Copies of the documents themselves are left out.",
-        rich_help_panel=_DATA,
-    ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        help="Where some version of a query is missing: balanced (use the queries that have all, "
-        "and say how many were dropped) or refuse.",
-        rich_help_panel=_DATA,
-    ),
-]
-Encoders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--encoder",
-        help="A sentence-transformers name or path[,dtype=…,max_length=…,batch_size=…,device=…]; "
-        "repeatable, to compare several.",
-        rich_help_panel=_SYSTEMS,
-    ),
-]
-Bm25 = Annotated[
-    bool,
-    typer.Option(
-        help="Also score by words (BM25): what a preference for style looks like without a model.",
-        rich_help_panel=_SYSTEMS,
-    ),
-]
-Retrievers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--retriever",
-        help="A whole retrieval stack over an index of all versions, such as "
-        "chroma:<model>,path=store; named as in audit source; repeatable.",
-        rich_help_panel=_SYSTEMS,
-    ),
-]
-Index = Annotated[
-    bool,
-    typer.Option(
-        help="Also retrieve from an index of all documents: quality per query style and document "
-        "style.",
-        rich_help_panel=_STATISTICS,
-    ),
-]
-TextStatistics = Annotated[
-    bool,
-    typer.Option(
-        help="Also describe the texts: words, BLEU, METEOR, ROUGE-L, overlap.",
-        rich_help_panel=_STATISTICS,
-    ),
-]
-Margin = Annotated[
-    float,
-    typer.Option(
-        help="Average ranks that differ by less than this share of the k - 1 places are alike.",
-        rich_help_panel=_STATISTICS,
-    ),
-]
-Cutoffs = Annotated[
-    str,
-    typer.Option(
-        help="Cutoffs k of NDCG and recall in the index, separated by commas.",
-        rich_help_panel=_STATISTICS,
-    ),
-]
-
 
 # ``audit style``: which writing styles a retriever favours and which it silences.
 
 
 def style(
-    file: StylesFile = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON lines with query_id, query, query_styles, human and doc_styles, or a table "
+            "(CSV, TSV, JSON lines, Parquet) with query_id, side, style and text. Also .gz.",
+        ),
+    ] = None,
     *,
-    sample: Sample = False,
-    distractors: Distractors = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Use the bundled sample: 56 queries and passages in ten styles each.",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    distractors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Further documents for the index: a table or JSON lines with id and text, or a "
+            "BEIR folder. Copies of the documents themselves are left out.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     original: Annotated[
         str,
         typer.Option(
@@ -134,17 +66,72 @@ def style(
         str,
         typer.Option(help="Query style that the others are compared with.", rich_help_panel=_DATA),
     ] = "original",
-    missing: Missing = "balanced",
-    encoder: Encoders = None,
-    bm25: Bm25 = True,
-    retriever: Retrievers = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Where some version of a query is missing: balanced (use the queries that have "
+            "all, and say how many were dropped) or refuse.",
+            rich_help_panel=_DATA,
+        ),
+    ] = "balanced",
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--encoder",
+            help="A sentence-transformers name or "
+            "path[,dtype=…,max_length=…,batch_size=…,device=…]; repeatable, to compare several.",
+            rich_help_panel=_SYSTEMS,
+        ),
+    ] = None,
+    bm25: Annotated[
+        bool,
+        typer.Option(
+            help="Also score by words (BM25): what a preference for style looks like without a "
+            "model.",
+            rich_help_panel=_SYSTEMS,
+        ),
+    ] = True,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            help="A whole retrieval stack over an index of all versions, such as "
+            "chroma:<model>,path=store; named as in audit source; repeatable.",
+            rich_help_panel=_SYSTEMS,
+        ),
+    ] = None,
     cache: common.Cache = None,
-    index: Index = True,
-    text_statistics: TextStatistics = True,
-    cutoffs: Cutoffs = "1,5,10",
+    index: Annotated[
+        bool,
+        typer.Option(
+            help="Also retrieve from an index of all documents: quality per query style and "
+            "document style.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = True,
+    text_statistics: Annotated[
+        bool,
+        typer.Option(
+            help="Also describe the texts: words, BLEU, METEOR, ROUGE-L, overlap.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = True,
+    cutoffs: Annotated[
+        str,
+        typer.Option(
+            help="Cutoffs k of NDCG and recall in the index, separated by commas.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = "1,5,10",
     confidence_level: common.ConfidenceLevel = 0.95,
     correction: common.CorrectionOption = "holm",
-    margin: Margin = 0.1,
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="Average ranks that differ by less than this share of the k - 1 places are alike.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = 0.1,
     resamples: common.Resamples = 10_000,
     seed: common.Seed = 0,
     report: common.ReportFolder = None,

@@ -3,8 +3,6 @@
 Its names and sentences are in :mod:`rag_sourcebias.style.words`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

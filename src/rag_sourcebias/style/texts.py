@@ -1,7 +1,5 @@
 """The verb: encode or retrieve texts in several styles, then measure style bias."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -310,29 +308,23 @@ class StyleSearch(Protocol):
     @property
     def name(self) -> str:
         """Name of the system."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """What must be said about the similarities."""
-        ...
 
     def similarity(self) -> FloatArray:
         """Similarity of every query form to every version of its document, (n, q, d)."""
-        ...
 
     def versions_run(self, form: str, depth: int) -> Run:
         """Search all versions and distractors with one query style."""
-        ...
 
     def originals(self) -> Retriever:
         """Index the original documents and distractors."""
-        ...
 
 
 class _Remembered:

@@ -3,8 +3,6 @@
 What is shown more than once is computed here once, so that outputs cannot disagree.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

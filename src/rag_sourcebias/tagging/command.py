@@ -55,39 +55,6 @@ Collection = Annotated[
     str | None,
     typer.Option(help="Collection, where the store holds several.", rich_help_panel=_STORE),
 ]
-Provenance = Annotated[
-    bool,
-    typer.Option(
-        "--provenance",
-        help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
-        rich_help_panel=_TAGGERS,
-    ),
-]
-IdPattern = Annotated[
-    str | None,
-    typer.Option(
-        help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
-        "reads d17#human and d17@llm:gpt-4o.",
-        rich_help_panel=_TAGGERS,
-    ),
-]
-Detectors = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--detector",
-        help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
-        "repeatable (one for sources, one for styles).",
-        rich_help_panel=_TAGGERS,
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite",
-        help="Replace the tags that other taggers wrote; they are kept in a backup.",
-        rich_help_panel=_WRITING,
-    ),
-]
 
 
 # What the tag commands read: the store, the taggers, the name of the backup.
@@ -156,30 +123,6 @@ def backup_file(
 
 
 _COLUMNS = "Columns"
-
-LabelledPath = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, TSV, JSON lines or Parquet with text and label, or a folder with "
-        "corpus/<source>.jsonl per source (same _id = same document rewritten)."
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_COLUMNS,
-        help="Default: source (human or llm:<model>), style, or label. Rows without a label are "
-        "left out.",
-    ),
-]
-GroupColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_COLUMNS,
-        help="What documents are about: pair, topic, prompt. Those of one group are never split "
-        "between learning and testing. Default: pair_id, group, topic, …, if there.",
-    ),
-]
 
 
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
@@ -412,15 +355,35 @@ _INTERRUPTED = 130
 
 
 def fit(
-    labelled: LabelledPath,
+    labelled: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, JSON lines or Parquet with text and label, or a folder with "
+            "corpus/<source>.jsonl per source (same _id = same document rewritten)."
+        ),
+    ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")],
     target: Annotated[str, typer.Option(help="source or style.")] = "source",
     text_column: Annotated[
         str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
     ] = None,
-    label_column: LabelColumn = None,
-    group_column: GroupColumn = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_COLUMNS,
+            help="Default: source (human or llm:<model>), style, or label. Rows without a label "
+            "are left out.",
+        ),
+    ] = None,
+    group_column: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_COLUMNS,
+            help="What documents are about: pair, topic, prompt. Those of one group are never "
+            "split between learning and testing. Default: pair_id, group, topic, …, if there.",
+        ),
+    ] = None,
     id_column: Annotated[
         str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
     ] = None,
@@ -510,20 +473,49 @@ def apply(
             rich_help_panel=_STORE,
         ),
     ] = None,
-    provenance: Provenance = False,
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = False,
     rules: Annotated[
         Path | None,
         typer.Option(
             help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
         ),
     ] = None,
-    id_pattern: IdPattern = None,
-    detector: Detectors = None,
+    id_pattern: Annotated[
+        str | None,
+        typer.Option(
+            help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
+            "reads d17#human and d17@llm:gpt-4o.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None,
+    detector: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--detector",
+            help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
+            "repeatable (one for sources, one for styles).",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
     ] = False,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace the tags that other taggers wrote; they are kept in a backup.",
+            rich_help_panel=_WRITING,
+        ),
+    ] = False,
     backup: Annotated[
         Path | None,
         typer.Option(

@@ -1,7 +1,5 @@
 """Taggers, and the stores of documents they are run over."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import inspect
@@ -322,15 +320,12 @@ class DocumentStore(Protocol):
 
     def __len__(self) -> int:
         """Number of documents."""
-        ...
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text and metadata of every document, in a stable order."""
-        ...
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and stored tags of every document, in a stable order."""
-        ...
 
     def tag(
         self,
@@ -361,7 +356,6 @@ class DocumentStore(Protocol):
         DataError
             If other taggers tagged the store before and ``overwrite`` is off.
         """
-        ...
 
 
 # A corpus on disk as a store of documents: read, never written.

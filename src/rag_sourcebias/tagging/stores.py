@@ -1,7 +1,5 @@
 """Choose a tag store by the name of its file."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """The adapter contract kit; needs pytest."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

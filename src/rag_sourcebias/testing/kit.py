@@ -1,7 +1,5 @@
 """What an adapter's tests say about its framework."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass

@@ -54,52 +54,6 @@ def test_few_clusters_are_a_refused_verdict_not_a_failure(trec):
     assert "at least 6 are needed" in found["refusal"]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--margin", "-5"), ("margin -5.0", "at least 0")),
-        (("--margin", "nan"), ("margin nan", "at least 0")),
-        (("--primary", "NDCG@7"), ("'NDCG@7'", "'NDCG@5'")),
-        (("--merge-llms",), ("at least two", "'llm:x'")),
-        (("--clusters", "nowhere.csv"), ("nowhere.csv",)),
-    ],
-)
-def test_bad_options_are_refused(trec, options, words):
-    message = refused(*ARGS, *options, cwd=trec)
-    for word in words:
-        assert word in message
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        (
-            [*((f"q{i}", "a") for i in range(N)), ("q99", "a")],
-            ("queries without judgments (1)", "'q99'", "name those of the qrels"),
-        ),
-        (
-            [(f"q{i}", "a") for i in range(1, N)],
-            ("lack 1 of 40", "'q0'", "give each query a cluster"),
-        ),
-        ([(f"q{i}", f"c{i}") for i in range(N)], ("cluster of its own", "leave the clusters out")),
-        ([("q0", "a"), ("q0", "b")], ("'q0' is named twice",)),
-        ([("q0", "")], ("cluster is empty",)),
-        ([], ("clusters.csv",)),
-    ],
-)
-def test_bad_clusters_are_refused(trec, rows, words):
-    clusters(trec, rows)
-    message = refused(*ARGS, "--clusters", "clusters.csv", cwd=trec)
-    for word in words:
-        assert word in message
-
-
 def test_an_empty_cluster_file_is_refused(trec):
     (trec / "clusters.csv").write_text("", encoding="utf-8")
     assert "clusters.csv" in refused(*ARGS, "--clusters", "clusters.csv", cwd=trec)
-
-
-@pytest.mark.parametrize("option", [("--clusters", "clusters.csv"), ("--merge-llms",)])
-def test_engines_other_than_memory_refuse_them(trec, option):
-    message = refused("audit", "source", ".", "--engine", "local", *option, cwd=trec)
-    assert "need --engine memory" in message

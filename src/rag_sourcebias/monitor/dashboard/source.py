@@ -1,7 +1,5 @@
 """The data of every view, in plain values; knows nothing of HTTP."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Delete the retrievals of one person or session from everything that a log has written."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping

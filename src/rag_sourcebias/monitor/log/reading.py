@@ -1,7 +1,5 @@
 """Both ends of a log's retrievals: what came after a number, and the newest first."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The connection of an event log: one transaction per batch."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """The engine that needs nothing: one shard after another, in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -48,7 +46,6 @@ class StoredVectors(Protocol):
 
     def read(self, shard: Shard) -> Float32Array:
         """Return the vectors of the documents of a shard, shape ``(n_documents, dimension)``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 """Texts to numbers: hashed character and word n-grams, stylometry, perplexity."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,0 +1,105 @@
+"""The curves of ``benchmarks/debias``, which ``benchmarks/reproduce`` reads."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.debias.data import DebiasScores
+
+FOLDER = Path(__file__).parents[3] / "benchmarks" / "debias"
+CUTOFFS = (1, 3, 5, 10)
+N = 60
+
+
+def load(name: str):
+    """Load a module of the benchmark, which is no package."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+        for module in ("curves", "figures"):
+            sys.modules.pop(module, None)
+
+
+curves = load("curves")
+
+
+def scores(human: float, llm: float, quality: float, *, seed: int) -> DebiasScores:
+    """Scores around these means; the rows of quality are exactly ``quality``."""
+    rng = np.random.default_rng(seed)
+    noise = rng.uniform(-0.05, 0.05, (2, len(CUTOFFS), N))
+    noise -= noise.mean(axis=-1, keepdims=True)
+    values = np.full((5, len(CUTOFFS), N), quality)
+    values[:2] = np.array([human, llm])[:, None, None] + noise
+    return DebiasScores(
+        name="x", query_ids=tuple(map(str, range(N))), cutoffs=CUTOFFS, values=values
+    )
+
+
+def runs(seeds: range, weights=(0.0, 0.1, 1.0)):
+    means = {0.0: (0.4, 0.5, 0.6), 0.1: (0.45, 0.45, 0.6), 1.0: (0.6, 0.3, 0.5)}
+    return {w: {s: scores(*means[w], seed=s) for s in seeds} for w in weights}
+
+
+def columns(found) -> dict:
+    return {
+        name: column
+        for cutoff in (5, 10)
+        for name, column in curves.series(found, cutoff, 0.01).items()
+    }
+
+
+def test_three_seeds_give_intervals() -> None:
+    found = columns(runs(range(3)))
+    delta = found["relative_delta@5"]
+    assert delta["x"] == [0.0, 0.1, 1.0]
+    assert delta["y"] == pytest.approx([-22.2222, 0.0, 66.6667], abs=1e-3)
+    assert delta["lower"][0] < delta["y"][0] < delta["upper"][0] < 0
+    assert delta["lower"][1] < 0 < delta["upper"][1]
+    assert found["human-only@10"]["y"] == pytest.approx([60, 60, 50])
+    assert delta["note"] == "3 seeds"
+    assert len(delta["by_seed"]) == 3
+
+
+def test_fewer_seeds_give_means_and_say_so() -> None:
+    found = columns(runs(range(1)))
+    assert "lower" not in found["relative_delta@5"]
+    assert found["relative_delta@5"]["note"] == "1 seed"
+    assert "at least 3" in curves.search(runs(range(1)), skew=5, quality=10, margin=0.01)
+
+
+def test_seeds_that_not_every_weight_has_are_left_out() -> None:
+    found = runs(range(3))
+    del found[1.0][2]
+    assert columns(found)["relative_delta@5"]["seeds"] == [0, 1]
+
+
+def test_too_few_weights_draw_no_curve() -> None:
+    assert columns(runs(range(3), weights=(0.0, 0.1))) == {}
+    assert columns({}) == {}
+
+
+def test_each_weight_is_held_to_the_bar() -> None:
+    untrained = {"quality": {"human-only": 60.0, "llm-only": 60.0, "mixed": 60.0}}
+    rows = curves.by_weight(columns(runs(range(3))), untrained)
+    assert [row["met"]["all"] for row in rows] == [False, True, False]
+    assert rows[2]["percent"]["human-only"] == pytest.approx(-16.67)
+    assert rows[2]["met"] == {
+        "near zero": False,
+        "interval holds 0": False,
+        "human-only kept": False,
+        "mixed not down": False,
+        "all": False,
+    }
+    words = curves.told("data", rows)
+    assert words[1].endswith("meets the bar")
+    assert (
+        "no interval yet"
+        in curves.told("data", curves.by_weight(columns(runs(range(1))), untrained))[0]
+    )

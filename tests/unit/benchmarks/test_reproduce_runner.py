@@ -1,0 +1,583 @@
+"""The runner of ``benchmarks/reproduce``: entries, checks, and where our figures come from."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+
+FOLDER = Path(__file__).parents[3] / "benchmarks" / "reproduce"
+MODULES = ("entries", "checks", "run", "tables", "controls", "printed", "broken", "needs")
+
+
+def load():
+    """Load the modules of the benchmark, which is no package."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        found = [importlib.import_module(name) for name in MODULES]
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in MODULES[:-1]:  # other benchmarks have modules of these names
+            sys.modules.pop(name, None)
+    return found
+
+
+entries, checks, runner, tables, controls, printed, broken, needs = load()
+RESULTS = FOLDER.parent / "results" / "reproduce.json"
+PAGE = FOLDER.parents[1] / "docs" / "results.md"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+@pytest.fixture
+def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data set, no model and no hub."""
+    for name in (needs.DATA, needs.MODELS_FOLDER):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(needs, "packaged", lambda name: False)
+    monkeypatch.setattr(needs, "downloaded", lambda name: False)
+    needs.hub_answers.cache_clear()
+
+
+ENTRY = """
+id: {id}
+paper: "[X]"
+what: a curve
+conditions: {{data: synthetic}}
+published: {{theirs: {{x: [0, 1, 2], y: [-30.0, 5.0, 60.0]}}}}
+ours:
+  curve: {{file: ours.json, at: [curves, "1"], command: [make.py, --all]}}
+checks:
+  - {{check: rises, grade: sign only, series: [curve], control: values in reverse order,
+     says: it rises, tolerance: 5, okish: 13}}
+  - {{check: changes_sign, grade: sign only, series: [curve], control: unspoilt,
+     says: it changes sign}}
+  - {{check: close, grade: identity, series: [curve], control: each value one cell further,
+     says: near theirs, to: theirs, tolerance: 1, okish: 10}}
+  - {{check: close, grade: same data and model, series: [], says: on their data,
+     skip: the data cannot be had}}
+controls:
+  unspoilt: {{file: ours.json, at: [curves, theirs]}}
+"""
+
+
+def curve(*values, **more):
+    return entries.Series(tuple(range(len(values))), tuple(map(float, values)), **more)
+
+
+def write_entry(folder: Path, text: str = ENTRY, name: str = "fig") -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text.format(id=name), encoding="utf-8")
+    return path
+
+
+def write_ours(folder: Path, **series) -> None:
+    curves = {"1": series, "theirs": {"x": [0, 1, 2], "y": [-30.0, 5.0, 60.0]}}
+    (folder / "ours.json").write_text(json.dumps({"curves": curves}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((-12, -3, 20), "OK"),
+        ((-12, 20, 16), "OK"),
+        ((-12, 20, 15), "OK"),
+        ((-12, 20, 14), "OKish"),
+        ((-12, 20, 7), "OKish"),
+        ((-12, 20, 6), "FAIL"),
+        ((5,), "FAIL"),
+    ],
+)
+def test_rises(values, verdict) -> None:
+    assert checks.rises(curve(*values), tolerance=5, okish=13)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [((-1, 4, 2), "OK"), ((-9, 4, -2), "OKish"), ((-9, 4, -4), "FAIL"), ((2, 4, 9), "OKish")],
+)
+def test_changes_sign(values, verdict) -> None:
+    assert checks.changes_sign(curve(*values), tolerance=3)[0] == verdict
+
+
+def test_a_flat_curve_does_not_rise() -> None:
+    assert checks.rises(curve(7, 7, 7), tolerance=5, okish=13)[0] == "FAIL"
+    assert checks.rises(curve(7, 9, 6), tolerance=5, okish=13)[0] == "FAIL"
+
+
+def test_crosses_zero_says_where() -> None:
+    assert checks.crosses_zero(curve(-10, -5, 15)) == ("OK", "between 1 and 2, linearly at 1.25")
+    assert checks.crosses_zero(curve(-10, -5, 15), last_x=1)[0] == "FAIL"
+    for values in ((10, 5, 15), (15, -5, -10), (5, -5, 15), (-5, 5, -5)):
+        assert checks.crosses_zero(curve(*values))[0] == "FAIL"
+
+
+def test_no_crossing_with_an_interval_that_holds_zero_cannot_be_told() -> None:
+    series = curve(-10, -2, lower=(-15.0, -7.0), upper=(-5.0, 3.0))
+    assert checks.crosses_zero(series)[0] == "CANNOT TELL"
+
+
+def test_keeps_compares_with_the_first_value_in_percent() -> None:
+    assert checks.keeps(curve(50, 49, 51), tolerance=2, okish=5)[0] == "OK"
+    assert checks.keeps(curve(50, 48.5, 51), tolerance=2, okish=5)[0] == "OKish"
+    verdict, why = checks.keeps(curve(50, 47, 51), tolerance=2, okish=5)
+    assert (verdict, why.endswith("largest loss 6.0 % at 1")) == ("FAIL", True)
+
+
+def test_same_order_counts_pairs_turned_round() -> None:
+    theirs = curve(1, 2, 3)
+    assert checks.same_order(curve(10, 20, 30), theirs)[0] == "OK"
+    assert checks.same_order(curve(10, 30, 20), theirs, okish=1)[0] == "OKish"
+    assert checks.same_order(curve(30, 20, 10), theirs, okish=1)[0] == "FAIL"
+    assert checks.same_order(curve(7, 7, 7), theirs, okish=1)[0] == "FAIL"
+    assert checks.same_order(entries.Series(("a",), (1.0,)), theirs)[0] == "FAIL"
+
+
+def test_rows_of_an_entry(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    write_ours(tmp_path, x=[0, 1, 2], y=[-31, 5.5, 64], note="3 seeds")
+    rows = runner.judged(entry, results=tmp_path)
+    assert [row["verdict"] for row in rows] == ["OK", "OK", "OKish", "SKIPPED"]
+    assert rows[2]["why"] == "largest difference +4 at 2, of 3 (3 seeds)"
+    assert rows[3]["why"] == "the data cannot be had"
+
+
+def test_what_is_not_made_is_skipped_with_the_command(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    rows = runner.judged(entry, results=tmp_path)
+    assert {row["verdict"] for row in rows} == {"SKIPPED"}
+    assert rows[0]["why"] == (
+        "results/ours.json is not there; made by python benchmarks/make.py --all"
+    )
+    (tmp_path / "ours.json").write_text('{"curves": {}}', encoding="utf-8")
+    assert runner.judged(entry, results=tmp_path)[0]["why"].startswith(
+        "results/ours.json has no curves / 1"
+    )
+
+
+def test_ours_may_come_from_a_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "our_figures.py").write_text(
+        "def squares(n):\n    return {'x': list(range(n)), 'y': [i * i for i in range(n)]}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    source = entries.Source(call="our_figures:squares", arguments={"n": 3})
+    assert entries.load(source).y == (0, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (ENTRY.replace("paper:", "paper_:"), "fig.yaml: paper missing"),
+        (ENTRY.replace("id: {id}", "id: other"), "id 'other' is not the name of the file"),
+        (ENTRY.replace("series: [curve], control: values", "series: [c], control: values"), "ours"),
+        (ENTRY.replace("control: unspoilt", "control: none"), "has no control 'none'; there are"),
+        (ENTRY.replace("grade: identity", "grade: hard"), "a check without a valid 'hard' is not"),
+        (ENTRY.replace("grade: identity, ", ""), "a check without a valid 'grade'"),
+    ],
+)
+def test_a_wrong_entry_is_refused(tmp_path: Path, wrong: str, message: str) -> None:
+    with pytest.raises(SystemExit, match=message):
+        entries.read_entry(write_entry(tmp_path, wrong))
+
+
+def test_an_unknown_check_is_refused(tmp_path: Path) -> None:
+    write_ours(tmp_path, x=[0, 1], y=[1, 2])
+    entry = entries.read_entry(write_entry(tmp_path, ENTRY.replace("rises", "raises")))
+    with pytest.raises(SystemExit, match="no check 'raises'; there are rises"):
+        runner.judged(entry, results=tmp_path)
+
+
+def test_entries_are_found_by_file(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_entry(tmp_path, name=name)
+    assert [e.id for e in runner.entries(folder=tmp_path)] == ["a", "b"]
+    assert [e.id for e in runner.entries(["b"], folder=tmp_path)] == ["b"]
+    with pytest.raises(SystemExit, match="no entry c; there are a, b"):
+        runner.entries(["c"], folder=tmp_path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_papers_have_the_shapes_that_are_asked_of_us(path: Path) -> None:
+    entry = entries.read_entry(path)
+    assert [row for row in runner.published(entry) if row["verdict"] == "FAIL"] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_check_takes_its_parameters(path: Path) -> None:
+    entry = entries.read_entry(path)
+    for check in entry.checks:
+        if check.series:
+            checks.verdict(check, curve(1.0, 2.0), entry.published)
+
+
+@pytest.mark.usefixtures("nothing_here")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_needs_something_is_skipped_without_it(path: Path) -> None:
+    entry = entries.read_entry(path)
+    needy = {
+        name: source
+        for name, source in entry.ours.items()
+        if any(set(need) - {"package"} for need in source.needs)
+    }
+    for name, found in runner.made(replace(entry, ours=needy, checks=())).items():
+        assert isinstance(found, str), name
+        assert found
+
+
+IDENTITIES = (
+    "k-deltas", "k-fig10", "k-table7", "r-calibration", "r-fig1", "r-prompts", "w-eq2", "w-eq3",
+    "w-prompts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_identities_hold(name: str) -> None:
+    rows = runner.judged(*runner.entries([name]))
+    assert {row["verdict"] for row in rows if row["series"]} == {"OK"}
+
+
+def test_needs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(needs.DATA, str(tmp_path))
+    monkeypatch.setenv(needs.MODELS_FOLDER, str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("RAG_SOURCEBIAS_CACHE", str(tmp_path / "cache"))
+    needs.hub_answers.cache_clear()
+    wanted = [
+        {"data": "nq320k"},
+        {"model": "ANCE"},
+        {"any model": ["BERM", "TAS-B"]},
+        {"package": "no_such_module"},
+        {"missing": "nobody has it"},
+    ]
+    reasons = needs.unmet(wanted)
+    assert reasons[0].startswith("data set nq320k: no folder of that name in RAG_SOURCEBIAS_DATA")
+    assert reasons[1].endswith("base-ance-firstp) is not here and HF_HUB_OFFLINE is set")
+    assert reasons[2:] == [
+        "none of the models BERM, TAS-B is here",
+        "the package no_such_module is not installed",
+        "nobody has it",
+    ]
+    for folder in ("nq320k", "ANCE", "BERM"):
+        (tmp_path / folder).mkdir()
+    assert needs.unmet(wanted[:3]) == []
+    assert needs.unmet([{"data": "crowdrag-rewrites"}, {"package": "json"}]) == []
+    assert "no address of it is known" in needs.unmet([{"data": "scifact"}])[0]
+    with pytest.raises(SystemExit, match="no need of the kind 'colour'; there are data, model"):
+        needs.unmet([{"colour": "red"}])
+
+
+def test_a_model_is_there_once_a_hub_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(needs.MODELS_FOLDER, raising=False)
+    monkeypatch.setattr(needs, "downloaded", lambda name: False)
+    monkeypatch.setattr(needs, "hub_answers", lambda: True)
+    assert needs.found_model("TAS-B") == "sentence-transformers/msmarco-distilbert-base-tas-b"
+    assert needs.found_model("BERM") is None
+    assert needs.unmet([{"model": "BERM"}])[0].startswith("model BERM: no checkpoint of it")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((1, -2), "OK"), ((-1, -2), "FAIL"), ((1, 0), "FAIL")]
+)
+def test_signs(values, verdict) -> None:
+    assert checks.signs(curve(*values), positive=[0], negative=[1])[0] == verdict
+
+
+def test_signs_ask_only_the_x_they_name() -> None:
+    assert checks.signs(curve(5, -5), negative=[1])[0] == "OK"
+    assert checks.signs(curve(5, -5), negative=["other"])[0] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [((0.1, 9), "OK"), ((-1, 9), "CANNOT TELL"), ((-9, 1), "CANNOT TELL"), ((-9, -0.1), "FAIL")],
+)
+def test_signs_by_interval(ends, verdict) -> None:
+    """The side of the value decides nothing where its interval holds 0."""
+    series = curve(sum(ends) / 2, -4, lower=(ends[0], -6.0), upper=(ends[1], -2.0))
+    asked = {"positive": [0], "negative": [1], "interval": True}
+    assert checks.signs(series, **asked)[0] == verdict
+    assert checks.signs(replace(series, lower=None, upper=None), **asked)[0] == "CANNOT TELL"
+    turned = entries.Series((0, 1), (-4.0, series.y[0]), (-6.0, ends[0]), (-2.0, ends[1]))
+    assert checks.changes_sign(turned, interval=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [((-1, 4), "OK"), ((1, 4), "OK"), ((-1, 6), "CANNOT TELL"), ((1, 6), "FAIL"), ((6, 9), "FAIL")],
+)
+def test_level_is_alike_within_the_margin(ends, verdict) -> None:
+    series = curve(sum(ends) / 2, lower=ends[:1], upper=ends[1:])
+    assert checks.level(series, margin=5, interval=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"), [((0.94, 0.97), "OK"), ((0.9, 0.97), "CANNOT TELL"), ((0.8, 0.9), "FAIL")]
+)
+def test_a_bound_by_interval(ends, verdict) -> None:
+    series = curve(0.95, lower=ends[:1], upper=ends[1:])
+    assert checks.within(series, low=0.93, interval=True)[0] == verdict
+
+
+def test_bounds() -> None:
+    assert checks.within(curve(1, 2), low=1, high=2)[0] == "OK"
+    assert checks.within(curve(1, 2), low=1.5, okish=0.5)[0] == "OKish"
+    assert checks.within(curve(1, 2), high=1.5, okish=0.4)[0] == "FAIL"
+    theirs = curve(3, 3)
+    assert checks.no_more(curve(3, 9), theirs, of=[0])[0] == "OK"
+    assert checks.no_more(curve(3, 9), theirs, of=[1], okish=6)[0] == "OKish"
+    assert checks.no_less(curve(2, 9), theirs, of=[0, 1])[0] == "FAIL"
+    assert checks.no_less(curve(2, 9), theirs, of=["x"])[0] == "FAIL"
+
+
+def test_extremes() -> None:
+    series = curve(5, 1, 9, 7)
+    assert checks.largest(series, of=[3, 2])[0] == "OK"
+    assert checks.largest(series, of=[2, 0], okish=1)[0] == "OKish"
+    assert checks.smallest(series, of=[2])[0] == "FAIL"
+    assert checks.smallest(series, of=[0], among=[0, 2])[0] == "OK"
+    assert checks.lowest_is(series, one_of=[1, 2])[0] == "OK"
+    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "OKish"
+    assert checks.lowest_is(series, one_of=[2], okish_rank=2)[0] == "FAIL"
+
+
+def test_a_tie_is_no_extreme() -> None:
+    series = curve(4, 4, 4, 4)
+    assert checks.largest(series, of=[0])[0] == "FAIL"
+    assert checks.smallest(series, of=[0, 1], okish=1)[0] == "FAIL"
+    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "FAIL"
+
+
+def test_near() -> None:
+    theirs = curve(100, 200)
+    assert checks.near(curve(101, 198), theirs, tolerance=1, okish=2)[0] == "OK"
+    assert checks.near(curve(110, 198), theirs, tolerance=1, okish=2)[0] == "FAIL"
+
+
+def check_of(kind: str, grade: str = "sign only", **parameters):
+    return entries.Check(kind, entries.Grade(grade), ("ours",), "", "", parameters)
+
+
+def test_chance_is_the_share_of_orders_that_pass() -> None:
+    five = curve(5, 1, 9, 7, 3)
+    assert checks.chance(check_of("largest", of=[2]), five, {}) == pytest.approx(1 / 5)
+    two = check_of("largest", of=[2, 3], okish=1)
+    assert checks.chance(two, five, {}) == pytest.approx(1 - 3 / 10)
+    many = check_of("lowest_is", one_of=[1])
+    assert checks.chance(many, curve(*range(20)), {}) == pytest.approx(1 / 20, abs=0.02)
+    assert checks.chance(check_of("signs", positive=[0, 1, 8]), five, {}) == 1 / 4
+    assert checks.chance(check_of("within", low=0), five, {}) is None
+    by_interval = check_of("signs", "other data, interval excludes zero", positive=[0])
+    assert checks.chance(by_interval, five, {}) is None
+
+
+def test_a_check_is_made_on_its_control_too(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    write_ours(tmp_path, x=[0, 1, 2], y=[-31, 5.5, 64])
+    rows = runner.judged(entry, results=tmp_path)
+    assert [row["control"]["is"] for row in rows[:3]] == [
+        "values in reverse order",
+        "unspoilt",
+        "each value one cell further",
+    ]
+    assert [row["control"]["verdict"] for row in rows[:3]] == ["FAIL", "OK", "FAIL"]
+    assert [runner.broken(row) for row in rows] == [False, True, False, False]
+    assert "BROKEN" in runner.shown(rows[1])
+    assert rows[0]["chance"] == pytest.approx(1 / 6)
+
+
+def test_a_control_that_is_not_there_is_no_rejection(tmp_path: Path) -> None:
+    entry = entries.read_entry(write_entry(tmp_path))
+    (tmp_path / "ours.json").write_text(
+        json.dumps({"curves": {"1": {"x": [0, 1], "y": [-1, 1]}}}), encoding="utf-8"
+    )
+    row = runner.judged(entry, results=tmp_path)[1]
+    assert row["control"]["verdict"] == "SKIPPED"
+    assert runner.broken(row)
+
+
+def test_the_exit_status_tells_of_a_broken_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"entries": {}, "environment": {}, "rows": [], "published": []}
+    stored = tmp_path / "stored.json"
+    row = {"entry": "a", "verdict": "OK"}
+    for verdict, status in (("FAIL", 0), ("CANNOT TELL", 0), ("OKish", 1), ("OK", 1)):
+        record["rows"] = [row | {"control": {"is": "", "verdict": verdict, "why": ""}}]
+        stored.write_text(json.dumps(record), encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["run.py", "--redraw", "--output", str(stored)])
+        assert runner.main() == status, verdict
+
+
+def test_changes_keep_intervals_with_their_values() -> None:
+    series = curve(1, 2, 4, lower=(0.0, 1.0, 3.0), upper=(2.0, 3.0, 6.0))
+    for change in controls.CHANGES.values():
+        found = change(series)
+        assert found != series
+        if found.lower is not None:
+            assert all(a < y < b for a, y, b in zip(found.lower, found.y, found.upper, strict=True))
+    assert controls.CHANGES["sides exchanged"](series).lower == (-2.0, -3.0, -6.0)
+
+
+def test_all_printed_cells_are_there() -> None:
+    found = [printed.cells({"table": table}, "delta") for table in (4, 5, 6)]
+    assert [len(set(columns["x"])) for columns in found] == [72, 36, 36]
+    ndcg = printed.cells({"table": 4, "dataset": "SciFact", "measure": "NDCG@1"}, "human")
+    assert dict(zip(ndcg["x"], ndcg["y"], strict=True))["Contriever"] == 24.0
+    with pytest.raises(SystemExit, match="no printed cell has"):
+        printed.cells({"table": 7}, "delta")
+
+
+def test_shuffled_sources_keep_every_pair() -> None:
+    tags = [
+        (f"{i}{s}", DocTags(source=s, pair_id=str(i))) for i in range(40) for s in ("human", "llm")
+    ]
+    corpus = Corpus(texts=tuple(d for d, _ in tags), tags=TagTable.from_tags([*tags]))
+    shuffled = broken.with_shuffled_sources(corpus)
+    assert shuffled.texts == corpus.texts
+    codes = shuffled.tags.source_codes.reshape(40, 2)
+    assert (np.sort(codes, axis=1) == [0, 1]).all()
+    assert 8 < (codes[:, 0] == 0).sum() < 32
+
+
+def test_systems_with_nothing_to_find() -> None:
+    vectors = broken.ConstantEncoder().encode_documents(["a", "b"])
+    assert (vectors[0] == vectors[1]).all()
+    pairs = [("q", str(i)) for i in range(100)]
+    scores = broken.RandomReranker().score(pairs)
+    assert len(set(scores.tolist())) == 100
+    assert (broken.RandomReranker().score(pairs[::-1])[::-1] == scores).all()
+
+
+def test_a_failure_is_known_only_with_its_reason(tmp_path: Path) -> None:
+    text = ENTRY.replace("it changes sign}}", "it changes sign, because: noise}}")
+    entry = entries.read_entry(write_entry(tmp_path, text))
+    write_ours(tmp_path, x=[0, 1, 2], y=[1, 5, 64])
+    rows = runner.judged(entry, results=tmp_path)
+    assert rows[1]["verdict"] == "FAIL"
+    assert rows[1]["because"] == "noise"
+    assert "Known to fail: noise" in runner.shown(rows[1])
+    assert "because" not in rows[2]
+
+
+def test_tables_hold_both_sides() -> None:
+    entry = {
+        "published": {"theirs": {"x": ["a", "b"], "y": [1, -2.5]}},
+        "ours": {
+            "here": {"x": ["b", "c"], "y": [3, 4], "lower": [2, 3], "upper": [4, 5]},
+            "elsewhere": {"x": list(range(40)), "y": list(range(40))},
+            "gone": {"why": "no data"},
+        },
+    }
+    lines = tables.table(entry).splitlines()
+    assert lines[0] == "| | published: theirs | ours: here |"
+    assert lines[2:5] == ["| a | 1 |  |", "| b | -2.5 | 3 [2, 4] |", "| c |  | 4 [3, 5] |"]
+    assert "12 of 40 rows." in lines
+    assert lines[-1] == "- not made: gone: no data"
+
+
+def test_the_page_is_made_from_the_stored_results() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert list(record["entries"]) == [path.stem for path in FILES]
+    assert PAGE.read_text(encoding="utf-8") == tables.page(record)
+    unexplained = [r for r in record["rows"] if r["verdict"] == "FAIL" and "because" not in r]
+    assert unexplained == []
+
+
+def test_every_check_that_was_made_rejects_its_control() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    made = [row for row in record["rows"] if row["verdict"] != "SKIPPED"]
+    assert [row for row in made if "control" not in row or runner.broken(row)] == []
+
+
+def test_the_page_counts_by_grade() -> None:
+    rows = [
+        {"entry": entry, "grade": grade, "verdict": verdict}
+        for entry, grade, verdict in (
+            ("k-a", "same data and model", "SKIPPED"),
+            ("k-a", "sign only", "OK"),
+            ("k-a", "identity", "OK"),
+            ("k-a", "other data, interval excludes zero", "CANNOT TELL"),
+            ("o-b", "same data and model", "OK"),
+        )
+    ]
+    told = tables.headline([row for row in rows if row["entry"] == "k-a"])
+    assert "0 of 1 checks could be made here.**" in told
+    lines = tables.graded([row for row in rows if row["entry"] == "k-a"])
+    cells = [line.split(" | ")[2:] for line in lines[2:]]
+    assert [[n for n, c in enumerate(row) if c.strip(" |")] for row in cells] == [
+        [4],
+        [2],
+        [0],
+        [0],
+    ]
+
+
+def test_stored_verdicts_follow_from_the_stored_series() -> None:
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for entry in runner.entries():
+        ours = {
+            name: found["why"] if "why" in found else entries.Series.of(found)
+            for name, found in record["entries"][entry.id]["ours"].items()
+        }
+        known = [row["verdict"] for row in record["rows"] if row["entry"] == entry.id]
+        made = [
+            checks.verdict(check, ours[name], entry.published)[0]
+            for check in entry.checks
+            for name in check.series
+            if not check.needs and not isinstance(ours[name], str)
+        ]
+        assert [verdict for verdict in known if verdict != "SKIPPED"] == made, entry.id
+
+
+@pytest.mark.usefixtures("nothing_here")
+def test_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, sheet = tmp_path / "reproduce.json", tmp_path / "page.md"
+    only = ["--only", "k-fig8", "k-deltas", "--brief", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--page", str(sheet)])
+    assert runner.main() == 0
+    rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12].strip() for line in lines] == [row["verdict"] for row in rows]
+    assert "### k-deltas" in sheet.read_text(encoding="utf-8")
+    redrawn = tmp_path / "again.md"
+    monkeypatch.setattr(
+        sys, "argv", ["run.py", "--redraw", "--output", str(output), "--page", str(redrawn)]
+    )
+    assert runner.main() == 0
+    assert redrawn.read_text(encoding="utf-8") == sheet.read_text(encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["run.py", "--list"])
+    assert runner.main() == 0
+    told = capsys.readouterr().out
+    assert "k-fig9: [K]" in told
+    assert "nq-utd, BM25: not here: data set nq-utd" in told
+
+
+@pytest.mark.usefixtures("nothing_here")
+def test_an_update_keeps_what_is_stored_of_other_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "reproduce.json"
+    here = ["--brief", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "k-deltas", "w-eq2", *here])
+    assert runner.main() == 0
+    record = json.loads(output.read_text(encoding="utf-8"))
+    record["entries"]["w-eq2"]["ours"]["library"]["y"] = [55.0, 55.0, 54.0]
+    output.write_text(json.dumps(record), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "k-deltas", "--update", *here])
+    assert runner.main() == 1
+    updated = json.loads(output.read_text(encoding="utf-8"))
+    assert list(updated["entries"]) == [path.stem for path in FILES]
+    assert "w-eq2" in updated["kept"]
+    assert "k-deltas" not in updated["kept"]
+    verdicts = {row["entry"]: row["verdict"] for row in updated["rows"]}
+    assert (verdicts["k-deltas"], verdicts["w-eq2"], verdicts["w-eq3"]) == ("OK", "FAIL", "SKIPPED")

@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.stats.means import (
+    difference_interval,
+    judged_relative_delta_interval,
+    mean_interval,
+    unpaired_difference_interval,
+)
+
+
+def two_systems(seed=0, n=40, n_pool=300, bias=(0.0, 0.3)):
+    """Human scores of two systems; the judge flatters the second."""
+    rng = np.random.default_rng(seed)
+    level = rng.beta(2, 2, n + n_pool)
+    truth = np.clip(
+        np.stack([level + 0.05, level - 0.05], 1) + rng.normal(0, 0.1, (n + n_pool, 2)), 0, 1
+    )
+    judge = truth + np.array(bias) + rng.normal(0, 0.05, truth.shape)
+    return truth, judge
+
+
+def parts(truth, judge, n=40):
+    return truth[:n], judge[:n], judge[n:]
+
+
+def test_a_biased_judge_is_corrected_per_system():
+    truth, judge = two_systems()
+    assert (judge[:, 0] - judge[:, 1]).mean() < -0.1  # the judge alone has it upside down
+    found = difference_interval(*parts(truth, judge), target="pool")
+    true = (truth[:, 0] - truth[:, 1]).mean()
+    assert found.lower <= true <= found.upper
+    assert found.lower > 0
+
+
+def test_difference_is_regression_on_the_judges_difference():
+    """Estimate by least squares; variance by leaving items out, plus that of the pool."""
+    from rag_sourcebias.core.values import t_quantile
+
+    truth, judge = two_systems(3, n=15)
+    y, f, pool = (values[:, 0] - values[:, 1] for values in parts(truth, judge, 15))
+
+    def estimate(kept):
+        design = np.column_stack([np.ones(len(kept)), f[kept]])
+        coefficients = np.linalg.lstsq(design, y[kept], rcond=None)[0]
+        return np.array([1.0, np.concatenate([f, pool]).mean()]) @ coefficients, coefficients[1]
+
+    everything = np.arange(15)
+    middle, slope = estimate(everything)
+    jackknife = sum((middle - estimate(np.delete(everything, i))[0]) ** 2 for i in everything)
+    error = np.sqrt(jackknife + (slope * np.concatenate([f, pool])).var(ddof=1) / 315)
+    found = difference_interval(*parts(truth, judge, 15))
+    assert found.estimate == pytest.approx(middle)
+    assert found.upper - middle == pytest.approx(t_quantile(0.975, 13) * error)
+    assert middle - found.lower == pytest.approx(t_quantile(0.975, 13) * error)
+
+
+def test_binary_outcomes_get_a_pseudo_item():
+    """One more item with a variance of 1 around 0, beside residuals over √(1 − leverage)."""
+    from rag_sourcebias.core.values import t_quantile
+
+    y = np.array([[1, 0], [0, 1], [1, 0], *[[1, 1]] * 9, *[[0, 0]] * 3], dtype=float)
+    n = len(y)
+    constant = np.zeros((n + 50, 2))
+    gaps = y[:, 0] - y[:, 1]
+    residuals = (gaps - gaps.mean()) / np.sqrt(1 - 1 / n)
+    variance = (residuals @ residuals / n + 1 / n) / (n + 1)
+    half, centre = t_quantile(0.975, n - 1) * np.sqrt(variance), gaps.sum() / (n + 1)
+    found = difference_interval(y, constant[:n], constant[n:])
+    assert (found.lower, found.upper) == pytest.approx((centre - half, centre + half))
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), (1.0, 5.0)])
+def test_labels_that_all_agree_leave_a_width_while_an_item_is_unlabelled(scale):
+    values = np.array(scale)[np.arange(200) % 2]
+    both = np.stack([values, values], axis=1)
+    widths = [
+        float(np.subtract(found.upper, found.lower))
+        for n in (10, 20, 100)
+        for found in [difference_interval(both[:n], both[:n], both[n:], bounds=scale)]
+    ]
+    assert min(widths) > 0
+    assert widths == sorted(widths, reverse=True)
+    done = difference_interval(both, both, both[:0], bounds=scale, target="pool")
+    assert done.lower == done.upper == 0
+
+
+def test_swapping_systems_changes_the_sign():
+    truth, judge = two_systems(5)
+    one = difference_interval(*parts(truth, judge))
+    other = difference_interval(*parts(truth[:, ::-1], judge[:, ::-1]))
+    assert (one.lower, one.estimate, one.upper) == pytest.approx(
+        (-other.upper, -other.estimate, -other.lower)
+    )
+    one = judged_relative_delta_interval(*parts(truth, judge))
+    other = judged_relative_delta_interval(*parts(truth[:, ::-1], judge[:, ::-1]))
+    assert (one.lower, one.estimate, one.upper) == pytest.approx(
+        (-other.upper, -other.estimate, -other.lower)
+    )
+
+
+def test_relative_delta_is_that_of_the_estimated_means():
+    truth, judge = two_systems(7)
+    y, f, pool = parts(truth, judge)
+    design = np.column_stack([np.ones(40), f])
+    towards = np.r_[1, np.concatenate([f, pool]).mean(axis=0)]
+    a, b = towards @ np.linalg.lstsq(design, y, rcond=None)[0]
+    found = judged_relative_delta_interval(y, f, pool)
+    assert found.estimate == pytest.approx((a - b) / ((a + b) / 2) * 100)
+
+
+def test_relative_delta_ends_solve_fiellers_equation():
+    """At each end the contrast a − ρb is exactly t standard errors from 0."""
+    from rag_sourcebias.core.values import t_quantile
+    from rag_sourcebias.stats.regression import fit_regression
+    from rag_sourcebias.stats.samples import JudgedSample
+
+    truth, judge = two_systems(9)
+    fit = fit_regression(JudgedSample.build(*parts(truth, judge)), "population")
+    found = judged_relative_delta_interval(*parts(truth, judge))
+    for end in (found.lower, found.upper):
+        ratio = (200 + end) / (200 - end)
+        contrast = np.array([1, -ratio])
+        error = np.sqrt(contrast @ fit.covariance @ contrast)
+        assert abs(contrast @ fit.estimate) == pytest.approx(t_quantile(0.975, fit.degrees) * error)
+
+
+def test_a_source_that_never_appears_is_at_the_end_of_the_scale():
+    truth, judge = two_systems(2)
+    truth[:, 1] = 0.0
+    found = judged_relative_delta_interval(*parts(truth, judge))
+    assert found.estimate == pytest.approx(200)
+    assert found.upper == pytest.approx(200)
+
+
+def test_unpaired_difference_is_welch_without_a_judge():
+    from scipy import stats
+
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(1, 1, 30), rng.normal(0, 3, 20)
+    intervals = [
+        mean_interval(v, rng.normal(size=len(v)), rng.normal(size=50), method="labels")
+        for v in (a, b)
+    ]
+    found = unpaired_difference_interval(*intervals)
+    expected = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    assert (found.lower, found.upper) == pytest.approx(tuple(expected), rel=0.03)
+
+
+def test_refusals():
+    truth, judge = two_systems()
+    with pytest.raises(InsufficientDataError, match=r"9 labelled item.*at least 10"):
+        difference_interval(truth[:9], judge[:9], judge[9:])
+    with pytest.raises(DataError, match="1 and 2 columns"):
+        difference_interval(truth[:40, 0], judge[:40], judge[40:])
+    same = np.repeat(truth[:, :1], 2, axis=1)
+    with pytest.raises(InsufficientDataError, match="differ by 0 on each of the 40"):
+        difference_interval(same[:40], judge[:40], judge[40:])
+    with pytest.raises(InsufficientDataError, match="all 40 labelled queries score 0"):
+        judged_relative_delta_interval(0 * truth[:40], judge[:40], judge[40:])
+    with pytest.raises(DataError, match="may not be negative"):
+        judged_relative_delta_interval(-truth[:40], judge[:40], judge[40:])

@@ -1,0 +1,118 @@
+"""The pure functions behind ``benchmarks/style``: what [W] found, read off a report."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.answers.audit import measure_answer_bias
+from rag_sourcebias.answers.data import AnswerScores, AnswerTexts
+from rag_sourcebias.answers.measure import correctness_auc
+from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.data import StyleConfig, StyledTexts
+
+STYLES = ("human", *map(str, range(9)))
+FORMS = ("original", *map(str, range(9)))
+
+
+def load():
+    """Load a module of the benchmark, which is no package."""
+    path = Path(__file__).parents[3] / "benchmarks" / "style" / "findings.py"
+    spec = importlib.util.spec_from_file_location("style_findings", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+findings = load()
+
+
+def style_report(likes: dict[str, float], *, own: float, n: int = 40):
+    """Similarities where each style has a bonus, and a query's own style another."""
+    rng = np.random.default_rng(3)
+    scores = rng.normal(0, 0.3, (n, len(FORMS), len(STYLES)))
+    scores += np.array([likes.get(style, 0.0) for style in STYLES])
+    for i, form in enumerate(FORMS[1:], start=1):
+        scores[:, i, STYLES.index(form)] += own
+    texts = StyledTexts(
+        query_ids=tuple(f"q{i}" for i in range(n)),
+        queries={form: tuple(f"{form} query {i}" for i in range(n)) for form in FORMS},
+        documents={s: tuple(f"{s} text {i}" + " w" * (i % 7) for i in range(n)) for s in STYLES},
+    )
+    return measure_style_bias({"x": scores}, texts, config=StyleConfig(resamples=2_000))
+
+
+def test_findings_that_hold():
+    report = style_report({"human": 2, "2": 1, "3": -2, "6": -2, "7": -2, "8": -2}, own=1.5)
+    (row,) = findings.style_figures(report)
+    found = row["a_most_favoured"]
+    assert found == {"best": "human", "level with the best": ["human"], "holds": True}
+    assert set(row["b_least_favoured"]["worst"]) == {"3", "6", "7", "8"}
+    assert row["b_least_favoured"]["holds"]
+    assert {"3", "6", "7", "8"} <= set(row["b_least_favoured"]["below the original"])
+    assert row["c_matching"]["holds"]
+    assert {"3", "6", "7", "8"} <= set(row["c_matching"]["raised"])
+    assert sum(row["average_ranks"]["original"].values()) == pytest.approx(55, abs=0.01)
+
+
+def test_findings_that_do_not_hold():
+    report = style_report({"5": 2, "human": -2, "1": -2, "2": -2, "4": -2}, own=0.0)
+    (row,) = findings.style_figures(report)
+    assert row["a_most_favoured"]["best"] == "5"
+    assert not row["a_most_favoured"]["holds"]
+    assert set(row["b_least_favoured"]["worst"]) == {"human", "1", "2", "4"}
+    assert not row["b_least_favoured"]["holds"]
+    assert row["b_least_favoured"]["below the original"] == []
+    assert not row["c_matching"]["holds"]
+
+
+def test_styles_within_chance_of_the_best_are_named():
+    report = style_report({"human": 2.0, "2": 2.0}, own=0.0)
+    (row,) = findings.style_figures(report)
+    assert row["a_most_favoured"]["level with the best"] == ["human", "2"]
+
+
+def test_weighted_auc_counts_each_answer_by_its_weight():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 6, 200).astype(float)  # many ties
+    right = rng.random(200) < 0.6
+    weights = rng.integers(0, 4, 200)
+    repeated = np.repeat(np.arange(200), weights)
+    n = len(repeated)
+    drawn = AnswerScores(
+        question_ids=tuple(f"q{i}" for i in range(n)),
+        systems=("a",) * n,
+        scores=scores[repeated],
+        correct=right[repeated].astype(float),
+        words=np.ones(n),
+    )
+    found = findings.weighted_auc(*findings.sorted_once(scores), right, weights)
+    assert found == pytest.approx(correctness_auc(drawn), abs=1e-12)
+
+
+@pytest.mark.parametrize(("penalty", "met"), [(0.15, True), (0.0, False)])
+def test_the_bar_of_the_adjustment(penalty, met):
+    rng = np.random.default_rng(1)
+    words = np.tile([1, 6, 40], 150) + rng.integers(0, 3, 450)
+    correct = (rng.random(450) < 0.8).astype(float)
+    answers = AnswerTexts(
+        question_ids=tuple(f"q{i // 3}" for i in range(450)),
+        systems=("short", "middle", "long") * 150,
+        answers=tuple("word " * n for n in words),
+        references=(("word",),) * 450,
+        correct=correct,
+    )
+    noise = rng.normal(0, 0.05, 450)
+    scores = 0.5 + 0.3 * correct - penalty * np.log1p(words) + noise
+    report = measure_answer_bias({"cosine": scores}, answers, text_statistics=False)
+    (row,) = findings.answer_figures(report, fitted_on="the same")
+    assert row["cut_met"] is met
+    change, lower, upper = row["auc_change"]
+    assert lower <= change <= upper
+    assert row["auc_kept"] is (change >= 0)
+    assert row["unfairness"][0] > row["adjusted_unfairness"][0] or not met
