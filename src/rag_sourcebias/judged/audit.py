@@ -1,10 +1,11 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedConfig,
     JudgedMean,
+    JudgedRanks,
     JudgedReport,
     QueryIntervals,
 )
@@ -41,7 +43,14 @@ from rag_sourcebias.stats.means import (
     mean_interval,
     unpaired_difference_interval,
 )
-from rag_sourcebias.stats.samples import check_items, check_random_labels, check_scale
+from rag_sourcebias.stats.regression import RANDOM
+from rag_sourcebias.stats.samples import (
+    check_items,
+    check_random_labels,
+    check_scale,
+    judge_correlation,
+)
+from rag_sourcebias.stats.systems import SystemComparison, compare_systems
 
 # Pieces both judged evaluations share: one mean, its worth, and what other sizes would give.
 
@@ -272,48 +281,125 @@ def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> list[str]:
     return found
 
 
-# Systems, and sources within a system, compared on judged rankings.
+# Systems compared on the items they share, all at once.
 
 
-def system_differences(
-    systems: Sequence[JudgedSystem],
-    measures: Sequence[str],
-    cells: dict[tuple[str, str], JudgedValues],
+_IN_SIGHT = 20  # times today's labels, beyond which no number of labels is named
+
+
+class Compared(NamedTuple):
+    """Differences of systems, their ranks, and what was refused."""
+
+    differences: list[JudgedComparison]
+    ranks: list[JudgedRanks]
+    warnings: list[str]
+
+
+def compared(
+    names: Sequence[str],
+    sides: Sequence[JudgedValues],
+    measure: str,
     config: JudgedConfig,
-    warnings: list[str],
-) -> list[JudgedComparison]:
-    """Differences of all pairs of systems, or of each with the first where there are many."""
-    names = [system.name for system in systems]
-    pairs = list(combinations(names, 2))
-    if len(names) > 6:
-        pairs = pairs[: len(names) - 1]
-    found = []
-    for measure in measures:
-        for first, second in pairs:
-            sides = [cells[measure, first], cells[measure, second]]
-            try:
-                interval = difference_interval(
-                    np.stack([side.y for side in sides], axis=1),
-                    np.stack([side.f for side in sides], axis=1),
-                    np.stack([side.f_unlabeled for side in sides], axis=1),
-                    target=config.target,
-                    confidence_level=config.confidence_level,
-                    bounds=measure_bounds(measure),
-                )
-            except InsufficientDataError as error:
-                warnings.append(f"difference of {first} and {second} ({measure}): {error}")
-                continue
-            found.append(
-                JudgedComparison(
-                    kind="difference",
-                    measure=measure,
-                    system="",
-                    first=first,
-                    second=second,
-                    interval=interval,
-                )
-            )
-    return found
+    bounds: tuple[float, float] | None,
+    *,
+    strata: tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]] | None = None,
+) -> Compared:
+    """Compare systems whose values lie in the same order of items.
+
+    Two have one difference; more have differences that hold all at once, and ranks. What has too
+    few labels is a warning.
+    """
+    y, f, pool = (
+        np.stack([getattr(side, name) for side in sides], axis=1)
+        for name in ("y", "f", "f_unlabeled")
+    )
+    options: dict[str, Any] = {
+        "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
+        "strata": None if strata is None else strata[0],
+        "strata_unlabeled": None if strata is None else strata[1],
+    }  # fmt: skip
+    try:
+        if len(names) == 2:
+            interval = difference_interval(y, f, pool, **options)
+            return Compared([_difference(measure, names[0], names[1], interval)], [], [])
+        baseline = list(names).index(config.baseline) if config.baseline else None
+        found = compare_systems(y, f, pool, baseline=baseline, rng=config.seed, **options)
+    except InsufficientDataError as error:
+        what = f"{names[0]} and {names[1]}" if len(names) == 2 else f"{len(names)} systems"
+        return Compared([], [], [f"differences of {what} ({measure}): {error}"])
+    gaps = [values[:, found.first] - values[:, found.second] for values in (y, f)]
+    differences = [
+        _difference(
+            measure,
+            names[first],
+            names[second],
+            Interval(
+                estimate=float(found.difference[i]),
+                lower=float(found.lower[i]),
+                upper=float(found.upper[i]),
+                confidence_level=config.confidence_level,
+                method="simultaneous differences, regression on the judge",
+                target=config.target,
+                n_labeled=found.n_labeled,
+                n_unlabeled=found.n_unlabeled,
+                assumptions=(RANDOM, "the same items for every system"),
+                correlation=judge_correlation(gaps[0][:, i], gaps[1][:, i]),
+            ),
+            family=len(found.first),
+        )
+        for i, (first, second) in enumerate(zip(found.first, found.second, strict=True))
+    ]
+    judge = np.array([side.all_f.mean() for side in sides])
+    ranks = [] if config.baseline else [_ranks(names, measure, judge, found, config)]
+    return Compared(differences, ranks, [])
+
+
+def _difference(
+    measure: str, first: str, second: str, interval: Interval, *, family: int = 1
+) -> JudgedComparison:
+    return JudgedComparison(
+        kind="difference",
+        measure=measure,
+        system="",
+        first=first,
+        second=second,
+        interval=interval,
+        family=family,
+    )
+
+
+def _ranks(
+    names: Sequence[str],
+    measure: str,
+    judge: FloatArray,
+    found: SystemComparison,
+    config: JudgedConfig,
+) -> JudgedRanks:
+    order = np.argsort(-found.score, kind="stable")
+    top = set(order[:2].tolist())
+    pairs = zip(found.first.tolist(), found.second.tolist(), strict=True)
+    place = next(i for i, pair in enumerate(pairs) if set(pair) == top)
+    gap = abs(float(found.difference[place]))
+    half = float(found.upper[place] - found.lower[place]) / 2
+    needed = math.ceil(found.n_labeled * (half / gap) ** 2) if gap > 0 else math.inf
+    open_ = found.n_labeled < needed <= _IN_SIGHT * found.n_labeled
+    return JudgedRanks(
+        measure=measure,
+        systems=tuple(names[i] for i in order),
+        score=tuple(found.score[order].tolist()),
+        judge=tuple(judge[order].tolist()),
+        best=tuple(found.best[order].tolist()),
+        worst=tuple(found.worst[order].tolist()),
+        tau=found.tau[0],
+        tau_lower=found.tau[1],
+        tau_upper=found.tau[2],
+        confidence_level=config.confidence_level,
+        n_labeled=found.n_labeled,
+        to_tell=int(needed) if open_ else None,
+    )
+
+
+# Sources within a system, compared on judged rankings.
 
 
 def relative_deltas(
@@ -425,71 +511,61 @@ def group_differences(
     config: JudgedConfig,
     *,
     bounds: tuple[float, float] | None,
-    warnings: list[str],
-) -> tuple[JudgedComparison, ...]:
-    """Differences of all pairs of groups, or of each with the first where there are many.
-
-    Adds to ``warnings`` which pairs on shared items have too few labels.
-    """
+) -> Compared:
+    """Compare groups: on the items they share where all share all, by their means otherwise."""
+    names = list(groups)
+    if config.baseline and config.baseline not in names:
+        known = f"there are {names}" if items.groups else "the items have no group column"
+        raise DataError(f"no group is called {config.baseline!r}; {known}")
+    if len(names) < 2:
+        return Compared([], [], [])
+    index = _shared(items, list(groups.values())) if config.method == "regression" else None
+    if index is not None:
+        human = items.human[index]
+        labeled = ~np.isnan(human).any(axis=1)
+        human[~labeled] = np.nan  # an item labelled for some systems only is no pair
+        judge = np.where(items.judged, items.judge, np.nan)[index]
+        judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
+        sides = [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))]
+        strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
+        drawn = None if strata is None else (strata[labeled], strata[~labeled])
+        return compared(names, sides, measure, config, bounds, strata=drawn)
     by_name = dict(zip(groups, means, strict=True))
-    pairs = list(combinations(groups, 2))
-    if len(groups) > 6:
-        pairs = pairs[: len(groups) - 1]
-    found = []
-    for first, second in pairs:
-        try:
-            interval = _paired(items, groups[first], groups[second], config, bounds)
-        except InsufficientDataError as error:
-            warnings.append(f"difference of {first} and {second}: {error}")
-            continue
-        if interval is None:
-            interval = unpaired_difference_interval(
-                by_name[first].interval, by_name[second].interval
+    pairs = list(combinations(names, 2))
+    if config.baseline:
+        pairs = [(name, config.baseline) for name in names if name != config.baseline]
+    elif len(names) > 6:
+        pairs = pairs[: len(names) - 1]
+    return Compared(
+        [
+            _difference(
+                measure,
+                first,
+                second,
+                unpaired_difference_interval(by_name[first].interval, by_name[second].interval),
             )
-        found.append(
-            JudgedComparison(
-                kind="difference",
-                measure=measure,
-                system="",
-                first=first,
-                second=second,
-                interval=interval,
-            )
-        )
-    return tuple(found)
-
-
-def _paired(
-    items: JudgedItems,
-    first: npt.NDArray[np.int64],
-    second: npt.NDArray[np.int64],
-    config: JudgedConfig,
-    bounds: tuple[float, float] | None,
-) -> Interval | None:
-    """Difference on the clusters that hold one item of each group; None without any."""
-    if items.clusters is None or config.method != "regression":
-        return None
-    rows = [{items.clusters[i]: int(i) for i in group} for group in (first, second)]
-    if len(rows[0]) != len(first) or len(rows[1]) != len(second):
-        return None  # a cluster holds several items of one group
-    shared = [key for key in rows[0] if key in rows[1]]
-    if len(shared) < max(len(first), len(second)):
-        return None  # on part of the items the difference would be another one
-    index = np.array([[row[key] for row in rows] for key in shared])
-    human = items.human[index]
-    judge = np.where(items.judged, items.judge, np.nanmean(items.judge))[index]
-    labeled = ~np.isnan(human).any(axis=1)
-    strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
-    return difference_interval(
-        human[labeled],
-        judge[labeled],
-        judge[~labeled],
-        target=config.target,
-        confidence_level=config.confidence_level,
-        bounds=bounds,
-        strata=None if strata is None else strata[labeled],
-        strata_unlabeled=None if strata is None else strata[~labeled],
+            for first, second in pairs
+        ],
+        [],
+        [],
     )
+
+
+def _shared(
+    items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]]
+) -> npt.NDArray[np.int64] | None:
+    """Rows of each shared item, one column per group; None unless all groups have the same items.
+
+    On part of the items a difference would be another one.
+    """
+    if items.clusters is None:
+        return None
+    rows = [{items.clusters[i]: int(i) for i in group} for group in groups]
+    if any(len(row) != len(group) for row, group in zip(rows, groups, strict=True)):
+        return None  # a cluster holds several items of one group
+    if any(row.keys() != rows[0].keys() for row in rows):
+        return None
+    return np.array([[row[key] for row in rows] for key in rows[0]])
 
 
 # Intervals for items a judge scored and people labelled in part, such as answers.
@@ -563,10 +639,7 @@ def judge_items_with_intervals(
         means.append(found)
         curves.extend(points)
     begin("comparisons and judge audit")
-    warnings = list(_warnings(items, missing))
-    comparisons = group_differences(
-        items, groups, means, measure, config, bounds=bounds, warnings=warnings
-    )
+    found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
         schema_version=JUDGED_SCHEMA_VERSION,
         kind="items",
@@ -576,13 +649,14 @@ def judge_items_with_intervals(
         n_unlabeled=items.n_unlabeled,
         n_judge_missing=items.n_judge_missing,
         means=tuple(means),
-        comparisons=comparisons,
+        comparisons=tuple(found_between.differences),
+        ranks=tuple(found_between.ranks),
         per_query=(),
         curves=tuple(curves),
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=tuple(warnings),
+        warnings=(*_warnings(items, missing), *found_between.warnings),
     )
 
 
@@ -783,7 +857,17 @@ def judge_ranking_with_intervals(
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")
-    comparisons = [*system_differences(systems, measures, cells, config, warnings)]
+    names = [system.name for system in systems]
+    if config.baseline and config.baseline not in names:
+        raise DataError(f"no run is called {config.baseline!r}; there are {names}")
+    comparisons: list[JudgedComparison] = []
+    ranks: list[JudgedRanks] = []
+    for measure in measures if len(names) > 1 else ():
+        sides = [cells[measure, name] for name in names]
+        between = compared(names, sides, measure, config, measure_bounds(measure))
+        comparisons += between.differences
+        ranks += between.ranks
+        warnings += between.warnings
     if tags is not None:
         comparisons += relative_deltas(
             systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
@@ -801,6 +885,7 @@ def judge_ranking_with_intervals(
         n_judge_missing=0,
         means=tuple(means),
         comparisons=tuple(comparisons),
+        ranks=tuple(ranks),
         per_query=tuple(per_query),
         curves=tuple(curves),
         audits=grade_audits(human, judge, tags, config),

@@ -376,6 +376,14 @@ def interval(
             rich_help_panel=_STATISTICS,
         ),
     ] = "population",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="System (group or run) that each other one is compared with; without it all pairs "
+            "are, and ranked.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = "",
     confidence_level: ConfidenceLevel = 0.95,
     seed: Seed = 0,
     report: Annotated[
@@ -389,7 +397,8 @@ def interval(
     """Put an interval on a score that a judge gave and people checked in part.
 
     The judge's error is estimated from the items people labelled too, and corrected; a judge that
-    tells nothing is called useless. The labelled items must be a random draw.
+    tells nothing is called useless. The labelled items must be a random draw. Systems on the same
+    items are ranked, with comparisons that hold all at once.
 
     [bold]Examples[/]
 
@@ -412,6 +421,7 @@ def interval(
         min_grade=rankings.min_grade,
         per_query=rankings.per_query,
         coverage_runs=200 if report else 0,  # the curves stand in the pages only
+        baseline=baseline,
         seed=seed,
     )
     scale = None if items.bounds is None else number_pair("bounds", items.bounds)

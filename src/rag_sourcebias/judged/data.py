@@ -62,6 +62,46 @@ class JudgedComparison:
     first: str
     second: str
     interval: Interval
+    family: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedRanks:
+    """Systems in order of one measure, with the ranks that the data leave each.
+
+    Parameters
+    ----------
+    systems : tuple of str
+        Best first.
+    score, judge : tuple of float
+        Estimated mean, from which they are ordered, and the mean of the judge alone.
+    best, worst : tuple of int
+        Lowest and highest possible rank; all hold at once with the confidence level.
+    tau, tau_lower, tau_upper : float
+        Kendall's τ between this order and the judge's, and its interval.
+    to_tell : int or None
+        Labelled items after which the first two would be told apart if they differ as much as
+        estimated; None where they are told apart already or no such number is in sight.
+    """
+
+    measure: str
+    systems: tuple[str, ...]
+    score: tuple[float, ...]
+    judge: tuple[float, ...]
+    best: tuple[int, ...]
+    worst: tuple[int, ...]
+    tau: float
+    tau_lower: float
+    tau_upper: float
+    confidence_level: float
+    n_labeled: int
+    to_tell: int | None
+
+    def top(self, k: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the systems that may be among the first k, and those that surely are."""
+        may = tuple(s for s, best in zip(self.systems, self.best, strict=True) if best <= k)
+        are = tuple(s for s, worst in zip(self.systems, self.worst, strict=True) if worst <= k)
+        return may, are
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -401,6 +441,8 @@ class JudgedConfig:
         Whether intervals of single queries are wanted (DCG and P only).
     coverage_runs : int
         Simulated evaluations per size for the width and coverage curves; 0 for none.
+    baseline : str
+        System that every other one is compared with; ``""``: all pairs, and ranks.
     seed : int
     """
 
@@ -411,6 +453,7 @@ class JudgedConfig:
     min_grade: int = 1
     per_query: bool = True
     coverage_runs: int = 200
+    baseline: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -434,6 +477,8 @@ class JudgedReport(Stored):
         How the judge compares with people, by measure (items) or under ``"grades"`` (ranking).
     warnings : tuple of str
         What the reader must know before trusting a number.
+    ranks : tuple of JudgedRanks
+        One per measure where three systems or more share their items.
     """
 
     schema_version: int
@@ -451,6 +496,7 @@ class JudgedReport(Stored):
     environment: Mapping[str, str]
     created: str
     warnings: tuple[str, ...] = ()
+    ranks: tuple[JudgedRanks, ...] = ()
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

@@ -14,6 +14,7 @@ from rag_sourcebias.judged.data import (
     GroupBias,
     JudgeAudit,
     JudgedMean,
+    JudgedRanks,
     JudgedReport,
     LabelCalibration,
     QueryIntervals,
@@ -28,6 +29,7 @@ from rag_sourcebias.judged.words import (
     method_name,
     name_of,
     other_scale,
+    ranking,
     role,
     sentence,
     units_of,
@@ -53,6 +55,7 @@ from rag_sourcebias.report.blocks import (
 
 _LOOKS: dict[Role, str] = {"helps": "good", "useless": "poor", "costs": "poor", "unused": "poor"}
 _SHOWN = 6  # means whose curves are shown at once
+_LISTED = 10  # comparisons that a terminal lists whether or not they say anything
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 _LOWEST = 0.8  # coverage that a picture shows at least
 
@@ -78,6 +81,7 @@ def document(report: JudgedReport) -> b.Document:
         cautions="Before you trust a number",
         warnings=_warnings(report),
         sections=(
+            *([_ranking(report)] if report.ranks else ()),
             _findings(report),
             _means(report),
             *([_comparisons(report)] if report.comparisons else ()),
@@ -103,6 +107,81 @@ def _warnings(report: JudgedReport) -> tuple[str, ...]:
 
 
 # Sections
+
+
+def _ranking(report: JudgedReport) -> b.Section:
+    """Return what a reader of several systems wants first: who is best, and who is tied."""
+    columns = (
+        "place",
+        "system",
+        "possible places",
+        "estimate",
+        "judge alone",
+        "place by the judge",
+    )
+    blocks: list[b.Block] = []
+    for ranks in report.ranks:
+        digits = digits_of(report, ranks.measure)
+        by_judge = _places(ranks.judge)
+        rows = tuple(
+            (
+                name,
+                count(place),
+                count(best) if best == worst else f"{count(best)} to {count(worst)}",
+                number(score, digits=digits),
+                number(judge, digits=digits),
+                count(other),
+            )
+            for place, (name, best, worst, score, judge, other) in enumerate(
+                zip(
+                    ranks.systems, ranks.best, ranks.worst, ranks.score, ranks.judge, by_judge,
+                    strict=True,
+                ),
+                start=1,
+            )
+        )  # fmt: skip
+        caption = f"Systems in order of {ranks.measure}"
+        blocks += [
+            b.Items(rows=(("", ranking(report, ranks)),), to=(*b.FILES, *b.TERMINAL)),
+            b.Figures(items=((f"Places, {ranks.measure}", _places_picture(ranks, by_judge)),)),
+            b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption),
+        ]
+    return b.Section(
+        id="ranking",
+        title="Which system is best",
+        lead="The places each system may have, as far as the labels tell. They rest on all pairs "
+        "of systems on the same items and hold all at once. Systems whose places overlap may be "
+        "tied. An estimate is drawn towards what the judge predicts, as far as chance explains "
+        "the difference.",
+        blocks=tuple(blocks),
+    )
+
+
+def _places(values: Sequence[float]) -> list[int]:
+    """Place of each value, 1 being the largest; equal values share one."""
+    return [1 + sum(other > value for other in values) for value in values]
+
+
+def _places_picture(ranks: JudgedRanks, by_judge: Sequence[int]) -> pic.Intervals:
+    total = len(ranks.systems)
+    rows = tuple(
+        pic.Row(
+            group=shorten(name, 40),
+            marks=(
+                pic.Mark(at=place, ends=(best, worst), colour="baseline"),
+                pic.Mark(at=other, colour="other"),
+            ),
+        )
+        for place, (name, best, worst, other) in enumerate(
+            zip(ranks.systems, ranks.best, ranks.worst, by_judge, strict=True), start=1
+        )
+    )
+    return pic.Intervals(
+        title=f"Possible places of each system by {ranks.measure}",
+        rows=rows,
+        x=pic.Axis(label="place (1: best)", span=(0.5, total + 0.5), digits=0),
+        keys=(("people and judge", "baseline", True), ("judge alone", "other", True)),
+    )
 
 
 def _findings(report: JudgedReport) -> b.Section:
@@ -269,13 +348,20 @@ def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
 
 def _comparisons(report: JudgedReport) -> b.Section:
     found = report.comparisons
+    alone = [c for c in found if c.family == 1]
     more = (
-        f" The {count(len(found))} intervals are not widened for their number: the more are "
+        f" The {count(len(alone))} intervals are not widened for their number: the more are "
         "looked at, the more exclude 0 by chance."
-    )
+    ) * (len(alone) > 1)
+    if len(alone) < len(found):
+        which = f" of one measure ({count(max(c.family for c in found))})" * (len(report.ranks) > 1)
+        more += f" All differences between systems{which} hold at once."
     told = [("", comparison(report, c)) for c in found]
     clear = tuple(row for row, c in zip(told, found, strict=True) if c.interval.excludes(0))
     left = f"{len(found) - len(clear)} of {len(found)} cannot be told apart from no difference."
+    many = len(found) > _LISTED
+    short = (*b.PAGE, *(b.TERMINAL if many else ()))
+    whole = (*b.MARKDOWN, *(() if many else b.TERMINAL))
     order = list(dict.fromkeys(c.measure for c in found))
     columns = (
         "measure", "first", "second", "what", "estimate",
@@ -299,12 +385,12 @@ def _comparisons(report: JudgedReport) -> b.Section:
         id="comparisons",
         title="Comparisons",
         lead="Positive: the first is higher. Each side is corrected by its own human labels: one "
-        f"correction for both would hide whom the judge favours.{more * (len(found) > 1)}",
+        f"correction for both would hide whom the judge favours.{more}",
         blocks=(
-            *([b.Items(rows=clear, to=b.PAGE)] if clear else ()),
-            *([b.Paragraph(text=left, to=b.PAGE)] if len(clear) < len(found) else ()),
             b.Lines(rows=((),)),
-            b.Items(rows=tuple(told), to=(*b.MARKDOWN, *b.TERMINAL)),
+            *([b.Items(rows=clear, to=short)] if clear else ()),
+            *([b.Paragraph(text=left, to=short)] if len(clear) < len(found) else ()),
+            b.Items(rows=tuple(told), to=whole),
             b.Grid(
                 table=b.Table(columns=columns, rows=rows, n_heads=4), caption="Every comparison"
             ),

@@ -10,6 +10,7 @@ from rag_sourcebias.judged.data import (
     CoveragePoint,
     JudgedComparison,
     JudgedMean,
+    JudgedRanks,
     JudgedReport,
     QueryIntervals,
 )
@@ -63,11 +64,13 @@ def headline(report: JudgedReport) -> str:
     total = len(report.means)
     if total <= _ALL_SAID:
         return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
+    first = (who_is_best(ranks) for ranks in report.ranks)
     each = [mean.interval.n_labeled for mean in report.means]
     spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
     wrong = sum(_excludes_judge(report, mean) for mean in report.means)
     which = f"all {total}" if wrong == total else f"{wrong} of {total}"
     return " ".join((
+        *first,
         f"{level(report.config.confidence_level)} intervals for {total} means, each from "
         f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
         f"The judge alone would have been outside the interval for {which}." if wrong else
@@ -111,6 +114,48 @@ def _worths(report: JudgedReport) -> Iterator[str]:
         if names := [shorten(name_of(mean, " of "), 48) for kind, mean in roles if kind == found]:
             named = join(names) if len(names) <= _NAMED else f"{len(names)} means"
             yield f"For {named}, {words}."
+
+
+# Systems in order
+
+
+def who_is_best(ranks: JudgedRanks) -> str:
+    """Say which system is best, or which may be."""
+    names = [shorten(name, 40) for name in ranks.systems]
+    may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
+    total, sure = len(names), level(ranks.confidence_level)
+    if len(may) == 1:
+        held = f"{sure}, all compared at once"
+        return f"{may[0]} is best of {total} systems in {ranks.measure} ({held})."
+    if len(may) == total:
+        return (
+            f"Which of the {total} systems is best in {ranks.measure} cannot be told: each may be "
+            f"({sure}, all compared at once)."
+        )
+    left = [name for name in names if name not in may]
+    named = join(may, "or") if len(may) <= 2 * _NAMED else f"one of {len(may)}, {may[0]} among them"
+    but = join(left, "nor") if len(left) <= _NAMED else f"one of the other {len(left)}"
+    return (
+        f"Which system is best in {ranks.measure} cannot be told: it may be {named}, not {but} "
+        f"({sure}, all compared at once)."
+    )
+
+
+def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
+    """Say who is best, how far the judge's own order agrees, and what would tell more."""
+    first, second = (shorten(name, 40) for name in ranks.systems[:2])
+    unit = "items" if report.kind == "items" else "queries"
+    tau = (number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper))
+    agrees = "The order by the judge alone agrees with it by Kendall's τ = {} [{}, {}]."
+    more = (
+        f"About {count(ranks.to_tell)} labelled {unit} would tell {first} from {second}, if they "
+        f"differ as much as estimated; there are {count(ranks.n_labeled)}."
+    ) if ranks.to_tell is not None else (
+        f"{first} and {second}, the first two, are too close for a number of labels that would "
+        "tell them apart."
+        if ranks.worst[0] > 1 and ranks.best[1] == 1 else ""
+    )  # fmt: skip
+    return " ".join(filter(None, (who_is_best(ranks), agrees.format(*tau), more)))
 
 
 # One mean: what was found, and whether the judge was any use

@@ -132,9 +132,9 @@ def settings(found: Mapping[str, object]) -> str:
     return "; ".join(f"{name} = {value}" for name, value in found.items()) or MISSING
 
 
-def join(parts: Sequence[str]) -> str:
+def join(parts: Sequence[str], link: str = "and") -> str:
     """Return ``a``, ``a and b`` or ``a, b and c``; nothing of nothing."""
-    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {link} {parts[-1]}"
 
 
 _CHANGES = {

@@ -397,7 +397,7 @@ def fit_regression(
         )
         correction = 1.0
         degrees = float(max(sample.n_units - 1, 1))
-    share = np.sqrt(_sampling_factor(sample, target))
+    share = np.sqrt(sampling_factor(sample, target))
     influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
     covariance = correction * influence.T @ influence
     if target == "population":
@@ -466,7 +466,7 @@ def _effective(weights: FloatArray) -> float:
     return float(weights.sum() ** 2 / np.square(weights).sum())
 
 
-def _sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
+def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
     """What the labelled part of the variance is multiplied with, per labelled item."""
     n = np.bincount(sample.stratum, minlength=sample.n_strata).astype(np.float64)
     n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata).astype(np.float64)
@@ -624,11 +624,18 @@ def _check_bounds(y: FloatArray, bounds: tuple[float, float]) -> None:
         )
 
 
-def piled(values: FloatArray) -> bool:
-    """Whether half the values or more are one value and fewer than 10 depart from it."""
-    tied = int(np.unique(values, return_counts=True)[1].max())
-    departing = len(values) - tied
-    return tied >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING
+def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether half the values or more of a column are one value and fewer than 10 depart from it.
+
+    Shape (n,) gives one answer, (n, p) one per column.
+    """
+    n = len(values)
+    middle = np.sort(values, axis=0)[[(n - 1) // 2, n // 2]]  # a value half of them share is here
+    tied = (values == middle[:, None]).sum(axis=1).max(axis=0)
+    found: npt.NDArray[np.bool_] = (tied >= np.maximum(_MIN_TIED, n - tied)) & (
+        n - tied < _MIN_DEPARTING
+    )
+    return found
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:

@@ -5,7 +5,8 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
-from rag_sourcebias.stats.means import difference_interval, mean_interval
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.systems import compare_systems
 
 FAST = JudgedConfig(coverage_runs=0)
 
@@ -54,11 +55,14 @@ def test_systems_on_the_same_questions_are_compared_in_pairs():
     assert [(c.first, c.second) for c in report.comparisons] == [
         ("a", "b"), ("a", "c"), ("b", "c"),
     ]  # fmt: skip
-    human = items.human.reshape(3, -1)[[1, 2]].T
-    judge = items.judge.reshape(3, -1)[[1, 2]].T
+    human, judge = (values.reshape(3, -1).T for values in (items.human, items.judge))
     known = ~np.isnan(human[:, 0])
-    expected = difference_interval(human[known], judge[known], judge[~known])
-    assert report.comparisons[2].interval == expected
+    expected = compare_systems(human[known], judge[known], judge[~known])
+    for c, gap, low, high in zip(
+        report.comparisons, expected.difference, expected.lower, expected.upper, strict=True
+    ):
+        assert (c.interval.estimate, c.interval.lower, c.interval.upper) == (gap, low, high)
+        assert c.family == 3
     assert report.comparisons[2].interval.lower > 0  # the flattered system is worse
 
 

@@ -34,7 +34,7 @@ REPORTS = {
 
 
 def cards(report):
-    (found,) = (x for x in document(report).sections[0].blocks if isinstance(x, Cards))
+    (found,) = (x for s in document(report).sections for x in s.blocks if isinstance(x, Cards))
     return found.cards
 
 

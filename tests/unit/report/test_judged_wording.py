@@ -8,7 +8,7 @@ from judged_reports import answers, rankings, single
 
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.judged.report import document
-from rag_sourcebias.judged.words import headline, role, sentence
+from rag_sourcebias.judged.words import headline, role, sentence, who_is_best
 from rag_sourcebias.report.blocks import Items
 
 
@@ -138,7 +138,9 @@ def test_the_target_is_said(target, text):
 def test_many_means_are_summed_up():
     report = answers()
     text = headline(report)
-    assert text.startswith("95% intervals for 3 means, each from 80 human labels: correctness runs")
+    (ranks,) = report.ranks
+    assert text.startswith(who_is_best(ranks))
+    assert "95% intervals for 3 means, each from 80 human labels: correctness runs" in text
     roles = [role(report, m) for m in report.means]
     assert roles == ["helps", "helps", "useless"]
     assert "With its help 2 of 3 intervals are narrower" in text

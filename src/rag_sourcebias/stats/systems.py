@@ -1,0 +1,435 @@
+"""Several systems on the same items at once: simultaneous differences, ranks, and who is best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    as_generator,
+    check_level,
+    t_quantile,
+)
+from rag_sourcebias.stats.means import MIN_LABELED, PSEUDO_ITEMS
+from rag_sourcebias.stats.regression import piled, sampling_factor, sampling_reach
+from rag_sourcebias.stats.samples import Design, JudgedSample, Labels, Target, check_target
+
+MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
+MIN_LABELED_OF_MANY = 30
+_RESAMPLES_AT_ONCE = 64  # so that what is held of them fits a processor's cache
+_MOST_LEVERAGE = 0.9  # an item that decides the slope alone is not blown up without limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SystemComparison:
+    """What human labels of some items and a judge's of all say of m systems.
+
+    Parameters
+    ----------
+    score : float64 array of shape (m,)
+        Estimated mean of each system, from which they are ranked: what a system differs in from
+        what the judge predicts is shrunk towards 0 as far as chance explains it.
+    first, second : int64 arrays of shape (p,)
+        The systems compared.
+    difference, lower, upper : float64 arrays of shape (p,)
+        First minus second; all p intervals hold at once, with the confidence level.
+    best, worst : int64 arrays of shape (m,)
+        Lowest and highest rank that the differences leave each system, 1 being the best. All m
+        hold at once. Without all pairs, 1 and m.
+    tau : tuple of float
+        Kendall's τ between the judge's ranking and this one; and the lowest and highest value that
+        the differences leave it.
+    quantile : float
+        Standard errors to each side.
+    n_labeled, n_unlabeled : int
+    """
+
+    score: FloatArray
+    first: IntArray
+    second: IntArray
+    difference: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    best: IntArray
+    worst: IntArray
+    tau: tuple[float, float, float]
+    quantile: float
+    n_labeled: int
+    n_unlabeled: int
+
+
+def compare_systems(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    yhat_unlabeled: npt.ArrayLike,
+    *,
+    baseline: int | None = None,
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    n_resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+    strata: Labels | None = None,
+    strata_unlabeled: Labels | None = None,
+) -> SystemComparison:
+    """Compare systems on items they share, with intervals that hold all at once.
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n, m)
+        Human and judge values of the labelled items, one column per system.
+    yhat_unlabeled : array-like of shape (N, m)
+    baseline : int, optional
+        Column that every other one is compared with; all pairs without it.
+    bounds : tuple of float, optional
+        Range of the human values.
+    n_resamples : int
+        Joint resamples of the items.
+    strata, strata_unlabeled : array-like of shape (n,) and (N,), optional
+        Strata in which the labelled items were drawn.
+
+    Returns
+    -------
+    SystemComparison
+        What people see between systems is regressed on what the judge sees between them, with one
+        slope for all; each system keeps its own offset. The differences are widened by the larger
+        of two quantiles of the largest |t| over all of them: of a joint bootstrap of the labelled
+        items, studentised (Romano & Wolf 2005), and of the multivariate t. Where values are 0 or
+        1, or most differences are equal, a pseudo-item enters each variance, as for
+        :func:`~rag_sourcebias.stats.means.difference_interval`.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 10 labelled items; with more than 36 comparisons (all pairs of 9 systems)
+        below 30: of that many, some would be wrong too often.
+    """
+    drawn: Design = {"strata": strata, "strata_unlabeled": strata_unlabeled}
+    sample = JudgedSample.build(y, yhat, yhat_unlabeled, **drawn)
+    check_level(confidence_level)
+    check_target(target)
+    first, second = _pairs(sample, baseline)
+    fit = _fit(sample, target)
+    size = _reach(sample, first, second, bounds)
+    n = float(sample.n_labeled)
+    among = fit.influence[:, first] - fit.influence[:, second]
+    variance = np.einsum("ij,ij->j", among, among) + _of_pairs(fit.pool, first, second)
+    weight = np.where(size.seen_by_pseudo, PSEUDO_ITEMS, 0.0)
+    unseen = weight * size.reach**2 * sampling_reach(sample, target) / n
+    error = np.sqrt((n * variance + unseen) / (n + weight))
+    largest = _Largest(fit, first, second, weight / n, unseen / n, error)
+    quantile = largest.quantile(confidence_level, n_resamples, as_generator(rng), sample.stratum)
+    gap = fit.estimate[first] - fit.estimate[second]
+    centre = gap * n / (n + weight) if size.binary else gap
+    lower = np.minimum(centre - quantile * error, gap)
+    upper = np.maximum(centre + quantile * error, gap)
+    best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
+    score = _shrunk(sample, fit)
+    judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
+    return SystemComparison(
+        score=score,
+        first=first,
+        second=second,
+        difference=gap,
+        lower=lower,
+        upper=upper,
+        best=best,
+        worst=worst,
+        tau=_tau(judge, score, (first, second), (lower, upper)),
+        quantile=quantile,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+    )
+
+
+def _pairs(sample: JudgedSample, baseline: int | None) -> tuple[IntArray, IntArray]:
+    """Return the columns compared, or say why they cannot be."""
+    n, m = sample.y.shape
+    if m < 2 or sample.x.shape[1] != m:
+        raise DataError(
+            f"y and yhat have {m} and {sample.x.shape[1]} columns; a comparison needs one column "
+            "per system in both, and two systems"
+        )
+    if baseline is None:
+        first, second = np.triu_indices(m, 1)
+    else:
+        if not 0 <= baseline < m:
+            raise DataError(f"baseline {baseline} is not one of the columns 0 to {m - 1}")
+        first = np.delete(np.arange(m), baseline)
+        second = np.full(m - 1, baseline)
+    needed = MIN_LABELED_OF_MANY if len(first) > MAX_PAIRS_OF_FEW else MIN_LABELED
+    if n < needed:
+        more = "; compare 9 or fewer, or each with one baseline" if needed > MIN_LABELED else ""
+        raise InsufficientDataError(
+            f"{n} labelled item(s): {len(first)} comparisons of {m} systems at once need at least "
+            f"{needed}{more}",
+            n=n,
+            n_needed=needed,
+        )
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+class _Fit(NamedTuple):
+    """Estimates of m systems, and what each labelled item and the pool contribute to their error.
+
+    Parameters
+    ----------
+    estimate : float64 array of shape (m,)
+    influence : float64 array of shape (n, m)
+        What the estimates would lose without each item.
+    pool : float64 array of shape (m, m)
+        Covariance from drawing the items out of their population.
+    offset : float64 array of shape (m,)
+        Mean human value less what the judge predicts, over the labelled items.
+    """
+
+    estimate: FloatArray
+    influence: FloatArray
+    pool: FloatArray
+    offset: FloatArray
+
+
+def _fit(sample: JudgedSample, target: Target) -> _Fit:
+    """Regress what people see between systems on what the judge sees, with one slope.
+
+    The slope is that of least squares after the means of items and systems are taken out. An item
+    is a cluster of m values: its residuals are divided by the root of 1 − leverage (HC2).
+    """
+    n, m = sample.y.shape
+    everything = np.concatenate([sample.x, sample.x_unlabeled])
+    codes = np.concatenate([sample.stratum, sample.stratum_unlabeled])
+    wanted = codes if target != "unlabeled" else sample.stratum_unlabeled
+    share = np.bincount(wanted, minlength=sample.n_strata) / max(len(wanted), 1)
+    labeled = np.bincount(sample.stratum, minlength=sample.n_strata)
+    weight = (share / labeled)[sample.stratum]  # of one item in a mean over the target
+    centred = [_within(sample, values) for values in (sample.y, sample.x)]
+    y, x = (values - values.mean(axis=1, keepdims=True) for values in centred)
+    power = float((x * x).sum())
+    size = float(np.abs(everything).max(initial=0.0))
+    slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
+    means = [weight @ values for values in (sample.y, sample.x)]
+    over = everything if target != "unlabeled" else sample.x_unlabeled
+    shift = over.mean(axis=0) - means[1]
+    leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
+    free = 1 - np.minimum(leverage, _MOST_LEVERAGE)
+    residual = (y - slope * x) / np.sqrt(free)[:, None]
+    along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
+    influence = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
+    influence = influence * np.sqrt(sampling_factor(sample, target))[:, None]
+    pool = np.zeros((m, m))
+    if target == "population" and len(everything) > 1:
+        pool = slope**2 * np.atleast_2d(np.cov(everything, rowvar=False)) / len(everything)
+    return _Fit(means[0] + slope * shift, influence, pool, means[0] - slope * means[1])
+
+
+def _within(sample: JudgedSample, values: FloatArray) -> FloatArray:
+    """Values less their mean in the item's stratum."""
+    found = np.empty_like(values)
+    for stratum in range(sample.n_strata):
+        rows = sample.stratum == stratum
+        found[rows] = values[rows] - values[rows].mean(axis=0)
+    return found
+
+
+def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Variance of each difference under a covariance of systems."""
+    own = np.diag(covariance)
+    found: FloatArray = own[first] + own[second] - 2 * covariance[first, second]
+    return np.maximum(found, 0.0)
+
+
+class _Reach(NamedTuple):
+    """The largest difference to reckon with, of each pair; and where the labels may not show it."""
+
+    reach: FloatArray
+    seen_by_pseudo: npt.NDArray[np.bool_]
+    binary: bool
+
+
+def _reach(
+    sample: JudgedSample, first: IntArray, second: IntArray, bounds: tuple[float, float] | None
+) -> _Reach:
+    y = sample.y
+    scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
+    gaps = y[:, first] - y[:, second]
+    if scale is not None and np.isin(y, scale).all():
+        full = np.full(len(first), scale[1] - scale[0])
+        return _Reach(full, np.ones(len(first), dtype=bool), binary=True)
+    even = np.ptp(gaps, axis=0) <= 1e-12 * max(float(np.abs(y).max(initial=0.0)), 1e-300)
+    largest = np.abs(gaps).max(axis=0)
+    reach = np.where(even, scale[1] - scale[0] if scale else largest.max(), largest)
+    if scale is None and even.any() and not reach.all():
+        pair = int(np.argmax(even & (reach == 0)))
+        raise InsufficientDataError(
+            f"systems {first[pair]} and {second[pair]} differ by 0 on each of the {len(y)} "
+            "labelled items, as all do; the spread of their difference cannot be estimated from "
+            "these labels: label more, or give the range of the values",
+            n=len(y),
+        )
+    return _Reach(reach, piled(gaps), binary=False)
+
+
+class _Largest(NamedTuple):
+    """The largest |t| over all pairs, by a joint bootstrap and under the multivariate t."""
+
+    fit: _Fit
+    first: IntArray
+    second: IntArray
+    weight: FloatArray  # of the pseudo-item against one label, per pair
+    unseen: FloatArray  # its variance, before it is averaged in
+    error: FloatArray
+
+    def quantile(
+        self, level: float, n_resamples: int, rng: np.random.Generator, stratum: IntArray
+    ) -> float:
+        """Return the larger of the two quantiles, and never less than that of one difference.
+
+        The bootstrap follows skewness, and is short where few labels are resampled; the t knows
+        how few they are, and no skewness. Where no label shows a difference neither knows more
+        than the pseudo-items.
+        """
+        size = float(self.error.max(initial=0.0)) or 1.0  # 32 bits suffice for values around 1
+        influence = self.fit.influence / size
+        n, m = influence.shape
+        among = influence[:, self.first] - influence[:, self.second]
+        squares = (among * among).astype(np.float32)
+        units = influence.astype(np.float32)
+        systems = (_root(self.fit.pool) / size).astype(np.float32)
+        blocks = _blocks(self.first, self.second, m)
+        drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
+        fixed = self.unseen + _of_pairs(self.fit.pool, self.first, self.second)
+        fixed = (fixed / size**2).astype(np.float32)
+        scaled = (1 / (1 + self.weight)).astype(np.float32)
+        error = self.error / size
+        precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
+        gap = np.empty((_RESAMPLES_AT_ONCE, len(self.first)), np.float32)
+        strata = [np.flatnonzero(stratum == code) for code in range(int(stratum.max()) + 1)]
+        degrees = max(n - len(strata) - 1, 1)
+        for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+            stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
+            k = stop - start
+            counts = _resampled(stratum, k, rng).astype(np.float32)
+            # Σ w·u² − (Σ w·u)²/n in each stratum, with u what one item adds to the difference
+            spread = counts @ squares
+            for rows in strata:
+                square = _differences(counts[:, rows] @ units[rows], blocks, gap[:k])
+                np.square(square, out=square)
+                square *= np.float32(1 / len(rows))
+                spread -= square
+            np.maximum(spread, 0, out=spread)
+            spread += fixed
+            spread *= scaled
+            np.maximum(spread, np.float32(1e-30), out=spread)
+            noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+            square = _differences(counts @ units + noise, blocks, gap[:k])
+            np.square(square, out=square)
+            square /= spread
+            drawn[start:stop] = square.max(axis=1)
+            normals = rng.standard_normal((k, n), dtype=np.float32) @ units
+            noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+            square = _differences(normals + noise, blocks, gap[:k])
+            np.square(square, out=square)
+            square *= precision
+            normal[start:stop] = square.max(axis=1)
+        normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
+        joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
+        return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """Matrix A with AᵀA the covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return root
+
+
+def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, int, slice]]:
+    """Runs of pairs that share their first system and whose second ones follow each other."""
+    starts = [0, *(np.flatnonzero((np.diff(first) != 0) | (np.diff(second) != 1)) + 1), len(first)]
+    if m > 2 and len(starts) == len(first) + 1:  # one baseline, whose pairs share their second
+        return [(int(b), int(b) + 1, int(a), slice(i, i + 1))
+                for i, (a, b) in enumerate(zip(first, second, strict=True))]  # fmt: skip
+    return [
+        (int(second[low]), int(second[high - 1]) + 1, int(first[low]), slice(low, high))
+        for low, high in pairwise(starts)
+    ]
+
+
+def _differences(
+    values: npt.NDArray[np.float32],
+    blocks: list[tuple[int, int, int, slice]],
+    out: npt.NDArray[np.float32],
+) -> npt.NDArray[np.float32]:
+    """First less second for every pair, up to sign; shape (k, p)."""
+    for low, high, first, place in blocks:
+        np.subtract(values[:, first : first + 1], values[:, low:high], out=out[:, place])
+    return out
+
+
+def _resampled(stratum: IntArray, k: int, rng: np.random.Generator) -> IntArray:
+    """How often each item is drawn in each of k resamples, within its stratum; shape (k, n)."""
+    n = len(stratum)
+    order = np.argsort(stratum, kind="stable")
+    sizes = np.bincount(stratum)
+    sizes = sizes[sizes > 0]
+    begins = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    drawn = begins + (rng.random((k, n)) * np.repeat(sizes, sizes)).astype(np.int64)
+    places = order[drawn] + n * np.arange(k)[:, None]
+    return np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
+
+
+def _ranks(
+    first: IntArray,
+    second: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    m: int,
+    *,
+    all_pairs: bool,
+) -> tuple[IntArray, IntArray]:
+    """Count for each system those surely above and surely below it."""
+    if not all_pairs:
+        return np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64)
+    higher, smaller = lower > 0, upper < 0
+    above = np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m)
+    below = np.bincount(first[higher], minlength=m) + np.bincount(second[smaller], minlength=m)
+    return 1 + above, m - below
+
+
+def _shrunk(sample: JudgedSample, fit: _Fit) -> FloatArray:
+    """Scores whose offsets from the judge are shrunk to their mean (James & Stein 1961).
+
+    An offset is how far people put a system above what the judge predicts. What chance explains of
+    the spread of the offsets is taken out of them.
+    """
+    m = sample.y.shape[1]
+    centred = fit.influence - fit.influence.mean(axis=1, keepdims=True)
+    chance = float((centred * centred).sum()) / max(m - 1, 1)  # of one offset
+    offset = fit.offset - fit.offset.mean()
+    spread = float(offset @ offset)
+    kept = max(1 - (m - 1) * chance / spread, 0.0) if spread > 0 and m > 3 else 1.0
+    score: FloatArray = fit.estimate - (1 - kept) * offset
+    return score
+
+
+def _tau(
+    judge: FloatArray,
+    score: FloatArray,
+    pairs: tuple[IntArray, IntArray],
+    ends: tuple[FloatArray, FloatArray],
+) -> tuple[float, float, float]:
+    """Kendall's τ of two rankings, and the lowest and highest that the differences allow."""
+    first, second = pairs
+    says = np.sign(judge[first] - judge[second])
+    now = float((says * np.sign(score[first] - score[second])).mean())
+    known = np.where(ends[0] > 0, 1, np.where(ends[1] < 0, -1, 0))
+    certain, left = float((says * known).mean()), float((np.abs(says) * (known == 0)).mean())
+    return now, min(certain - left, now), max(certain + left, now)
