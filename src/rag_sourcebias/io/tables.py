@@ -604,7 +604,7 @@ _ALIASES = {
     "query_id": ("query_id", "qid", "question_id", "topic", "topic_id"),
     "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "document_id"),
     "group": ("group",),
-    "cluster": ("cluster",),
+    "cluster": ("cluster", "query_id", "qid", "question_id", "topic", "topic_id"),
     "stratum": ("stratum",),
 }  # fmt: skip
 
@@ -622,7 +622,8 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
         ``"human"``, ``"judge"``, ``"id"``, ``"query_id"``, ``"doc_id"``, ``"group"``, ``"cluster"``
         or ``"stratum"``.
     given : str or None
-        What the caller said; it must exist.
+        What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
+        they are taken for otherwise.
 
     Returns
     -------
@@ -635,6 +636,8 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
         If the given column does not exist, or several columns could be meant.
     """
     if given is not None:
+        if role == "cluster" and given == "none" and given not in names:
+            return None
         if given not in names:
             raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(names)}")
         return given
@@ -642,7 +645,7 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
     found = sorted(
         (n for n in names if _plain_name(n) in aliases), key=lambda n: aliases.index(_plain_name(n))
     )
-    if len(found) > 1 and _plain_name(found[0]) != role:
+    if len(found) > 1 and _plain_name(found[0]) != role and role != "cluster":
         raise DataError(
             f"{path}: columns {' and '.join(map(repr, found))} could all be the {role} column; "
             f"say which with {role}=…"

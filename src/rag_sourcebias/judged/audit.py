@@ -28,6 +28,7 @@ from rag_sourcebias.judged.data import (
     JudgedMean,
     JudgedRanks,
     JudgedReport,
+    LabelledClusters,
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
@@ -48,6 +49,7 @@ from rag_sourcebias.stats.samples import (
     check_items,
     check_random_labels,
     check_scale,
+    how_drawn,
     judge_correlation,
 )
 from rag_sourcebias.stats.systems import SystemComparison, compare_systems
@@ -651,6 +653,7 @@ def judge_items_with_intervals(
         means=tuple(means),
         comparisons=tuple(found_between.differences),
         ranks=tuple(found_between.ranks),
+        clusters=_clusters(items),
         per_query=(),
         curves=tuple(curves),
         audits=_audits(items, measure, config),
@@ -679,9 +682,11 @@ def _one_mean(
     missing: Missing,
     on_stage: Callable[[str], None] | None,
 ) -> tuple[JudgedMean, tuple[CoveragePoint, ...]]:
-    clusters = items.clusters
+    clusters, found_clusters = items.clusters, _clusters(items)
     if clusters is not None and len(set(clusters)) == len(clusters):
         clusters = None  # one item each: ordinary independent items
+    elif found_clusters and found_clusters.drawn == "items" and config.target != "population":
+        clusters = None  # single draws from these very items: what they share is no matter
     known = items.judge[items.judged]
     if not len(known):
         known = np.zeros(1)
@@ -706,6 +711,20 @@ def _one_mean(
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
     return found, resampled_curves(
         measure, system, middle, config, bounds=bounds, on_stage=on_stage
+    )
+
+
+def _clusters(items: JudgedItems) -> LabelledClusters | None:
+    """Count clusters that hold several items, and tell how labels were drawn."""
+    if items.clusters is None:
+        return None
+    names, codes = np.unique(np.asarray(items.clusters), return_inverse=True)
+    if len(names) == len(items):
+        return None
+    return LabelledClusters(
+        n=len(names),
+        n_labeled=len(np.unique(codes[items.labeled])),
+        drawn=how_drawn(codes, items.labeled),
     )
 
 

@@ -79,7 +79,8 @@ ClusterColumn = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        help="Items that depend on each other: the question, where several systems answer it.",
+        help="Items that depend on each other: the question, where several systems answer it. "
+        "A column query_id is taken for it; none: items are independent.",
         rich_help_panel=_COLUMNS,
     ),
 ]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
+from rag_sourcebias.stats.samples import Drawn
 
 # The parts of a judged evaluation: means, comparisons, single queries, curves.
 
@@ -63,6 +64,25 @@ class JudgedComparison:
     second: str
     interval: Interval
     family: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledClusters:
+    """Clusters of judged items, such as the answers to one question, and how labels lie in them.
+
+    Parameters
+    ----------
+    n : int
+    n_labeled : int
+        Those with a label.
+    drawn : {"clusters", "items", "both"}
+        Labelled whole or not at all; single items, drawn from all; or some clusters first and items
+        within them.
+    """
+
+    n: int
+    n_labeled: int
+    drawn: Drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,6 +499,8 @@ class JudgedReport(Stored):
         What the reader must know before trusting a number.
     ranks : tuple of JudgedRanks
         One per measure where three systems or more share their items.
+    clusters : LabelledClusters or None
+        None where items are independent.
     """
 
     schema_version: int
@@ -497,6 +519,7 @@ class JudgedReport(Stored):
     created: str
     warnings: tuple[str, ...] = ()
     ranks: tuple[JudgedRanks, ...] = ()
+    clusters: LabelledClusters | None = None
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

@@ -55,9 +55,10 @@ def read_judged_items(
         CSV, TSV or JSON lines (plain or ``.gz``), or Parquet.
     id, human, judge, group, cluster, stratum : str or None
         Column names. Where None, the usual names are looked for (``id``, ``human``,
-        ``human_label``, ``judge``, ``judge_score``, …; ``group``, ``cluster`` and ``stratum`` only
-        under these names). ``id`` may be several columns, joined by a tab; without an id column
-        ``query_id`` and ``doc_id`` are used, and without those the row numbers.
+        ``human_label``, ``judge``, ``judge_score``, …; ``group`` and ``stratum`` only under these
+        names; for ``cluster`` also that of the query, as rows of one query depend on each other:
+        ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
+        column ``query_id`` and ``doc_id`` are used, and without those the row numbers.
     require_human : bool
         False accepts a file without a human column: every item is then unlabelled.
 

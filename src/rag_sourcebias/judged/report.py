@@ -17,6 +17,7 @@ from rag_sourcebias.judged.data import (
     JudgedRanks,
     JudgedReport,
     LabelCalibration,
+    LabelledClusters,
     QueryIntervals,
 )
 from rag_sourcebias.judged.words import (
@@ -56,6 +57,7 @@ from rag_sourcebias.report.blocks import (
 _LOOKS: dict[Role, str] = {"helps": "good", "useless": "poor", "costs": "poor", "unused": "poor"}
 _SHOWN = 6  # means whose curves are shown at once
 _LISTED = 10  # comparisons that a terminal lists whether or not they say anything
+_FINITE = 0.1  # share of labelled items from which a finite population is worth a word
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 _LOWEST = 0.8  # coverage that a picture shows at least
 
@@ -69,6 +71,7 @@ def document(report: JudgedReport) -> b.Document:
         (f"{count(report.n_labeled)} {units_of(report)} labelled by people",),
         (f"{count(report.n_unlabeled)} only judged",),
         *([(f"{count(missing)} without an answer of the judge",)] if missing else ()),
+        *([(_in_clusters(report.clusters),)] if report.clusters else ()),
     )
     return b.Document(
         kind="Judged evaluation",
@@ -93,6 +96,15 @@ def document(report: JudgedReport) -> b.Document:
             _data(report),
         ),
     )
+
+
+def _in_clusters(found: LabelledClusters) -> str:
+    how = {
+        "clusters": "each labelled whole",
+        "items": "single items labelled",
+        "both": "labelled in two steps: clusters, then items",
+    }
+    return f"labels in {count(found.n_labeled)} of {count(found.n)} clusters, {how[found.drawn]}"
 
 
 def _warnings(report: JudgedReport) -> tuple[str, ...]:
@@ -843,6 +855,15 @@ def _doubts(report: JudgedReport) -> b.Section:
             if note not in report.warnings
         ),
     )
+    share = report.n_labeled / max(report.n_labeled + report.n_unlabeled, 1)
+    if report.config.target == "population" and _FINITE <= share < 1:
+        units = units_of(report)
+        known = (
+            f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of more "
+            "like them. If they are all there are, target 'pool' gives the mean of exactly these, "
+            "with an interval no wider"
+        )
+        noted = (*noted, (f"these {units}", known))
     warned = bool(_warnings(report))
     return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=warned)
 

@@ -304,6 +304,39 @@ _BINS = 1024
 _FEWEST = 8  # labels; fewer can hardly look other than random
 
 
+Drawn = Literal["clusters", "items", "both"]
+_TYPICAL = 3.0  # standard errors within which single draws spread over clusters
+
+
+def how_drawn(cluster: IntArray, labeled: npt.NDArray[np.bool_]) -> Drawn:
+    """Tell how the labels of clustered items seem to have been drawn.
+
+    Parameters
+    ----------
+    cluster : int64 array of shape (n,)
+        Codes 0 … G − 1.
+    labeled : bool array of shape (n,)
+
+    Returns
+    -------
+    {"clusters", "items", "both"}
+        ``"clusters"``: each is labelled whole or not at all. ``"items"``: as many clusters have a
+        label as draws of single items would reach. ``"both"``: fewer, as where some clusters were
+        drawn first and then items within them.
+    """
+    size = np.bincount(cluster)
+    seen = np.bincount(cluster, weights=labeled)
+    if np.all((seen == 0) | (seen == size)) and size.max(initial=1) > 1:
+        return "clusters"
+    n, total = int(labeled.sum()), len(labeled)
+    drawn = np.arange(total - n + 1, total + 1, dtype=np.float64)
+    sizes, place = np.unique(size, return_inverse=True)
+    missed = [float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes]
+    reached = 1 - np.array(missed)[place]
+    spread = float(np.sqrt((reached * (1 - reached)).sum()))
+    return "items" if (seen > 0).sum() >= reached.sum() - _TYPICAL * spread else "both"
+
+
 def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[str, ...]:
     """Run :func:`check_random_labels` on the labelled and unlabelled of some items.
 
@@ -325,14 +358,14 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
         return ()
     if items.clusters is not None:
         _, code = np.unique(np.asarray(items.clusters), return_inverse=True)
-        share = np.bincount(code, weights=labeled) / np.bincount(code)
-        if np.all((share == 0) | (share == 1)):
+        if how_drawn(code, labeled) == "clusters":
+            whole = np.bincount(code, weights=labeled) > 0
             known = items.judged
-            count = np.bincount(code[known], minlength=len(share))
-            total = np.bincount(code[known], weights=items.judge[known], minlength=len(share))
-            means = np.divide(total, count, out=np.full(len(share), np.nan), where=count > 0)
+            count = np.bincount(code[known], minlength=len(whole))
+            total = np.bincount(code[known], weights=items.judge[known], minlength=len(whole))
+            means = np.divide(total, count, out=np.full(len(whole), np.nan), where=count > 0)
             return check_random_labels(
-                means[share == 1], means[share == 0], confidence_level=confidence_level
+                means[whole], means[~whole], confidence_level=confidence_level
             )
     groups = None if items.groups is None else np.asarray(items.groups)
     return check_random_labels(

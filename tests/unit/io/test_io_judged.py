@@ -171,6 +171,14 @@ def test_pairs_are_identified_by_query_and_document_and_rows_by_number(tmp_path)
     assert read_judged_items(write(path, "human,judge\n1,1\n0,1\n")).ids == ("1", "2")
 
 
+def test_rows_of_one_query_are_a_cluster_unless_the_user_says_otherwise(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("query_id,doc_id,human,judge,topic\nq1,a,1,1,t\nq1,b,,0,t\nq2,a,0,1,t\n")
+    assert read_judged_items(path).clusters == ("q1", "q1", "q2")
+    assert read_judged_items(path, cluster="none").clusters is None
+    assert read_judged_items(path, cluster="topic").clusters == ("t", "t", "t")
+
+
 def test_a_file_without_labels_can_be_asked_for(tmp_path):
     path = write(tmp_path / "t.csv", "id,judge\na,1\nb,0\n")
     assert read_judged_items(path, require_human=False).n_unlabeled == 2

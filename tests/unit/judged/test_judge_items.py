@@ -1,10 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.audit import judge_items_with_intervals
-from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
+from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.systems import compare_systems
 
@@ -128,3 +130,41 @@ def test_a_perfect_judge_saves_at_most_the_pool():
     items = JudgedItems(ids=tuple(map(str, range(200))), human=human, judge=truth)
     config = JudgedConfig(coverage_runs=0, target="pool")
     assert judge_items_with_intervals(items, config=config).means[0].labels_saved == 160
+
+
+def test_how_labels_lie_in_clusters_is_told():
+    rng = np.random.default_rng(0)
+    code = np.repeat(np.arange(100), 5)
+    whole = np.isin(code, rng.choice(100, 20, replace=False))
+    single = np.isin(np.arange(500), rng.choice(500, 100, replace=False))
+    two_steps = whole & (rng.random(500) < 0.6)
+    found = [how_drawn(code, labeled) for labeled in (whole, single, two_steps)]
+    assert found == ["clusters", "items", "both"]
+    wrong = sum(
+        how_drawn(code, np.isin(np.arange(500), rng.choice(500, 60, replace=False))) != "items"
+        for _ in range(500)
+    )
+    assert wrong <= 5  # 3 standard errors, one-sided
+
+
+def test_single_draws_from_a_finite_set_are_not_clusters():
+    rng = np.random.default_rng(3)
+    n, code = 500, np.repeat(np.arange(100), 5)
+    truth = np.repeat(rng.normal(size=100), 5) + 0.3 * rng.normal(size=n)
+    judge = truth + 0.5 * rng.normal(size=n)
+    human = np.full(n, np.nan)
+    chosen = rng.choice(n, 100, replace=False)
+    human[chosen] = truth[chosen]
+    items = JudgedItems(
+        ids=tuple(map(str, range(n))), human=human, judge=judge, clusters=tuple(map(str, code))
+    )
+    alone = dataclasses.replace(items, clusters=None)
+    pool = JudgedConfig(coverage_runs=0, target="pool")
+    both = [judge_items_with_intervals(x, config=pool) for x in (items, alone)]
+    assert both[0].means == both[1].means
+    assert both[0].clusters == LabelledClusters(
+        n=100, n_labeled=len({*code[chosen]}), drawn="items"
+    )
+    assert both[1].clusters is None
+    wide, short = (judge_items_with_intervals(x, config=FAST).mean("score") for x in (items, alone))
+    assert wide.interval.half_width > short.interval.half_width  # of a population they are clusters
