@@ -859,8 +859,8 @@ def _doubts(report: JudgedReport) -> b.Section:
     if report.config.target == "population" and _FINITE <= share < 1:
         units = units_of(report)
         known = (
-            f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of more "
-            "like them. If they are all there are, target 'pool' gives the mean of exactly these, "
+            f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of "
+            "more like them. If they are all there are, target 'pool' gives the mean of exactly these, "
             "with an interval no wider"
         )
         noted = (*noted, (f"these {units}", known))

@@ -8,6 +8,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
 from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.samples import how_drawn
 from rag_sourcebias.stats.systems import compare_systems
 
 FAST = JudgedConfig(coverage_runs=0)
