@@ -47,7 +47,6 @@ from rag_sourcebias.stats.samples import check_items, check_random_labels, check
 
 
 _SIZES = (10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500)
-_CURVE_METHODS = ("regression", "labels", "ppi-paper")
 
 
 class JudgedValues:
@@ -152,37 +151,52 @@ def resampled_curves(
     config: JudgedConfig,
     *,
     bounds: tuple[float, float] | None = None,
+    warnings: list[str],
     on_stage: Callable[[str], None] | None = None,
 ) -> tuple[CoveragePoint, ...]:
     """Width and coverage at other numbers of labels, resampling the labelled units.
 
-    The labelled units stand in for the population, with as many unlabelled ones as there are.
-    Nothing is returned with fewer than 20 labels, which cannot stand in for anything.
+    The labelled units (clusters, where there are such) stand in for the population, with as many
+    unlabelled ones as there are. Nothing is returned with fewer than 20 units, which cannot stand
+    in for anything. A study that is refused adds to ``warnings`` why it is left out.
     """
-    n, n_pool = len(values.y), len(values.f_unlabeled)
-    varied = n >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
-    if not varied or config.coverage_runs < 1 or n_pool < 2:
+    clusters = values.design.get("clusters")
+    units, pool = len(values.y), len(values.f_unlabeled)
+    if clusters is not None:
+        units = len(np.unique(clusters))
+        pool = len(np.unique(values.design["clusters_unlabeled"]))
+    varied = units >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
+    if not varied or config.coverage_runs < 1 or pool < 2:
         return ()
     if on_stage is not None:
         on_stage(f"width against labels: {measure} {system}".rstrip())
-    study = coverage_study(
-        values.y,
-        values.f,
-        sizes=[size for size in _SIZES if size <= max(n, 2 * MIN_LABELED)],
-        methods=_CURVE_METHODS,
-        n_unlabeled=min(n_pool, 5000),
-        n_runs=config.coverage_runs,
-        clusters=values.design.get("clusters"),
-        bounds=bounds,
-        confidence_level=config.confidence_level,
-        rng=config.seed,
-    )
+    methods = ["regression", "labels"]
+    if clusters is None and config.target == "population":
+        methods.append("ppi-paper")  # defined for neither clusters nor other targets
+    try:
+        study = coverage_study(
+            values.y,
+            values.f,
+            sizes=[size for size in _SIZES if size <= units],
+            methods=methods,
+            n_unlabeled=min(pool, 5000),
+            n_runs=config.coverage_runs,
+            target=config.target,
+            clusters=clusters,
+            bounds=bounds,
+            confidence_level=config.confidence_level,
+            rng=config.seed,
+        )
+    except SourceBiasError as error:
+        name = f"{measure} {system}".rstrip()
+        warnings.append(f"no width against labels for {name}: {error}")
+        return ()
     return tuple(
         CoveragePoint(
             measure=measure,
             system=system,
             method=cell.method,
-            n=cell.n,
+            n=round(cell.n * len(values.y) / units),  # labels that so many clusters hold
             coverage=cell.coverage,
             mean_width=cell.mean_width,
         )
@@ -550,6 +564,7 @@ def judge_items_with_intervals(
     begin(f"intervals for {len(groups)} mean(s)")
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
+    warnings = list(_warnings(items, missing))
     for system, rows in groups.items():
         found, points = _one_mean(
             items.take(rows),
@@ -558,12 +573,12 @@ def judge_items_with_intervals(
             config=config,
             bounds=bounds,
             missing=missing,
+            warnings=warnings,
             on_stage=on_stage,
         )
         means.append(found)
         curves.extend(points)
     begin("comparisons and judge audit")
-    warnings = list(_warnings(items, missing))
     comparisons = group_differences(
         items, groups, means, measure, config, bounds=bounds, warnings=warnings
     )
@@ -603,6 +618,7 @@ def _one_mean(
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
     missing: Missing,
+    warnings: list[str],
     on_stage: Callable[[str], None] | None,
 ) -> tuple[JudgedMean, tuple[CoveragePoint, ...]]:
     clusters = items.clusters
@@ -631,7 +647,7 @@ def _one_mean(
         where = f"group {system!r}: " if system else ""
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
     return found, resampled_curves(
-        measure, system, middle, config, bounds=bounds, on_stage=on_stage
+        measure, system, middle, config, bounds=bounds, warnings=warnings, on_stage=on_stage
     )
 
 
@@ -779,7 +795,9 @@ def judge_ranking_with_intervals(
             asked = (measure, system.name, values, config)
             bounds = measure_bounds(measure)
             means.append(judged_mean(*asked, bounds=bounds))
-            curves.extend(resampled_curves(*asked, bounds=bounds, on_stage=begin))
+            curves.extend(
+                resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin)
+            )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")
