@@ -30,8 +30,13 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.stats.coverage import coverage_study
-from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
-from rag_sourcebias.stats.crc_intervals import per_query_intervals
+from rag_sourcebias.stats.crc import JudgedRanking, RankedLabels, measure_bounds, parse_measure
+from rag_sourcebias.stats.crc_intervals import (
+    CAVEAT,
+    crc_mean_interval,
+    per_query_intervals,
+    two_grades,
+)
 from rag_sourcebias.stats.means import (
     MIN_LABELED,
     SCORE_FORM,
@@ -59,6 +64,8 @@ class JudgedValues:
     f : float64 array of shape (n_units,)
         No NaN.
     clusters, strata : sequences of length n_units, or None
+    labels : RankedLabels or None
+        The label distributions behind f, where there are such: what CRC perturbs.
     """
 
     def __init__(
@@ -68,8 +75,10 @@ class JudgedValues:
         *,
         clusters: Sequence[str] | None = None,
         strata: Sequence[str] | None = None,
+        labels: RankedLabels | None = None,
     ) -> None:
         self.labeled = ~np.isnan(y)
+        self.labels = labels
         self.y = y[self.labeled]
         self.f = f[self.labeled]
         self.f_unlabeled = f[~self.labeled]
@@ -103,13 +112,15 @@ def judged_mean(
         interval=found,
         labels_alone=alone,
         judge_alone=float(values.all_f.mean()),
-        labels_saved=labels_saved(found, alone),
+        labels_saved=None if config.method == "crc" else labels_saved(found, alone),
     )
 
 
 def _interval(
     values: JudgedValues, config: JudgedConfig, method: str, bounds: tuple[float, float] | None
 ) -> Interval:
+    if method == "crc":
+        return _crc(values, config, bounds)
     design = dict(values.design) if method in ("regression", "labels") else {}
     return mean_interval(
         values.y,
@@ -122,6 +133,20 @@ def _interval(
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
+
+
+def _crc(
+    values: JudgedValues, config: JudgedConfig, bounds: tuple[float, float] | None
+) -> Interval:
+    if values.design:
+        raise DataError("method 'crc' takes units that are independent, no clusters or strata")
+    if values.labels is None:
+        known, others = (two_grades(f, bounds) for f in (values.f, values.f_unlabeled))
+    else:
+        known, others = (
+            values.labels.take(np.flatnonzero(rows)) for rows in (values.labeled, ~values.labeled)
+        )
+    return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
 
 
 def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
@@ -234,7 +259,10 @@ class JudgedSystem:
         bounds = measure_bounds(measure)
         if bounds is not None:
             y = np.clip(y, *bounds)  # beyond them only by rounding
-        return JudgedValues(y, f)
+        labels = None
+        if config.method == "crc" and source is None:
+            labels = self.judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
+        return JudgedValues(y, f, labels=labels)
 
 
 def judged_systems(
@@ -564,7 +592,7 @@ def judge_items_with_intervals(
     begin(f"intervals for {len(groups)} mean(s)")
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
-    warnings = list(_warnings(items, missing))
+    warnings = [*_crc_warning(config), *_warnings(items, missing)]
     for system, rows in groups.items():
         found, points = _one_mean(
             items.take(rows),
@@ -669,6 +697,10 @@ def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str,
     except InsufficientDataError:
         return {}
     return {measure: audit}
+
+
+def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
+    return (f"CRC {CAVEAT}; its width is no saving",) if config.method == "crc" else ()
 
 
 def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
@@ -785,7 +817,7 @@ def judge_ranking_with_intervals(
         raise DataError("no measure asked for, such as NDCG@10")
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
-    warnings = unjudged_notes(systems, max(cutoffs))
+    warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure in measures:
         for system in systems:

@@ -178,3 +178,19 @@ def test_a_perfect_judge_saves_at_most_the_pool():
     items = JudgedItems(ids=tuple(map(str, range(200))), human=human, judge=truth)
     config = JudgedConfig(coverage_runs=0, target="pool")
     assert judge_items_with_intervals(items, config=config).means[0].labels_saved == 160
+
+
+def test_crc_of_items_moves_probabilities():
+    rng = np.random.default_rng(1)
+    truth = (rng.random(300) < 0.6).astype(float)
+    judge = np.clip(0.5 + 0.5 * (truth - 0.5) + 0.2 * rng.normal(size=300), 0, 1)
+    human = np.where(np.arange(300) < 100, truth, np.nan)
+    items = JudgedItems(ids=tuple(map(str, range(300))), human=human, judge=judge)
+    config = JudgedConfig(method="crc", target="unlabeled", coverage_runs=0)
+    found = judge_items_with_intervals(items, config=config).means[0].interval
+    assert (found.target, found.method) == ("unlabeled", "crc (paper)")
+    assert found.lower < truth[100:].mean() < found.upper
+    with pytest.raises(DataError, match="between 0 and 1, and one is"):
+        judge_items_with_intervals(answers(), config=config)
+    with pytest.raises(DataError, match="no clusters or strata"):
+        judge_items_with_intervals(repeated(), config=config)
