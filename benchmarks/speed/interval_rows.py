@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 import crc
 import numpy as np
 
+from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.judged.judge_audit import audit_judge
 from rag_sourcebias.stats.means import mean_interval
 
 Row = Callable[[str, str, str, float, str, bool], dict]
 
 
 def interval_rows(row: Row, *, quick: bool) -> list[dict]:
-    return [*_calibration(row, quick=quick), _million(row, n=100_000 if quick else 1_000_000)]
+    n = 100_000 if quick else 1_000_000
+    return [*_calibration(row, quick=quick), _million(row, n=n), *_audit(row, n=n)]
 
 
 def _calibration(row: Row, *, quick: bool) -> list[dict]:
@@ -65,3 +71,36 @@ def _million(row: Row, *, n: int) -> dict:
         "< 0.2 s",
         min(seconds) < 0.2,
     )
+
+
+def _audit(row: Row, *, n: int) -> list[dict]:
+    """Read n labelled items of five systems, clustered by question, and audit their judge."""
+    rng = np.random.default_rng(0)
+    human = (rng.random(n) < 0.6).astype(int)
+    judge = np.clip(0.5 + 0.3 * (human - 0.5) + 0.2 * rng.normal(size=n), 0, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "items.csv"
+        lines = (f"{i},q{i // 5},s{i % 5},{human[i]},{judge[i]:.3f}\n" for i in range(n))
+        file.write_text("id,question,group,human,judge\n" + "".join(lines), encoding="utf-8")
+        start = time.perf_counter()
+        items = read_judged_items(file, cluster="question")
+        reading = time.perf_counter() - start
+    start = time.perf_counter()
+    audit_judge(items)
+    auditing = time.perf_counter() - start
+    tracemalloc.start()
+    audit_judge(items)
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    times = (reading + auditing) / reading
+    return [
+        row(
+            f"judge audit of {n:,} labelled items from a file",
+            f"{reading + auditing:.1f} s",
+            f"reading them: {reading:.1f} s",
+            times,
+            "≤ 3×",
+            times <= 3,
+        ),
+        row("… memory beyond the items", f"{peak:.0f} MB", "–", peak, "≤ 500 MB", peak <= 500),
+    ]

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -613,7 +613,14 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def find_column(names: Sequence[str], role: str, *, given: str | None, path: str) -> str | None:
+def find_column(
+    names: Sequence[str],
+    role: str,
+    *,
+    given: str | None,
+    path: str,
+    taken: Collection[str | None] = (),
+) -> str | None:
     """Find the column of a role.
 
     Parameters
@@ -624,6 +631,8 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
     given : str or None
         What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
         they are taken for otherwise.
+    taken : collection of str
+        Columns the caller named for other roles; their usual names mean nothing then.
 
     Returns
     -------
@@ -643,7 +652,8 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
         return given
     aliases = _ALIASES[role]
     found = sorted(
-        (n for n in names if _plain_name(n) in aliases), key=lambda n: aliases.index(_plain_name(n))
+        (n for n in names if n not in taken and _plain_name(n) in aliases),
+        key=lambda n: aliases.index(_plain_name(n)),
     )
     if len(found) > 1 and _plain_name(found[0]) != role and role != "cluster":
         raise DataError(
@@ -654,20 +664,29 @@ def find_column(names: Sequence[str], role: str, *, given: str | None, path: str
 
 
 def find_ids(
-    names: Sequence[str], *, given: str | Sequence[str] | None, path: str
+    names: Sequence[str],
+    *,
+    given: str | Sequence[str] | None,
+    path: str,
+    taken: Collection[str | None] = (),
 ) -> tuple[str, ...]:
-    """Find the id column, or the query and document columns that identify an item together."""
+    """Find the id column, or the query and document columns that identify an item together.
+
+    A column of ``taken`` (:func:`find_column`) alone identifies nothing: the question, named as
+    the cluster, may recur.
+    """
     if given is not None:
         wanted = (given,) if isinstance(given, str) else tuple(given)
         for name in wanted:
             find_column(names, "id", given=name, path=path)
         return wanted
-    single = find_column(names, "id", given=None, path=path)
+    single = find_column(names, "id", given=None, path=path, taken=taken)
     if single is not None:
         return (single,)
     query = find_column(names, "query_id", given=None, path=path)
     doc = find_column(names, "doc_id", given=None, path=path)
-    return tuple(n for n in (query, doc) if n is not None)
+    pair = tuple(n for n in (query, doc) if n is not None)
+    return () if len(pair) == 1 and pair[0] in taken else pair
 
 
 # Tables of any form, JSON arrays of objects included.

@@ -122,6 +122,7 @@ def _inversions(codes: npt.NDArray[np.integer[Any]]) -> float:
 
 
 _BLOCK = 250_000  # weights held at once
+_MANY = 5_000  # items, from which resampling says nothing that influence values do not
 ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
 _ONE = 1 - 1e-12
 
@@ -164,7 +165,9 @@ def correlation_intervals(
 
     Cluster bootstrap standard error of Fisher's z with t(G − 2) quantiles: right for binary,
     skewed and clustered values, where Fisher's 1/√(n − 3) is not. Spearman's ranks are taken anew
-    in every resample, with mid-ranks for ties.
+    in every resample, with mid-ranks for ties. Beyond 5,000 items the standard error comes from
+    influence values summed within clusters, those of the ranks included: in O(n log n), and the
+    same within the error of 1,000 resamples.
 
     Parameters
     ----------
@@ -191,6 +194,15 @@ def correlation_intervals(
         )
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
         raise InsufficientDataError("a constant has no correlation; values must differ", n=g)
+    if len(x) > _MANY:
+        found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
+        pearson, spearman = (
+            _on_fisher_scale(
+                r, error, g, level=confidence_level, method=f"{name}, influence values"
+            )
+            for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
+        )
+        return pearson, spearman
     once = np.ones((1, len(x)))
     rank_x, rank_y = _Ranks(x), _Ranks(y)
     estimates = (
@@ -202,9 +214,12 @@ def correlation_intervals(
         drawn[0].append(_weighted_correlation(weights, x[None], y[None]))
         drawn[1].append(_weighted_correlation(weights, rank_x(weights), rank_y(weights)))
     pearson, spearman = (
-        _on_fisher_scale(r, np.concatenate(d), g, level=confidence_level, name=name)
+        _on_fisher_scale(
+            r, _spread(np.concatenate(d)), g, level=confidence_level,
+            method=f"{name}, cluster bootstrap of Fisher's z",
+        )
         for r, d, name in zip(estimates, drawn, ("Pearson", "Spearman"), strict=True)
-    )
+    )  # fmt: skip
     return pearson, spearman
 
 
@@ -236,13 +251,46 @@ def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> 
     return clipped
 
 
-def _on_fisher_scale(r: float, drawn: FloatArray, g: int, *, level: float, name: str) -> Interval:
+def _spread(drawn: FloatArray) -> float:
+    """Standard deviation of Fisher's z over resamples."""
+    z = np.arctanh(np.clip(drawn[~np.isnan(drawn)], -_ONE, _ONE))
+    # a handful of resamples with |r| = 1 would make the deviation infinite: use quantiles
+    return float(np.subtract(*np.quantile(z, [0.84134, 0.15866]))) / 2
+
+
+def _linearised(
+    x: FloatArray, y: FloatArray, clusters: IntArray, *, ranked: bool
+) -> tuple[float, float]:
+    """Return a correlation and the standard error of its Fisher's z, from influence values.
+
+    Where ranked, x and y are shares of items below, ties counting one half. An item also moves the
+    shares of all items above it: by 1 minus their share, weighted with what the share is worth.
+    """
+    sides = [(_mid_ranks(v) - 0.5) / len(v) if ranked else v for v in (x, y)]
+    u, v = ((side - side.mean()) / side.std() for side in sides)
+    r = float(np.clip((u * v).mean(), -1.0, 1.0))
+    influence = u * v - r / 2 * (u**2 + v**2)
+    if ranked:
+        for values, own, other, spread in ((x, u, v, sides[0].std()), (y, v, u, sides[1].std())):
+            influence += _above(values, other - r * own) / spread
+        influence -= influence.mean()
+    sums = np.bincount(clusters, weights=influence)
+    error = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) / len(x)
+    return r, error / max(1 - r * r, 1 - _ONE)
+
+
+def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
+    """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
+    _, code = np.unique(values, return_inverse=True)
+    total = np.bincount(code, weights=worth)
+    share: FloatArray = ((total.sum() - np.cumsum(total) + total / 2) / len(values))[code]
+    return share
+
+
+def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: str) -> Interval:
     lower = upper = r
     if abs(r) < _ONE:
-        z = np.arctanh(np.clip(drawn[~np.isnan(drawn)], -_ONE, _ONE))
-        # a handful of resamples with |r| = 1 would make the deviation infinite: use quantiles
-        spread = float(np.subtract(*np.quantile(z, [0.84134, 0.15866]))) / 2
-        width = t_quantile(0.5 + level / 2, g - 2) * spread
+        width = t_quantile(0.5 + level / 2, g - 2) * error
         centre = math.atanh(r)
         lower, upper = math.tanh(centre - width), math.tanh(centre + width)
     return Interval(
@@ -250,7 +298,7 @@ def _on_fisher_scale(r: float, drawn: FloatArray, g: int, *, level: float, name:
         lower=min(lower, r),
         upper=max(upper, r),
         confidence_level=level,
-        method=f"{name}, cluster bootstrap of Fisher's z",
+        method=method,
         n_labeled=g,
         assumptions=ASSUMPTIONS,
     )
@@ -261,6 +309,7 @@ def _on_fisher_scale(r: float, drawn: FloatArray, g: int, *, level: float, name:
 
 _MOST_GRADES = 25
 _UNDEFINED = 0.01  # share of resamples that may be undefined
+_BUNDLES = 2_048  # of clusters; their resamples spread as those of more clusters do, within 2 %
 _LEVELS = ("kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal", "alpha_interval")
 
 
@@ -274,6 +323,9 @@ def agreement_of(
     rng: np.random.Generator | int = 0,
 ) -> Agreement | None:
     """Measure agreement, with cluster bootstrap percentile intervals.
+
+    What is resampled are the confusion tables of clusters; more than 2,048 clusters are bundled at
+    random first, into as many sums of independent tables.
 
     Parameters
     ----------
@@ -305,8 +357,11 @@ def agreement_of(
     cells = code_h * k + code_j
     used, place = np.unique(cells, return_inverse=True)
     # tables of clusters, only for the cells that occur: a resample is then one matrix product
-    g = int(clusters.max()) + 1
-    per_cluster = np.bincount(clusters * len(used) + place, minlength=g * len(used))
+    n_clusters = int(clusters.max()) + 1
+    generator = as_generator(rng)
+    g = min(n_clusters, _BUNDLES)
+    bundle = clusters if g == n_clusters else (generator.permutation(n_clusters) % g)[clusters]
+    per_cluster = np.bincount(bundle * len(used) + place, minlength=g * len(used))
     per_cluster = per_cluster.reshape(g, len(used)).astype(np.float64)
 
     def tables(weights: FloatArray) -> FloatArray:
@@ -315,10 +370,10 @@ def agreement_of(
         return full.reshape(-1, k, k)
 
     once = _statistics(tables(np.ones((1, g))), grades)
-    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=rng)
+    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
     drawn = np.concatenate([_statistics(tables(w), grades) for w in blocks], axis=1)
     intervals = {
-        name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, g)
+        name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
         for i, name in enumerate(_LEVELS)
     }
     return Agreement(

@@ -33,8 +33,13 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.stats.coverage import coverage_study
-from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
-from rag_sourcebias.stats.crc_intervals import per_query_intervals
+from rag_sourcebias.stats.crc import JudgedRanking, RankedLabels, measure_bounds, parse_measure
+from rag_sourcebias.stats.crc_intervals import (
+    CAVEAT,
+    crc_mean_interval,
+    per_query_intervals,
+    two_grades,
+)
 from rag_sourcebias.stats.means import (
     MIN_LABELED,
     SCORE_FORM,
@@ -58,7 +63,6 @@ from rag_sourcebias.stats.systems import SystemComparison, compare_systems
 
 
 _SIZES = (10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500)
-_CURVE_METHODS = ("regression", "labels", "ppi-paper")
 
 
 class JudgedValues:
@@ -71,6 +75,8 @@ class JudgedValues:
     f : float64 array of shape (n_units,)
         No NaN.
     clusters, strata : sequences of length n_units, or None
+    labels : RankedLabels or None
+        The label distributions behind f, where there are such: what CRC perturbs.
     """
 
     def __init__(
@@ -80,8 +86,10 @@ class JudgedValues:
         *,
         clusters: Sequence[str] | None = None,
         strata: Sequence[str] | None = None,
+        labels: RankedLabels | None = None,
     ) -> None:
         self.labeled = ~np.isnan(y)
+        self.labels = labels
         self.y = y[self.labeled]
         self.f = f[self.labeled]
         self.f_unlabeled = f[~self.labeled]
@@ -115,13 +123,15 @@ def judged_mean(
         interval=found,
         labels_alone=alone,
         judge_alone=float(values.all_f.mean()),
-        labels_saved=labels_saved(found, alone),
+        labels_saved=None if config.method == "crc" else labels_saved(found, alone),
     )
 
 
 def _interval(
     values: JudgedValues, config: JudgedConfig, method: str, bounds: tuple[float, float] | None
 ) -> Interval:
+    if method == "crc":
+        return _crc(values, config, bounds)
     design = dict(values.design) if method in ("regression", "labels") else {}
     return mean_interval(
         values.y,
@@ -134,6 +144,20 @@ def _interval(
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
+
+
+def _crc(
+    values: JudgedValues, config: JudgedConfig, bounds: tuple[float, float] | None
+) -> Interval:
+    if values.design:
+        raise DataError("method 'crc' takes units that are independent, no clusters or strata")
+    if values.labels is None:
+        known, others = (two_grades(f, bounds) for f in (values.f, values.f_unlabeled))
+    else:
+        known, others = (
+            values.labels.take(np.flatnonzero(rows)) for rows in (values.labeled, ~values.labeled)
+        )
+    return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
 
 
 def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
@@ -163,37 +187,52 @@ def resampled_curves(
     config: JudgedConfig,
     *,
     bounds: tuple[float, float] | None = None,
+    warnings: list[str],
     on_stage: Callable[[str], None] | None = None,
 ) -> tuple[CoveragePoint, ...]:
     """Width and coverage at other numbers of labels, resampling the labelled units.
 
-    The labelled units stand in for the population, with as many unlabelled ones as there are.
-    Nothing is returned with fewer than 20 labels, which cannot stand in for anything.
+    The labelled units (clusters, where there are such) stand in for the population, with as many
+    unlabelled ones as there are. Nothing is returned with fewer than 20 units, which cannot stand
+    in for anything. A study that is refused adds to ``warnings`` why it is left out.
     """
-    n, n_pool = len(values.y), len(values.f_unlabeled)
-    varied = n >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
-    if not varied or config.coverage_runs < 1 or n_pool < 2:
+    clusters = values.design.get("clusters")
+    units, pool = len(values.y), len(values.f_unlabeled)
+    if clusters is not None:
+        units = len(np.unique(clusters))
+        pool = len(np.unique(values.design["clusters_unlabeled"]))
+    varied = units >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
+    if not varied or config.coverage_runs < 1 or pool < 2:
         return ()
     if on_stage is not None:
         on_stage(f"width against labels: {measure} {system}".rstrip())
-    study = coverage_study(
-        values.y,
-        values.f,
-        sizes=[size for size in _SIZES if size <= max(n, 2 * MIN_LABELED)],
-        methods=_CURVE_METHODS,
-        n_unlabeled=min(n_pool, 5000),
-        n_runs=config.coverage_runs,
-        clusters=values.design.get("clusters"),
-        bounds=bounds,
-        confidence_level=config.confidence_level,
-        rng=config.seed,
-    )
+    methods = ["regression", "labels"]
+    if clusters is None and config.target == "population":
+        methods.append("ppi-paper")  # defined for neither clusters nor other targets
+    try:
+        study = coverage_study(
+            values.y,
+            values.f,
+            sizes=[size for size in _SIZES if size <= units],
+            methods=methods,
+            n_unlabeled=min(pool, 5000),
+            n_runs=config.coverage_runs,
+            target=config.target,
+            clusters=clusters,
+            bounds=bounds,
+            confidence_level=config.confidence_level,
+            rng=config.seed,
+        )
+    except SourceBiasError as error:
+        name = f"{measure} {system}".rstrip()
+        warnings.append(f"no width against labels for {name}: {error}")
+        return ()
     return tuple(
         CoveragePoint(
             measure=measure,
             system=system,
             method=cell.method,
-            n=cell.n,
+            n=round(cell.n * len(values.y) / units),  # labels that so many clusters hold
             coverage=cell.coverage,
             mean_width=cell.mean_width,
         )
@@ -231,7 +270,10 @@ class JudgedSystem:
         bounds = measure_bounds(measure)
         if bounds is not None:
             y = np.clip(y, *bounds)  # beyond them only by rounding
-        return JudgedValues(y, f)
+        labels = None
+        if config.method == "crc" and source is None:
+            labels = self.judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
+        return JudgedValues(y, f, labels=labels)
 
 
 def judged_systems(
@@ -628,6 +670,7 @@ def judge_items_with_intervals(
     begin(f"intervals for {len(groups)} mean(s)")
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
+    warnings = [*_crc_warning(config), *_warnings(items, missing)]
     for system, rows in groups.items():
         found, points = _one_mean(
             items.take(rows),
@@ -636,6 +679,7 @@ def judge_items_with_intervals(
             config=config,
             bounds=bounds,
             missing=missing,
+            warnings=warnings,
             on_stage=on_stage,
         )
         means.append(found)
@@ -659,7 +703,7 @@ def judge_items_with_intervals(
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=(*_warnings(items, missing), *found_between.warnings),
+        warnings=(*warnings, *found_between.warnings),
     )
 
 
@@ -680,6 +724,7 @@ def _one_mean(
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
     missing: Missing,
+    warnings: list[str],
     on_stage: Callable[[str], None] | None,
 ) -> tuple[JudgedMean, tuple[CoveragePoint, ...]]:
     clusters, found_clusters = items.clusters, _clusters(items)
@@ -710,7 +755,7 @@ def _one_mean(
         where = f"group {system!r}: " if system else ""
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
     return found, resampled_curves(
-        measure, system, middle, config, bounds=bounds, on_stage=on_stage
+        measure, system, middle, config, bounds=bounds, warnings=warnings, on_stage=on_stage
     )
 
 
@@ -746,6 +791,10 @@ def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str,
     except InsufficientDataError:
         return {}
     return {measure: audit}
+
+
+def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
+    return (f"CRC {CAVEAT}; its width is no saving",) if config.method == "crc" else ()
 
 
 def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
@@ -862,7 +911,7 @@ def judge_ranking_with_intervals(
         raise DataError("no measure asked for, such as NDCG@10")
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
-    warnings = unjudged_notes(systems, max(cutoffs))
+    warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure in measures:
         for system in systems:
@@ -872,7 +921,9 @@ def judge_ranking_with_intervals(
             asked = (measure, system.name, values, config)
             bounds = measure_bounds(measure)
             means.append(judged_mean(*asked, bounds=bounds))
-            curves.extend(resampled_curves(*asked, bounds=bounds, on_stage=begin))
+            curves.extend(
+                resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin)
+            )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")

@@ -100,7 +100,7 @@ JsonFile = Annotated[
         "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT
     ),
 ]
-METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap")
+METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
 TARGETS = ("population", "pool", "unlabeled")
 
 
@@ -366,7 +366,10 @@ def interval(
     method: Annotated[
         str,
         typer.Option(
-            help=f"{', '.join(METHODS)}. Choose before you look.", rich_help_panel=_STATISTICS
+            help=f"{', '.join(METHODS)}. Choose before you look. crc: conformal risk control of "
+            "Oosterhuis et al. for DCG, P and probabilities; needs --target unlabeled, and covers "
+            "less than it says.",
+            rich_help_panel=_STATISTICS,
         ),
     ] = "regression",
     target: Annotated[

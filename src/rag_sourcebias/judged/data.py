@@ -450,7 +450,8 @@ class JudgedConfig:
     Parameters
     ----------
     method : str
-        A method of :func:`rag_sourcebias.mean_interval`.
+        A method of :func:`rag_sourcebias.mean_interval`, or ``"crc"``: conformal risk control of
+        Oosterhuis et al. (KDD 2024), for target ``"unlabeled"``; it under-covers.
     target : {"population", "pool", "unlabeled"}
     confidence_level : float
     gain : {"exponential", "linear"}
@@ -481,6 +482,11 @@ class JudgedConfig:
             raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
         if self.min_grade < 1:
             raise DataError(f"min_grade {self.min_grade} must be at least 1")
+        if self.method == "crc" and self.target != "unlabeled":
+            raise DataError(
+                f"method 'crc' bounds the mean of what has no human label, not target "
+                f"{self.target!r}; choose target 'unlabeled', or method 'regression'"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -58,7 +58,8 @@ def read_judged_items(
         ``human_label``, ``judge``, ``judge_score``, …; ``group`` and ``stratum`` only under these
         names; for ``cluster`` also that of the query, as rows of one query depend on each other:
         ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
-        column ``query_id`` and ``doc_id`` are used, and without those the row numbers.
+        column ``query_id`` and ``doc_id`` are used, and without those the row numbers. A column
+        that is named has no other role; an empty one that only has a usual name is left out.
     require_human : bool
         False accepts a file without a human column: every item is then unlabelled.
 
@@ -84,8 +85,9 @@ def read_judged_items(
 
     def choose(names: tuple[str, ...]) -> list[str]:
         nonlocal id_columns
-        found["human"] = find_column(names, "human", given=human, path=name)
-        found["judge"] = find_column(names, "judge", given=judge, path=name)
+        taken: set[str | None] = {*_listed(id), *given.values()}
+        found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
+        found["judge"] = find_column(names, "judge", given=judge, path=name, taken=taken)
         needed = ("human", "judge") if require_human else ("judge",)
         lacking = [role for role in needed if found[role] is None]
         if lacking:
@@ -94,9 +96,10 @@ def read_judged_items(
                 f"{', '.join(names)}; name the column with "
                 + " and ".join(f"{role}=…" for role in lacking)
             )
-        id_columns = find_ids(names, given=id, path=name)
+        taken |= {human, judge}
+        id_columns = find_ids(names, given=id, path=name, taken=taken)
         for role, column in given.items():
-            found[role] = find_column(names, role, given=column, path=name)
+            found[role] = find_column(names, role, given=column, path=name, taken=taken)
         return list(dict.fromkeys([*(c for c in found.values() if c), *id_columns]))
 
     table = read_table(path, choose)
@@ -111,15 +114,23 @@ def read_judged_items(
             else numbers_of(table, found["human"], role="human label", ids=ids)
         ),
         judge=numbers_of(table, str(found["judge"]), role="judge value", ids=ids),
-        **_factors(table, found),
+        **_factors(table, found, given),
     )
 
 
-def _factors(table: Table, found: dict[str, str | None]) -> dict[str, tuple[str, ...]]:
+def _listed(id: _Ids) -> Sequence[str]:
+    return [id] if isinstance(id, str) else id or ()
+
+
+def _factors(
+    table: Table, found: dict[str, str | None], given: Mapping[str, str | None]
+) -> dict[str, tuple[str, ...]]:
+    """Read the factors; an empty column that only has a usual name is none."""
     return {
         field: tuple(names_of(table, column, role=role, shown=True))
         for role, field in _FACTORS.items()
         if (column := found.get(role)) is not None
+        and (given[role] or any(str(c or "").strip() for c in table.columns[column]))
     }
 
 
@@ -190,7 +201,9 @@ def join_judged(
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    return JudgedItems(ids=tuple(ids), human=joined, judge=values, **_factors(table, found))
+    return JudgedItems(
+        ids=tuple(ids), human=joined, judge=values, **_factors(table, found, factors)
+    )
 
 
 def _one_value(
@@ -210,8 +223,9 @@ def _one_value(
                 f"{name}: no column is recognised as id, and two files can only be joined by id; "
                 f"its columns are {', '.join(names)}; name the column with id=…"
             )
+        named = {*id_columns, given}
         for factor, column in factors.items():
-            found[factor] = find_column(names, factor, given=column, path=name)
+            found[factor] = find_column(names, factor, given=column, path=name, taken=named)
         taken = {*id_columns, *found.values()}
         value = _value_column(names, role, given, taken, name)
         return list(dict.fromkeys([*id_columns, value, *(c for c in found.values() if c)]))
@@ -223,7 +237,7 @@ def _one_value(
 def _value_column(
     names: tuple[str, ...], role: str, given: str | None, taken: Collection[str | None], path: str
 ) -> str:
-    column = find_column(names, role, given=given, path=path)
+    column = find_column(names, role, given=given, path=path, taken=taken)
     rest = [n for n in names if n not in taken]
     if column is None and len(rest) == 1:
         return rest[0]
@@ -556,8 +570,8 @@ def read_ragas_result(
     """
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
-    found = _metric(path, names, metric, human)
     factors = Factors(group=group, cluster=cluster, stratum=stratum)
+    found = _metric(path, names, metric, {human, *_listed(id), group, cluster, stratum})
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(
@@ -590,13 +604,15 @@ def read_ragas_result(
     return RagasItems(items, found, shared if isinstance(shared, str) else " + ".join(shared))
 
 
-def _metric(path: PathLike, names: Sequence[str], given: str | None, human: str | None) -> str:
+def _metric(
+    path: PathLike, names: Sequence[str], given: str | None, taken: Collection[str | None]
+) -> str:
     name = os.fspath(path)
     if given is not None:
         if given not in names:
             raise DataError(f"{name} has no column {given!r}; its columns are {', '.join(names)}")
         return given
-    rest = [n for n in names if n.lower() not in _NOT_METRICS and n != human]
+    rest = [n for n in names if n.lower() not in _NOT_METRICS and n not in taken]
     table = read_table(path, lambda _: rest)
     metrics = [n for n in rest if _is_scores(table, n)]
     if len(metrics) == 1:

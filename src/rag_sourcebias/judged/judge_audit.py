@@ -177,12 +177,14 @@ def _compare(
 
     size = int(clusters.max()) + 1
     means, variances, counts = [], [], []
-    joint = np.zeros(size)
+    joint, either = np.zeros(size), np.zeros(size, dtype=np.bool_)
     for sign, side in ((1, one), (-1, other)):
         rows = np.flatnonzero(side)
-        g = len(np.unique(clusters[rows]))
+        present = np.bincount(clusters[rows], minlength=size) > 0
+        g = int(np.count_nonzero(present))
         if g < 2:
             return None
+        either |= present
         mean = float(errors[rows].mean())
         influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
         sums = np.bincount(clusters[rows], weights=influence, minlength=size)
@@ -193,10 +195,10 @@ def _compare(
     variance = float((joint**2).sum())
     if variance < 1e-24:
         return None
-    either = len(np.unique(clusters[one | other]))
+    n_either = int(np.count_nonzero(either))
     degrees = min(
         sum(variances) ** 2 / sum(v**2 / (g - 1) for v, g in zip(variances, counts, strict=True)),
-        either - 1.0,
+        n_either - 1.0,
     )
     estimate, error = means[0] - means[1], math.sqrt(variance)
     width = t_quantile(0.5 + level / 2, degrees) * error
@@ -206,7 +208,7 @@ def _compare(
         upper=estimate + width,
         confidence_level=level,
         method="cluster-robust difference of means",
-        n_labeled=either,
+        n_labeled=n_either,
         assumptions=("clusters are a random sample",),
     )
     return interval, float(2 * stdtr(degrees, -abs(estimate) / error))

@@ -161,13 +161,15 @@ def read_answers(
 
     def choose(names: tuple[str, ...]) -> list[str]:
         nonlocal id_columns
-        id_columns = find_ids(names, given=id, path=name)
+        taken = {*(id or ()), *columns.values()}
+        id_columns = find_ids(names, given=id, path=name, taken=taken)
+        free = [n for n in names if n not in taken]
         for role in (*_NAMES, *_KEPT):
             given = columns.get(role)
             if given is not None or role in _KEPT:
-                column = find_column(names, role, given=given, path=name)
+                column = find_column(names, role, given=given, path=name, taken=taken)
             else:
-                column = next((n for k in _NAMES[role] for n in names if n.lower() == k), None)
+                column = next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
             if column is not None:
                 found[role] = column
         lacking = [role for role in _NAMES if role not in found]

@@ -860,8 +860,8 @@ def _doubts(report: JudgedReport) -> b.Section:
         units = units_of(report)
         known = (
             f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of "
-            "more like them. If they are all there are, target 'pool' gives the mean of exactly these, "
-            "with an interval no wider"
+            "more like them. If they are all there are, target 'pool' gives the mean of exactly "
+            "these, with an interval no wider"
         )
         noted = (*noted, (f"these {units}", known))
     warned = bool(_warnings(report))

@@ -191,7 +191,7 @@ def require_clusters(n: int, what: str, remedy: str) -> None:
 
 
 def _count(factor: IntArray) -> int:
-    return len(np.unique(factor[factor >= 0]))
+    return int(np.count_nonzero(np.bincount(factor[factor >= 0])))
 
 
 def _own(factor: IntArray) -> IntArray:

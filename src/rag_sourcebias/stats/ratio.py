@@ -273,7 +273,9 @@ class BoundedRatio:
         rows = np.stack((self.numerator, self.denominator))
         counts: FloatArray = np.full(rows.shape[1], self.information)
         if rows.shape[1] >= _MANY:
-            rows, repeated = np.unique(rows, axis=1, return_counts=True)
+            # as complex numbers, which sort as columns do, at a tenth of the time
+            pairs, repeated = np.unique(rows[0] + 1j * rows[1], return_counts=True)
+            rows = np.stack((pairs.real, pairs.imag))
             counts = self.information * repeated.astype(np.float64)
         return (
             np.append(rows[0], extra[0]),

@@ -283,3 +283,53 @@ def test_cells_may_be_long_and_the_limit_of_the_process_stays(tmp_path):
     path.write_text(f'id,text,human,judge\na,"{"x" * 200_000}",1,0.5\nb,y,,1\n', encoding="utf-8")
     assert len(read_judged_items(path)) == 2
     assert csv.field_size_limit() == limit
+
+
+DECOYS = "x,k{0},9,{1},{2},bad,{3},same,s{4},c,q{5},\n"
+
+
+def decoys(path):
+    """Every usual name stands over a column of something else, beside the column meant."""
+    head = "id,key,human,human_label,y,judge,gpt,group,system,cluster,query_id,stratum\n"
+    rows = [DECOYS.format(i, i % 2, i % 2, 1 - i % 2, i % 2, i // 2) for i in range(6)]
+    return write(path, head + "".join(rows))
+
+
+def test_columns_that_are_named_win_over_columns_of_the_usual_names(tmp_path):
+    items = read_judged_items(
+        decoys(tmp_path / "t.csv"),
+        id="key", human="y", judge="gpt", group="system", cluster="query_id",
+    )  # fmt: skip
+    assert items.ids == tuple(f"k{i}" for i in range(6))
+    assert items.human.tolist() == [0, 1] * 3
+    assert items.judge.tolist() == [1, 0] * 3
+    assert items.groups == ("s0", "s1") * 3
+    assert items.clusters == ("q0", "q0", "q1", "q1", "q2", "q2")
+    assert items.strata is None  # an empty column of a usual name is none
+    with pytest.raises(DataError, match=r"stratum '' \(column 'stratum'\)"):
+        read_judged_items(decoys(tmp_path / "t.csv"), id="key", judge="gpt", stratum="stratum")
+    with pytest.raises(DataError, match="item 'x' occurs already"):  # the decoy, where none is
+        read_judged_items(decoys(tmp_path / "t.csv"), judge="gpt")
+
+
+@pytest.mark.parametrize("column", ["query_id", "id"])
+def test_a_column_named_as_the_cluster_is_no_id(tmp_path, column):
+    text = f"system,{column},human,judge\na,q0,1,0.5\na,q0,,0.25\nb,q1,0,1\n"
+    items = read_judged_items(write(tmp_path / "t.csv", text), group="system", cluster=column)
+    assert items.ids == ("1", "2", "3")
+    assert items.clusters == ("q0", "q0", "q1")
+    with pytest.raises(DataError, match="item 'q0' occurs already"):
+        read_judged_items(write(tmp_path / "t.csv", text), group="system")
+
+
+def test_a_pair_identifies_an_item_also_where_its_query_is_the_cluster(tmp_path):
+    path = write(tmp_path / "t.csv", "query_id,doc_id,human,judge\nq,a,1,0\nq,b,,1\n")
+    assert read_judged_items(path, cluster="query_id").ids == ("q\ta", "q\tb")
+
+
+def test_a_column_named_as_the_group_is_no_judge(tmp_path):
+    path = write(tmp_path / "t.csv", "id,judge,llm_score,human\na,gpt,1,0\nb,llama,0,\n")
+    items = read_judged_items(path, group="judge")
+    assert (items.groups, items.judge.tolist()) == (("gpt", "llama"), [1, 0])
+    labels = write(tmp_path / "h.csv", "id,human\na,1\n")
+    assert join_judged(labels, path, group="judge").judge.tolist() == [1, 0]

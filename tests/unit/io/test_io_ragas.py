@@ -87,3 +87,14 @@ def test_the_metric_must_be_clear(tmp_path):
     none = write_csv(tmp_path / "none.csv", ("user_input", "response"), [("a", "b")])
     with pytest.raises(DataError, match=r"no column of scores.*user_input, response"):
         read_ragas_result(none)
+
+
+def test_numbers_named_as_id_or_cluster_are_no_metric(tmp_path):
+    rows = [(k, k // 2, k / 10, k % 2) for k in range(4)]
+    path = write_csv(tmp_path / "r.csv", ("uid", "topic", "faithfulness", "human"), rows)
+    found = read_ragas_result(path, id="uid", cluster="topic")
+    assert found.metric == "faithfulness"
+    assert found.items.ids == ("0", "1", "2", "3")
+    assert found.items.clusters == ("0", "0", "1", "1")
+    with pytest.raises(DataError, match="scores of 2 metrics"):
+        read_ragas_result(path, id="uid")

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from rag_sourcebias.judged import agreement
 from rag_sourcebias.judged.agreement import agreement_of
 
 KINDS = ("kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal", "alpha_interval")
@@ -81,6 +82,25 @@ def test_clusters_count_once():
     cloned = agreement_of(human[copies], judge[copies], copies).kappa
     assert cloned.estimate == pytest.approx(alone.estimate)
     assert cloned.half_width == pytest.approx(alone.half_width, rel=0.1)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_bundles_of_clusters_spread_as_the_clusters_do(monkeypatch, size):
+    human, judge = grades(4, n=6000)
+    pairs = np.arange(6000) // size
+    fast = agreement_of(human, judge, pairs)
+    monkeypatch.setattr(agreement, "_BUNDLES", 6000)
+    slow = agreement_of(human, judge, pairs)
+    for kind in KINDS:
+        a, b = getattr(fast, kind), getattr(slow, kind)
+        assert a.estimate == b.estimate
+        assert a.n_labeled == b.n_labeled == 6000 // size
+        assert a.half_width == pytest.approx(b.half_width, rel=0.15)
+    # bundled in their order, items that lie together would count as one cluster
+    order = np.lexsort((judge, human))
+    monkeypatch.setattr(agreement, "_BUNDLES", 2048)
+    again = agreement_of(human[order], judge[order], np.arange(6000))
+    assert again.kappa.half_width == pytest.approx(slow.kappa.half_width, rel=0.15)
 
 
 def test_probabilities_and_mean_votes_are_rounded():

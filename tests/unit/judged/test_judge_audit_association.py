@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.judged import agreement
 from rag_sourcebias.judged.agreement import (
+    _linearised,
     auc_interval,
     correlation_intervals,
     kendall_tau_b,
@@ -90,6 +92,50 @@ def test_clusters_widen_the_interval():
     right, _ = correlation_intervals(x[copies], y[copies], copies)
     assert right.half_width == pytest.approx(alone.half_width, rel=0.1)
     assert wrong.half_width < 0.6 * alone.half_width
+
+
+def many(kind, size, n):
+    """Values of n items in clusters of ``size``, whose parts depend on each other."""
+    rng = np.random.default_rng(5)
+    clusters = np.arange(n) // size
+    shared = rng.normal(size=(2, clusters[-1] + 1))[:, clusters]
+    x = rng.normal(size=n) + shared[0]
+    y = 0.7 * x + rng.normal(size=n) + 0.5 * shared[1]
+    if kind == "grades":
+        x, y = np.clip(np.round(x), -2, 2), np.clip(np.round(y), -1, 2)
+    return x, y, clusters
+
+
+@pytest.mark.parametrize("kind", ["values", "grades"])
+@pytest.mark.parametrize("size", [1, 6])
+def test_influence_values_are_those_of_leaving_one_cluster_out(kind, size):
+    """The literal jackknife, with scipy's correlations of what is left, on Fisher's scale."""
+    x, y, clusters = many(kind, size, 600)
+    g = clusters[-1] + 1
+    for ranked, literal in ((False, stats.pearsonr), (True, stats.spearmanr)):
+        y = y + ranked * x**2  # bent, so that the ranks' own part counts
+        without = [literal(x[clusters != c], y[clusters != c])[0] for c in range(g)]
+        expected = (g - 1) * np.std(np.arctanh(without)) / np.sqrt(g - 1)
+        r, error = _linearised(x, y, clusters, ranked=ranked)
+        assert r == pytest.approx(literal(x, y)[0], abs=1e-12)
+        assert error == pytest.approx(expected, rel=0.02)
+        if ranked:  # ranks held fixed would give another error
+            wrong = _linearised(stats.rankdata(x), stats.rankdata(y), clusters, ranked=False)[1]
+            assert abs(wrong / error - 1) > 0.03
+
+
+@pytest.mark.parametrize("kind", ["values", "grades"])
+@pytest.mark.parametrize("size", [1, 6, 100])
+def test_intervals_of_many_items_are_those_of_the_bootstrap(monkeypatch, kind, size):
+    x, y, clusters = many(kind, size, 6000)
+    fast = correlation_intervals(x, y, clusters)
+    assert "influence values" in fast[0].method
+    assert agreement._MANY < 6000
+    monkeypatch.setattr(agreement, "_MANY", 6000)
+    for quick, slow in zip(fast, correlation_intervals(x, y, clusters), strict=True):
+        assert quick.estimate == pytest.approx(slow.estimate, abs=1e-12)
+        # 1,000 resamples know the width within 3.5 % each way; 60 clusters add some
+        assert quick.half_width == pytest.approx(slow.half_width, rel=0.12)
 
 
 def test_refusals_and_perfect_agreement():

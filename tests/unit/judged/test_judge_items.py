@@ -5,7 +5,11 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.audit import (
+    JudgedValues,
+    judge_items_with_intervals,
+    resampled_curves,
+)
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.samples import how_drawn
@@ -102,6 +106,56 @@ def test_curves_resample_the_labelled_items():
     assert widths[50] < widths[15]
 
 
+def repeated(n=60, copies=3):
+    """Each of two systems answers every question several times."""
+    rng = np.random.default_rng(2)
+    truth = (rng.random(2 * n * copies) < 0.6).astype(float)
+    judge = np.where(rng.random(len(truth)) < 0.8, truth, 1 - truth)
+    question = np.tile(np.repeat(np.arange(n), copies), 2)
+    return JudgedItems(
+        ids=tuple(map(str, range(len(truth)))),
+        human=np.where(question < 25, truth, np.nan),
+        judge=judge,
+        groups=tuple(np.repeat(["a", "b"], n * copies).tolist()),
+        clusters=tuple(f"q{q}" for q in question),
+    )
+
+
+@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+def test_curves_of_clusters_that_recur_within_a_group_draw_whole_clusters(target):
+    config = JudgedConfig(coverage_runs=20, target=target)
+    report = judge_items_with_intervals(repeated(), config=config)
+    points = [p for p in report.curves if p.system == "a"]
+    assert {p.n for p in points} == {30, 45, 60}  # labels in 10, 15 and 20 of the 25 questions
+    assert {p.method for p in points} == {"regression", "labels"}  # none that takes no clusters
+    assert not [w for w in report.warnings if "width against labels" in w]
+
+
+def test_curves_are_for_the_target_of_the_report():
+    """Of the pool, an interval is narrower; where questions are single, all methods stand."""
+    widths = {}
+    for target in ("population", "pool"):
+        config = JudgedConfig(coverage_runs=50, target=target)
+        found = judge_items_with_intervals(answers(n=120, labeled=60), config=config)
+        points = [p for p in found.curves if (p.system, p.n) == ("a", 50)]
+        widths[target] = {p.method: p.mean_width for p in points}
+    assert widths["pool"]["labels"] < 0.9 * widths["population"]["labels"]
+    assert "ppi-paper" in widths["population"]
+    assert "ppi-paper" not in widths["pool"]
+
+
+def test_a_curve_that_cannot_be_drawn_is_left_out_with_a_warning():
+    items = answers()
+    values = JudgedValues(items.human, items.judge)
+    warnings: list[str] = []
+    config = JudgedConfig(coverage_runs=5)
+    assert resampled_curves("score", "a", values, config, bounds=(0, 1), warnings=warnings) == ()
+    assert len(warnings) == 1
+    assert warnings[0].startswith("no width against labels for score a: ")
+    assert resampled_curves("score", "a", values, config, bounds=(-9, 9), warnings=warnings)
+    assert len(warnings) == 1
+
+
 def test_report_survives_json():
     import json
 
@@ -169,3 +223,19 @@ def test_single_draws_from_a_finite_set_are_not_clusters():
     assert both[1].clusters is None
     wide, short = (judge_items_with_intervals(x, config=FAST).mean("score") for x in (items, alone))
     assert wide.interval.half_width > short.interval.half_width  # of a population they are clusters
+
+
+def test_crc_of_items_moves_probabilities():
+    rng = np.random.default_rng(1)
+    truth = (rng.random(300) < 0.6).astype(float)
+    judge = np.clip(0.5 + 0.5 * (truth - 0.5) + 0.2 * rng.normal(size=300), 0, 1)
+    human = np.where(np.arange(300) < 100, truth, np.nan)
+    items = JudgedItems(ids=tuple(map(str, range(300))), human=human, judge=judge)
+    config = JudgedConfig(method="crc", target="unlabeled", coverage_runs=0)
+    found = judge_items_with_intervals(items, config=config).means[0].interval
+    assert (found.target, found.method) == ("unlabeled", "crc (paper)")
+    assert found.lower < truth[100:].mean() < found.upper
+    with pytest.raises(DataError, match="between 0 and 1, and one is"):
+        judge_items_with_intervals(answers(), config=config)
+    with pytest.raises(DataError, match="no clusters or strata"):
+        judge_items_with_intervals(repeated(), config=config)

@@ -5,7 +5,9 @@ from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, Ta
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
+from rag_sourcebias.judged.words import worth_in_short
 from rag_sourcebias.stats.crc import JudgedRanking
+from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.stats.means import mean_interval
 
 FAST = JudgedConfig(coverage_runs=0)
@@ -159,3 +161,29 @@ def test_a_measure_that_never_varies_still_has_an_honest_interval(data):
     found = report.means[0].interval
     assert found.upper == 1.0
     assert 0.85 < found.lower < 0.99
+
+
+def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
+    runs, human, judge, *_ = data
+    config = JudgedConfig(method="crc", target="unlabeled", coverage_runs=0, per_query=False)
+    report = judge_ranking_with_intervals(runs, human, judge, measures=["DCG@10"], config=config)
+    joined = JudgedRanking.join(runs[0], judge)
+    labels = joined.ranked_labels("DCG@10")
+    place = np.array([judge.query_ids.index(q) for q in human.query_ids])
+    rest = np.setdiff1d(np.arange(N_QUERIES), place)
+    truth = LabelDistributions.from_qrels(human, n_grades=4)
+    y = JudgedRanking.join(runs[0], truth).values("DCG@10")
+    order = np.argsort(place)
+    expected = crc_interval(
+        calibrate_dual(labels.take(place[order]), y[order], confidence_level=0.95),
+        labels.take(rest),
+    )
+    found = report.means[0].interval
+    assert (found.lower, found.upper) == pytest.approx((expected.lower, expected.upper))
+    assert report.means[0].labels_saved is None  # a width that covers less saves nothing
+    assert report.warnings[0].startswith("CRC leaves out the sampling error")
+    assert worth_in_short(report, report.means[0]).startswith("Too short by construction")
+    with pytest.raises(DataError, match="not target 'population'"):
+        JudgedConfig(method="crc")
+    with pytest.raises(DataError, match="NDCG@10 is not a weighted sum"):
+        judge_ranking_with_intervals(runs, human, judge, config=config, measures=["NDCG@10"])

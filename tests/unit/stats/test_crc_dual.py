@@ -7,10 +7,17 @@ import pytest
 from crc_oracles import GAINS, awkward_labels, bisect_dual, judged
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.stats.crc import RankedLabels
-from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, negative_share
+from rag_sourcebias.stats.crc_intervals import (
+    calibrate_dual,
+    crc_interval,
+    crc_mean_interval,
+    negative_share,
+    two_grades,
+)
 
 
 def compare(labels, y, indices, level):
@@ -145,3 +152,37 @@ def test_refusals():
     calibration = calibrate_dual(labels, y, confidence_level=0.95)
     with pytest.raises(DataError, match="no unlabelled queries"):
         crc_interval(calibration, labels.take(np.arange(0)))
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_share_of_negative_sums_with_many_ties(n):
+    """Exact for errors of −1, 0 and 1: how many are drawn that are not 0, and of which sign."""
+    parts = np.repeat([-1.0, 0.0, 1.0], [n // 10, n - n // 10 - n // 9, n // 9])
+    draws = np.arange(1, n + 1)
+    either = n // 10 + n // 9
+    # fewer than half of the k that count are positive; a tie, half of them, counts one half
+    up = stats.binom(draws, (n // 9) / either)
+    lower = (up.cdf(np.ceil(draws / 2) - 1) + up.cdf(np.floor(draws / 2))) / 2
+    exact = stats.binom.pmf(draws, n, either / n) @ lower
+    assert negative_share(parts) == pytest.approx(exact, abs=0.003)
+    assert abs(negative_share(-parts) - exact) > 0.2
+
+
+def test_one_call_gives_the_interval_of_calibration_and_target():
+    labels, y = judged(60, seed=3)
+    known, others = labels.take(np.arange(40)), labels.take(np.arange(40, 60))
+    literal = crc_interval(calibrate_dual(known, y[:40], confidence_level=0.9), others)
+    found = crc_mean_interval(known, y[:40], others, confidence_level=0.9)
+    assert (found.lower, found.estimate, found.upper) == (
+        literal.lower, literal.estimate, literal.upper,
+    )  # fmt: skip
+    assert found.notes == literal.notes
+    assert found.correlation == pytest.approx(np.corrcoef(known.utilities(), y[:40])[0, 1])
+
+
+def test_judge_values_as_probabilities():
+    labels = two_grades(np.array([0.0, 0.25, 1.0]), None)
+    np.testing.assert_array_equal(labels.utilities(), [0, 0.25, 1])
+    np.testing.assert_allclose(two_grades(np.array([1.0, 4.0]), (1, 5)).utilities(), [1, 4])
+    with pytest.raises(DataError, match="between 0 and 1, and one is 4"):
+        two_grades(np.array([1.0, 4.0]), None)
