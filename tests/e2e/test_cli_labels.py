@@ -72,7 +72,7 @@ def interval_of(folder: Path, sheet: str, manifest: str, *args: str) -> dict:
 
 
 def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
-    succeed("labels", "sheet", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    succeed("labels", "draw", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
     assert list(rows[0]) == ["row_id", "query_id", "query", "doc_id", "text", "grade"]
@@ -88,7 +88,7 @@ def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
 def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
     lines = (pool / "all.qrels").read_text(encoding="utf-8").splitlines()
     (pool / "pilot.qrels").write_text("\n".join(lines[:100]), encoding="utf-8")
-    asked = ("labels", "sheet", *POOL, *TEXTS, "--qrels", "pilot.qrels", "-o", "sheet.csv")
+    asked = ("labels", "draw", *POOL, *TEXTS, "--qrels", "pilot.qrels", "-o", "sheet.csv")
     succeed(*asked, "-n", "250", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
@@ -122,9 +122,9 @@ def test_a_plan_for_items(tmp_path: Path) -> None:
     ("args", "words"),
     [
         (("plan", "items.csv", "--half-width", "0.1"), ("items.csv", "does not exist")),
-        (("sheet", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
+        (("draw", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
         (
-            ("sheet", *POOL, "-n", "90", "--queries", "docs.jsonl", "--documents", "docs.jsonl"),
+            ("draw", *POOL, "-n", "90", "--queries", "docs.jsonl", "--documents", "docs.jsonl"),
             ("has no text in --queries", "'q0d0'"),
         ),
         (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv:2")),
@@ -135,7 +135,7 @@ def test_bad_input_is_named_with_a_remedy(
     pool: Path, args: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     if args[0] == "interval":
-        succeed("labels", "sheet", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+        succeed("labels", "draw", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
         fill(pool, "sheet.csv", "nine.csv", grade="9")
     message = refused("labels", *args, cwd=pool)
     for word in words:
@@ -143,7 +143,7 @@ def test_bad_input_is_named_with_a_remedy(
 
 
 def test_a_sheet_of_another_run_is_refused(pool: Path) -> None:
-    succeed("labels", "sheet", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    succeed("labels", "draw", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
     fill(pool, "sheet.csv", "filled.csv")
     lines = (pool / "a.run").read_text(encoding="utf-8").splitlines()
     (pool / "b.run").write_text("\n".join(lines[10:]), encoding="utf-8")
@@ -155,4 +155,4 @@ def test_help_teaches(tmp_path: Path) -> None:
     code, text, _ = inside("labels", "plan", "--help", cwd=tmp_path)
     assert code == 0
     assert "--half-width" in text
-    assert "manifest" in succeed("labels", "sheet", "--help", cwd=tmp_path)
+    assert "manifest" in succeed("labels", "draw", "--help", cwd=tmp_path)

@@ -63,10 +63,11 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     "labels": (
         ("labels", "plan", *_POOL, "--half-width", "1"),
         (
-            *("labels", "sheet", *_POOL, "-n", "150", "-o", "sheet.csv"),
+            *("labels", "draw", *_POOL, "-n", "150", "-o", "sheet.csv"),
             *("--queries", "queries.jsonl", "--documents", "docs.jsonl"),
         ),
         ("labels", "interval", "sheet.csv", "--manifest", "sheet.csv.manifest.json", *_POOL),
+        ("labels", "draw", "items.csv", "-n", "80", "-o", "drawn.csv"),
     ),
     "annotate": (
         ("annotate", "sheet", "--sample", "--annotators", "ann,bob", "-o", "sheets"),

@@ -38,6 +38,11 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
 
+def unescaped(cell: str) -> str:
+    """Return a cell without the apostrophe that :func:`sheet_csv` put before it."""
+    return cell[1:] if _ESCAPED.match(cell) else cell
+
+
 def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[str]:
     """Give the text of a CSV file with a byte-order mark, header first.
 
@@ -53,8 +58,9 @@ def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[
     for record in records:
         for name, cell in record.items():
             if len(cell) > _CELL_LIMIT:
+                first = next(iter(record.values()))
                 raise DataError(
-                    f"{path}: {name} of row {record['row_id']!r} has {len(cell)} characters, a "
+                    f"{path}: {name} of row {first!r} has {len(cell)} characters, a "
                     f"spreadsheet cell holds {_CELL_LIMIT}; write the sheet as .jsonl"
                 )
         yield _record_text(
@@ -103,8 +109,7 @@ def read_sheet_csv(path: PathLike) -> Iterator[tuple[int, dict[str, str]]]:
                 f"{path}:{start}: expected {len(header)} cells as in the header, found "
                 f"{len(cells)}: {delimiter.join(cells)[:80]!r}"
             )
-        plain = [cell[1:] if _ESCAPED.match(cell) else cell for cell in cells]
-        yield start, dict(zip(header, plain, strict=True))
+        yield start, dict(zip(header, map(unescaped, cells), strict=True))
 
 
 def _header(line: str, path: PathLike, number: int) -> tuple[list[str], str]:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -17,7 +18,7 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray
+from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_arrays, sound, write_atomic
 from rag_sourcebias.io.tables import (
     Table,
@@ -27,7 +28,9 @@ from rag_sourcebias.io.tables import (
     names_of,
     numbers_of,
     read_table,
+    unescaped,
 )
+from rag_sourcebias.stats.strata import DRAW_COLUMNS, item_strata
 
 # Readers of judged data: human and judge values of items, in one file or in two.
 
@@ -122,6 +125,37 @@ def _listed(id: _Ids) -> Sequence[str]:
     return [id] if isinstance(id, str) else id or ()
 
 
+def read_shown_texts(
+    path: PathLike, *, id: _Ids, human: str | None, judge: str | None, group: str | None
+) -> Table:
+    """Read what people who label may see of items: ids, and texts.
+
+    Left out are the columns of human labels, judge and group, found as by
+    :func:`read_judged_items`, and all columns of numbers, which may be scores.
+
+    Raises
+    ------
+    DataError
+        If no column is recognised as id: labels could not be brought back.
+    """
+    name = os.fspath(path)
+    table = read_table(path, lambda names: names)
+    ids = find_ids(table.names, given=id, path=name)
+    if not ids:
+        raise DataError(
+            f"{name}: no column is recognised as id, and labels can only be brought back by id; "
+            f"its columns are {', '.join(table.names)}; name the column with id=…"
+        )
+    roles = {"human": human, "judge": judge, "group": group}
+    left_out = {find_column(table.names, role, given=roles[role], path=name) for role in roles}
+    shown = {
+        column: table.columns[column]
+        for column in table.names
+        if column in ids or not (column in left_out or _is_scores(table, column))
+    }
+    return Table(path=table.path, names=tuple(shown), lines=table.lines, columns=shown)
+
+
 def _factors(
     table: Table, found: dict[str, str | None], given: Mapping[str, str | None]
 ) -> dict[str, tuple[str, ...]]:
@@ -158,7 +192,8 @@ def join_judged(
     human, judge : str or None
         Column names. Where None: the usual names, or else the only column that is not the id.
     group, cluster, stratum : str or None
-        Columns of the judge file, as in :func:`read_judged_items`.
+        Columns of the judge file, as in :func:`read_judged_items`. Where the human labels stand on
+        a sheet of drawn items, its design is checked against the judge file and gives the strata.
     allow_judge_missing : bool
         True keeps a labelled item whose judge value is empty in the judge file (the judge failed
         on it). A labelled item that the judge file does not list at all is always an error.
@@ -172,10 +207,13 @@ def join_judged(
     ------
     DataError
         As :func:`read_judged_items`, and if labelled items do not join (how many, which first) or
-        lack a judge value.
+        lack a judge value; or if a sheet of drawn items came back incomplete, or its stored
+        probabilities are not those of a draw from the judge file.
     """
     human_table, human_ids, human_column, _ = _one_value(human_path, "human", human, id, {})
     labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
+    # items the judge failed on are drawn too
+    drawn = any(column in human_table.names for column in DRAW_COLUMNS[1:])
     factors = {"group": group, "cluster": cluster, "stratum": stratum}
     table, ids, judge_column, found = _one_value(judge_path, "judge", judge, id, factors)
     values = numbers_of(table, judge_column, role="judge value", ids=ids)
@@ -192,7 +230,7 @@ def join_judged(
             "every labelled item needs a judge value"
         )
     empty = np.flatnonzero(np.isnan(values[place]))
-    if len(empty) and not allow_judge_missing:
+    if len(empty) and not (allow_judge_missing or drawn):
         first = int(place[empty[0]])
         raise DataError(
             f"{len(empty)} of {len(labeled)} labelled items have no judge value, first "
@@ -201,9 +239,67 @@ def join_judged(
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    return JudgedItems(
+    items = JudgedItems(
         ids=tuple(ids), human=joined, judge=values, **_factors(table, found, factors)
     )
+    if not drawn:
+        return items
+    if len(labeled) < len(labels):
+        row = int(np.flatnonzero(np.isnan(labels))[0])
+        raise DataError(
+            f"{human_table.where(row)}: {len(labels) - len(labeled)} of {len(labels)} drawn items "
+            f"have no label, first {human_ids[row]!r}; label them all: items left out are rarely "
+            "random"
+        )
+    return _with_draw(items, human_table, place, table.path)
+
+
+def _with_draw(
+    items: JudgedItems, sheet: Table, place: IntArray, judge_path: PathLike
+) -> JudgedItems:
+    """Give the items the strata of a filled sheet, once its design is that of a draw from them."""
+    lacking = [column for column in DRAW_COLUMNS if column not in sheet.columns]
+    if lacking:
+        raise DataError(
+            f"{sheet.path} lacks {', '.join(lacking)}; send back all columns of the sheet as they "
+            "were"
+        )
+    if items.strata is not None:
+        raise DataError(
+            f"{sheet.path} stores the strata its items were drawn from, and {judge_path} has "
+            "others; leave those out"
+        )
+    names = names_of(sheet, "stratum", role="stratum")
+    asked = re.fullmatch(r"s[0-9]+/([0-9]{1,4})", names[0])
+    if asked is None:
+        raise DataError(f"{sheet.where(0)}: stratum {names[0]!r} is none of a sheet of drawn items")
+    strata = item_strata(items, int(asked[1]))
+    units = np.unique(strata.unit[place])
+    code, sizes = strata.stratum[strata.unit[place]], strata.sizes
+    drawn = np.bincount(strata.stratum[units], minlength=len(sizes))
+    ids = [items.ids[row] for row in place.tolist()]
+    size, chance = (numbers_of(sheet, name, role=name, ids=ids) for name in DRAW_COLUMNS[1:])
+    name_of = dict(zip(code.tolist(), names, strict=True))
+    known = np.array([name_of[k] for k in code.tolist()]) == np.array(names)
+    same = (size == sizes[code]) & (np.abs(chance * sizes[code] - drawn[code]) < 1e-3)  # as rounded
+    wrong = np.flatnonzero(~(known & same))
+    if len(wrong):
+        i = int(wrong[0])
+        k, total = int(drawn[code[i]]), int(sizes[code[i]])
+        raise DataError(
+            f"{sheet.where(i)}: item {ids[i]!r} was drawn with probability {chance[i]:.4g} from a "
+            f"stratum of {size[i]:g}; by {judge_path} its stratum has {total}, of which {k} are on "
+            f"the sheet ({k / total:.4g}); use all rows of the sheet, and the judge values, groups "
+            "and clusters it was drawn from"
+        )
+    left_out = np.flatnonzero(np.isin(strata.unit, units) & ~items.labeled)
+    if len(left_out) or len(set(name_of.values())) < len(sizes):
+        first = "" if not len(left_out) else f", first {items.ids[left_out[0]]!r}"
+        raise DataError(
+            f"{sheet.path} lacks rows of its draw from {judge_path}{first}; use all of them"
+        )
+    of_item = strata.stratum[strata.unit].tolist()
+    return replace(items, strata=tuple(name_of[k] for k in of_item))
 
 
 def _one_value(
@@ -226,11 +322,17 @@ def _one_value(
         named = {*id_columns, given}
         for factor, column in factors.items():
             found[factor] = find_column(names, factor, given=column, path=name, taken=named)
-        taken = {*id_columns, *found.values()}
+        design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
+        taken = {*id_columns, *found.values(), *design}
         value = _value_column(names, role, given, taken, name)
-        return list(dict.fromkeys([*id_columns, value, *(c for c in found.values() if c)]))
+        chosen = (c for c in found.values() if c)
+        return list(dict.fromkeys([*id_columns, value, *chosen, *design]))
 
     table = read_table(path, choose)
+    if DRAW_COLUMNS[-1] in table.columns:  # sheets keep spreadsheets from reading cells as formulas
+        for column in id_columns:
+            cells = table.columns[column]
+            table.columns[column] = [unescaped(c) if isinstance(c, str) else c for c in cells]
     return table, ids_of(table, id_columns), value, found
 
 

@@ -20,13 +20,18 @@ from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as shared
-from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
+from rag_sourcebias.judged.files import (
+    read_judged_items,
+    read_label_distributions,
+    read_shown_texts,
+)
 from rag_sourcebias.judged.judge_command import texts_of_files
 from rag_sourcebias.judged.plan import (
     SheetRow,
     plan_item_labels,
     plan_labels,
     read_label_sheet,
+    write_item_sheet,
     write_label_sheet,
 )
 from rag_sourcebias.stats.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
@@ -36,13 +41,18 @@ from rag_sourcebias.stats.documents import (
     design_document_sample,
     document_interval,
 )
+from rag_sourcebias.stats.strata import draw_items
 
 # Options of the labels commands, named once.
 
 
 RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
+RunFile = Annotated[Path | None, typer.Option(help="TREC run.")]
 JudgeLabelsNeeded = Annotated[
     Path, typer.Option(help="The judge's label distributions of its documents.")
+]
+JudgeLabels = Annotated[
+    Path | None, typer.Option(help="The judge's label distributions of its documents.")
 ]
 Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
 PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
@@ -94,7 +104,7 @@ class Pool(NamedTuple):
 
 def read_pool(
     run: Path,
-    labels: Path,
+    labels: Path | None,
     *,
     measure: str,
     gain: GainScale,
@@ -108,6 +118,8 @@ def read_pool(
     DataError
         If the measure is no weighted sum of gains, or nothing joins.
     """
+    if labels is None:
+        raise DataError("--labels missing: the judge's label distributions of the run's documents")
     ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
     found = ranking.ranked_labels(measure, gain=gain, min_grade=min_grade)
     cutoff = parse_measure(measure)[1]
@@ -133,6 +145,7 @@ def read_pool(
 
 _GAINS = ("exponential", "linear")
 _TARGETS = ("population", "pool")
+_ONE_INPUT = "give a file of items, or --run with --labels"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -157,10 +170,8 @@ def plan(
             help="Documents to label, those judged already (--qrels) included.",
         ),
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="TREC run.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="The judge's label distributions of its documents.")
-    ] = None,
+    run: RunFile = None,
+    labels: JudgeLabels = None,
     measure: Measure = "DCG@10",
     qrels: PilotQrels = None,
     gain: shared.Gain = "exponential",
@@ -183,9 +194,7 @@ def plan(
         rag-sourcebias labels plan --run bm25.run --labels judge.tsv -n 500
     """
     aim = choice("target", target, _TARGETS)
-    if (file is None) == (run is None):
-        raise DataError("give a file of items, or --run with --labels")
-    if file is not None:
+    if file is not None and run is None:
         if half_width is None:
             raise DataError("--half-width missing: how narrow should the interval be?")
         items = read_judged_items(file, id=id_column, human=human, judge=judge)
@@ -200,8 +209,8 @@ def plan(
         )
         _say(str(found), found.assumptions)
         return
-    if labels is None or run is None:
-        raise DataError("--labels missing: the judge's label distributions of the run's documents")
+    if file is not None or run is None:
+        raise DataError(_ONE_INPUT)
     pool = read_pool(
         run,
         labels,
@@ -222,24 +231,28 @@ def plan(
 
 
 @app.command()
-def sheet(
+def draw(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Items with judge values, of which some are to be labelled."),
+    ] = None,
     *,
-    run: RunNeeded,
-    labels: JudgeLabelsNeeded,
     affordable: Annotated[
         int,
         typer.Option(
             "-n",
             "--budget",
             min=1,
-            help="Documents to label, those judged already (--qrels) included.",
+            help="Items or documents to label, those labelled already included.",
         ),
     ],
-    queries: texts_opt.Queries = None,
-    documents: texts_opt.Documents = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Sheet to write: .csv or .jsonl.")
     ] = Path("sheet.csv"),
+    run: RunFile = None,
+    labels: JudgeLabels = None,
+    queries: texts_opt.Queries = None,
+    documents: texts_opt.Documents = None,
     measure: Measure = "DCG@10",
     qrels: PilotQrels = None,
     gain: shared.Gain = "exponential",
@@ -248,14 +261,36 @@ def sheet(
     show_doc_ids: Annotated[
         bool, typer.Option(help="Leave out ids that tell the source with --no-show-doc-ids.")
     ] = True,
+    id_column: shared.IdColumns = None,
+    human: shared.HumanColumn = None,
+    judge: shared.JudgeColumn = None,
+    group: shared.GroupColumn = None,
+    cluster: shared.ClusterColumn = None,
     seed: shared.Seed = 0,
 ) -> None:
-    """Draw the documents to label and write them as a blind sheet, in random order.
+    """Draw what to label and write it as a blind sheet, in random order.
 
-    Fill in the grade column of every row and send it to: rag-sourcebias labels interval. The
-    manifest beside the sheet holds the design; keep it, and keep it from the annotators.
+    Items are drawn within strata of their judge value; label every row of the sheet and give it to
+    rag-sourcebias interval as --human-file, with the file as --judge-file. Documents of a run are
+    drawn by what they weigh; grade every row and send the sheet to rag-sourcebias labels interval.
+    Its manifest holds the design; keep it, and keep it from the annotators.
+
+    [bold]Examples[/]
+
+        rag-sourcebias labels draw answers.csv -n 40
+
+        rag-sourcebias labels draw --run bm25.run --labels judge.tsv -n 500 \
+--queries queries.jsonl --documents corpus.jsonl
     """
     require_writable_file("output", output)
+    if file is not None and run is None:
+        columns = shared.Columns(
+            id=id_column, human=human, judge=judge, group=group, cluster=cluster
+        )
+        _item_sheet(file, output, affordable, columns, seed)
+        return
+    if file is not None or run is None:
+        raise DataError(_ONE_INPUT)
     pool = read_pool(
         run,
         labels,
@@ -290,6 +325,38 @@ def sheet(
     )
 
 
+def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed: int) -> None:
+    items = read_judged_items(
+        file,
+        id=columns.id,
+        human=columns.human,
+        judge=columns.judge,
+        group=columns.group,
+        cluster=columns.cluster,
+        require_human=False,
+    )
+    drawn = draw_items(items, n, rng=seed)
+    write_item_sheet(
+        output,
+        read_shown_texts(
+            file, id=columns.id, human=columns.human, judge=columns.judge, group=columns.group
+        ),
+        drawn,
+        human=items.human,
+        rng=seed,
+    )
+    rows = drawn.rows
+    new = int((~items.labeled[rows]).sum())
+    of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
+    err.print(
+        f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before, from "
+        f"{len(drawn.drawn)} strata of the judge's value)\n"
+        f"then: rag-sourcebias interval --human-file {output} --judge-file {file}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
 @app.command()
 def interval(
     file: Annotated[Path, typer.Argument(help="The filled sheet.")],
@@ -313,7 +380,7 @@ def interval(
     if lacking:
         raise DataError(
             f"the manifest of {file} lacks {', '.join(lacking)}; it is not of a sheet that "
-            "rag-sourcebias labels sheet wrote"
+            "rag-sourcebias labels draw wrote"
         )
     pool = read_pool(
         run,

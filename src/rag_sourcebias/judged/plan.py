@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
 from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
-from rag_sourcebias.io.tables import read_sheet_csv, sheet_csv
+from rag_sourcebias.io.tables import Table, read_sheet_csv, sheet_csv
 from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.documents import (
     GUESSED_CORRELATION,
@@ -28,6 +28,7 @@ from rag_sourcebias.stats.documents import (
     labels_needed,
     outlook,
 )
+from rag_sourcebias.stats.strata import DRAW_COLUMNS, ItemDraw
 
 # How many items to label, as an answer.
 
@@ -546,14 +547,10 @@ def write_label_sheet(
         If the ending is another one, there are no rows, a pair occurs twice, or a text is too
         long for a spreadsheet cell, or the sheet exists.
     """
-    ending = _ending(path)
+    ending = _new_sheet(path, overwrite=overwrite)
     if not rows or n_grades < 2:
         raise DataError(
             f"{path}: a sheet needs rows and two grades, not {len(rows)} and {n_grades}"
-        )
-    if not overwrite and Path(path).exists():
-        raise DataError(
-            f"{path} exists and may hold grades; choose another name, or overwrite=True"
         )
     pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
     if most > 1:
@@ -656,6 +653,15 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     return FilledSheet(grades=grades, n_grades=plan["n_grades"], design=plan["design"])
 
 
+def _new_sheet(path: PathLike, *, overwrite: bool) -> str:
+    ending = _ending(path)
+    if not overwrite and Path(path).exists():
+        raise DataError(
+            f"{path} exists and may hold grades; choose another name, or overwrite=True"
+        )
+    return ending
+
+
 def _ending(path: PathLike) -> str:
     ending = Path(path).suffix.lower()
     if ending not in (".csv", ".jsonl"):
@@ -740,3 +746,71 @@ def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
     wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
     if wrong is not None:
         raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
+
+
+# Sheets on which people label items, with the design of the draw in columns of its own.
+
+
+def write_item_sheet(
+    path: PathLike,
+    texts: Table,
+    draw: ItemDraw,
+    *,
+    human: npt.ArrayLike,
+    rng: np.random.Generator | int,
+    overwrite: bool = False,
+) -> None:
+    """Write the items of a draw in random order, for people to fill in the column ``human``.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv`` (as :func:`write_label_sheet` writes it) or ``.jsonl``. After the columns of
+        ``texts``: ``human``, ``stratum`` (a name that tells nothing of the judge's value),
+        ``stratum_size`` and ``probability``. :func:`~rag_sourcebias.join_judged` reads it back.
+    texts : Table
+        What people are shown of every item, ids among it.
+    draw : ItemDraw
+    human : array-like of shape (m,)
+        Labels there are already; NaN is an empty cell.
+    rng : Generator or int
+        For the order of the rows and the names of the strata.
+
+    Raises
+    ------
+    DataError
+        If the ending is another one, the sheet exists, a column has the name of one of those
+        added, or a text is too long for a spreadsheet cell.
+    """
+    ending = _new_sheet(path, overwrite=overwrite)
+    taken = [name for name in texts.columns if name in ("human", *DRAW_COLUMNS)]
+    if taken:
+        raise DataError(f"{texts.path} has a column {taken[0]!r}, as sheets have; rename it")
+    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    units, strata = draw.strata.unit[draw.rows], draw.strata
+    order = np.lexsort((
+        generator.random(len(units)),
+        generator.permutation(len(strata.stratum))[units],
+    ))  # fmt: skip
+    names = generator.permutation(len(draw.drawn)) + 1
+    labels = np.asarray(human, dtype=np.float64)
+    records = []
+    for row in draw.rows[order].tolist():
+        code = int(strata.stratum[strata.unit[row]])
+        size = int(strata.sizes[code])
+        records.append({
+            **{name: _cell(column[row]) for name, column in texts.columns.items()},
+            "human": "" if math.isnan(labels[row]) else f"{labels[row]:.10g}",
+            "stratum": f"s{names[code]}/{draw.n_strata}",
+            "stratum_size": str(size),
+            "probability": f"{draw.drawn[code] / size:.10g}",
+        })  # fmt: skip
+    write_atomic(
+        path, "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -275,12 +275,14 @@ def item_influence(
     """What the estimate would lose without each item; shape (n, k).
 
     A residual is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5
-    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
+    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike). The sizes of strata are
+    fixed, so that what the mean of a stratum takes of the leverage is divided out by its root.
     """
     residuals = sample.y - design @ coefficients
     free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
     alone = free < _ALONE
-    left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
+    rest = stratum_rest(sample)
+    left_out = residuals / (np.sqrt(rest) * (np.where(alone, 1.0, free) / rest) ** power)[:, None]
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
@@ -291,6 +293,19 @@ def item_influence(
     left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
     influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
     return influence
+
+
+def stratum_rest(sample: JudgedSample) -> FloatArray:
+    """Return 1 − 1/k per labelled item, k the units labelled in its stratum; 1 without strata."""
+    if sample.n_strata == 1 or sample.shifted:
+        return np.ones(sample.n_labeled)
+    units = sample.stratum
+    if sample.cluster is not None:
+        pairs = np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)
+        units = pairs[0]
+    count = np.maximum(np.bincount(units, minlength=sample.n_strata), 2)
+    rest: FloatArray = 1 - 1 / count[sample.stratum]
+    return rest
 
 
 def cluster_influence(
@@ -319,7 +334,9 @@ def cluster_influence(
         gram - grams.reshape(n_clusters, width, width), rcond=CONSTANT, hermitian=True
     )
     left_out = without @ (moments - own.reshape(n_clusters, width, -1))
+    rest = np.bincount(codes, weights=stratum_rest(sample)) / np.bincount(codes)
     influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)
+    influence *= np.sqrt(rest)[:, None]
     return influence
 
 
@@ -367,7 +384,8 @@ def fit_regression(
     ----------
     leverage : float, optional
         Residuals of single items are divided by 1 − leverage to this power: 1 for HC3, 0.5 for
-        HC2. Without it by HC3, and the variance is multiplied by n/(n − rank) on top.
+        HC2. Without it by HC3, and without strata the variance is multiplied by n/(n − rank) on
+        top.
 
     Returns
     -------
@@ -387,7 +405,8 @@ def fit_regression(
     if sample.cluster is None:
         power = 1.0 if leverage is None else leverage
         influence = item_influence(sample, design, inverse, coefficients, towards, power=power)
-        correction = sample.n_labeled / max(sample.n_labeled - rank, 1) if leverage is None else 1.0
+        once = leverage is not None or sample.n_strata > 1
+        correction = 1.0 if once else sample.n_labeled / max(sample.n_labeled - rank, 1)
         degrees = float(max(sample.n_labeled - rank, 1))
         if sample.shifted:
             degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
@@ -396,7 +415,7 @@ def fit_regression(
             sample, design, (gram, moments), towards @ coefficients, towards
         )
         correction = 1.0
-        degrees = float(max(sample.n_units - 1, 1))
+        degrees = float(max(sample.n_units - sample.n_strata, 1))
     share = np.sqrt(sampling_factor(sample, target))
     influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
     covariance = correction * influence.T @ influence
