@@ -53,7 +53,7 @@ def lowest(data, **options):
     study = coverage_study(
         data.y,
         data.yhat,
-        sizes=[20, 40, 100],
+        sizes=[10, 15, 20, 40, 100],
         methods=["regression"],
         n_unlabeled=100 if data.clusters is not None else 300,
         n_runs=RUNS,
@@ -86,3 +86,23 @@ def test_the_sets_are_what_they_were(sets):
     assert votes.yhat.mean() == pytest.approx(14.405, abs=1e-3)
     # METHODS: BM25 nDCG@10 with linear gains is .5058 and .4796; gains 2^r − 1 give less
     assert sets["dl_human_llm/dl19 umbrela_gpt4 NDCG@10"].y.mean() == pytest.approx(0.436, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if "openqa" not in name])
+def test_a_judge_hardly_costs_width_and_a_useful_one_saves_some(sets, name):
+    data = sets[name]
+    correlation = abs(np.corrcoef(data.y, data.yhat)[0, 1])
+    study = coverage_study(
+        data.y,
+        data.yhat,
+        sizes=[15, 30, 60],
+        methods=["regression", "labels"],
+        n_unlabeled=500,
+        n_runs=RUNS,
+        bounds=data.bounds,
+        rng=np.random.default_rng(2),
+    )
+    width = {(cell.method, cell.n): cell.mean_width for cell in study.cells}
+    for n in (15, 30, 60):
+        most = 1.0 if correlation >= 0.4 else 1.1 if n == 15 else 1.05
+        assert width["regression", n] <= (most + 0.01) * width["labels", n]

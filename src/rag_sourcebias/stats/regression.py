@@ -344,9 +344,10 @@ def cluster_influence(
 # Human values are regressed on judge values over the labelled items; the estimate is the mean of
 # the fitted values over the target plus the mean residual (which ordinary least squares makes
 # zero). The slope this learns is the optimal power of PPI++ (Angelopoulos et al. 2023), sign
-# included. Its sampling error is read off the delete-one jackknife, which for single items is the
-# HC3 form of MacKinnon & White (1985) and for clusters the CR3 form, so that the error of the
-# slope itself is counted; tuned PPI leaves it out and under-covers below about 40 labels.
+# included. Its sampling error is read off residuals that are as large as without their item (HC2 to
+# HC3 of MacKinnon & White 1985) and for clusters off the delete-one jackknife (CR3), so that the
+# error of the slope itself is counted; tuned PPI leaves it out and under-covers below about 40
+# labels.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -375,25 +376,22 @@ class RegressionFit:
     skewness: float
 
 
-def fit_regression(
-    sample: JudgedSample, target: Target, *, leverage: float | None = None
-) -> RegressionFit:
+def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.0) -> RegressionFit:
     """Estimate the mean human values of the target.
 
     Parameters
     ----------
-    leverage : float, optional
+    leverage : float
         Residuals of single items are divided by 1 − leverage to this power: 1 for HC3, 0.5 for
-        HC2. Without it by HC3, and without strata the variance is multiplied by n/(n − rank) on
-        top.
+        HC2.
 
     Returns
     -------
     RegressionFit
-        The variance of the estimated means is the jackknife variance of the labelled part, times
-        n/(n − rank), plus, for the population, the variance of the fitted values over the pool,
-        divided by its size. For the pool the labelled part shrinks by 1 − n/(n + N); for the
-        unlabelled items it grows by 1 + n/N (within each stratum).
+        The variance of the estimated means is the jackknife variance of the labelled part, plus,
+        for the population, the variance of the fitted values over the pool, divided by its size.
+        For the pool the labelled part shrinks by 1 − n/(n + N); for the unlabelled items it grows
+        by 1 + n/N (within each stratum).
     """
     design, pool, scale = _design(sample)
     gram = (design * sample.weights[:, None]).T @ design
@@ -403,10 +401,7 @@ def fit_regression(
     coefficients = inverse @ moments
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
-        power = 1.0 if leverage is None else leverage
-        influence = item_influence(sample, design, inverse, coefficients, towards, power=power)
-        once = leverage is not None or sample.n_strata > 1
-        correction = 1.0 if once else sample.n_labeled / max(sample.n_labeled - rank, 1)
+        influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
         degrees = float(max(sample.n_labeled - rank, 1))
         if sample.shifted:
             degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
@@ -414,11 +409,10 @@ def fit_regression(
         influence = cluster_influence(
             sample, design, (gram, moments), towards @ coefficients, towards
         )
-        correction = 1.0
         degrees = float(max(sample.n_units - sample.n_strata, 1))
     share = np.sqrt(sampling_factor(sample, target))
     influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
-    covariance = correction * influence.T @ influence
+    covariance = influence.T @ influence
     if target == "population":
         covariance = covariance + _fitted_covariance(sample, design, pool, coefficients)
     slopes = np.where(scale[:, None] > 0, coefficients[sample.n_strata :], 0.0)
@@ -542,7 +536,7 @@ def score_form(
     low, high = bounds
     width = high - low
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
-    n = float(sample.n_units)
+    n = _effective_units(sample)
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
     reach = sampling_reach(sample, target)
     pseudo = 2 * (1 - share) ** 2 + 2 * share**2
@@ -561,6 +555,21 @@ def score_form(
     return low + width * share, low + width * lower, low + width * upper
 
 
+def _effective_units(sample: JudgedSample) -> float:
+    """Independent items that the labels are worth: between clusters and items.
+
+    Items over the design effect of the labels (Kish 1965); labels that all agree tell none, and
+    count as clusters.
+    """
+    n, y = sample.n_labeled, sample.y[:, 0]
+    if sample.cluster is None or not has_spread(y):
+        return float(sample.n_units)
+    codes = np.unique(sample.cluster, return_inverse=True)[1]
+    apart = np.bincount(codes, weights=y - y.mean())
+    effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
+    return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
+
+
 def sampling_reach(sample: JudgedSample, target: Target) -> float:
     """How sampling a finite target shrinks or stretches the variance of the labelled part."""
     n, pool = sample.n_labeled, sample.n_unlabeled
@@ -577,7 +586,7 @@ def sampling_reach(sample: JudgedSample, target: Target) -> float:
 
 _MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on skewness is seen
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
-_MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for
+_MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
 _SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
 
 
@@ -683,14 +692,30 @@ def _joint_range(sample: JudgedSample, end: float) -> tuple[float, float] | None
 
 
 def draw_interval(
-    sample: JudgedSample, fit: RegressionFit, target: Target, quantile: float, form: Form
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    form: Form,
+    *,
+    most_skew: float | None = None,
 ) -> tuple[float, float, float]:
-    """Return estimate, lower and upper end."""
+    """Return estimate, lower and upper end.
+
+    Parameters
+    ----------
+    most_skew : float, optional
+        Largest skewness of the estimate that is corrected for. Without it, it is corrected in full
+        from 20 units on, and not below.
+    """
     if form.bounds is not None:
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-    skewness = fit.skewness if sample.n_units >= _MIN_SKEW else 0.0
+    if most_skew is None:
+        skewness = fit.skewness if sample.n_units >= _MIN_SKEW else 0.0
+    else:
+        skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
     lower = estimate - error * _hall(quantile, skewness)
     upper = estimate - error * _hall(-quantile, skewness)
     if form.clip is not None:
