@@ -41,7 +41,10 @@ def single(kind="good", n_labeled=60, *, method="regression", target="population
     }[kind]
     config = JudgedConfig(coverage_runs=0, method=method, target=target)
     items = items_of(truth, judge, n_labeled=n_labeled)
-    return judge_items_with_intervals(items, measure="helpfulness", name=kind, config=config)
+    bounds = (-3.0, 9.0) if n_labeled < 10 else None  # so few labels do not tell their scale
+    return judge_items_with_intervals(
+        items, measure="helpfulness", name=kind, config=config, bounds=bounds
+    )
 
 
 @functools.cache

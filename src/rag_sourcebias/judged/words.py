@@ -53,7 +53,7 @@ _SHORT: dict[Role, str] = {
     "unknown": "Labels alone give no interval",
     "short": "Too short by construction: its width saves no label",
 }
-_FAR = 5  # half widths between an estimate and a judge that answers on its own scale
+_FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
 _ALL_SAID = 2  # means of which the headline says everything; of more, a summary
 _NAMED = 3  # means that the headline names
 
@@ -224,7 +224,9 @@ def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
     if report.kind == "ranking" or audit is None or audit.agreement is not None:
         return False
     gap = abs(mean.judge_alone - mean.interval.estimate)
-    return gap > _FAR * max(mean.interval.half_width, 1e-12)
+    alone = mean.labels_alone or mean.interval
+    deviation = alone.half_width * math.sqrt(alone.n_labeled) / 2  # about that of the human values
+    return gap > _FAR * max(deviation, 1e-12)
 
 
 def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:

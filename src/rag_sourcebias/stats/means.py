@@ -489,7 +489,7 @@ def mean_interval(
     >>> truth = rng.normal(5, 2, 1050)
     >>> judge = truth + rng.normal(1, 1, 1050)
     >>> print(mean_interval(truth[:50], judge[:50], judge[50:]))
-    4.985 [4.715, 5.256] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
+    4.985 [4.725, 5.246] (95%, regression on the judge, n = 50 + 1000 unlabelled, judge r = 0.89)
     """
     check_level(confidence_level)
     check_target(target)

@@ -1,0 +1,242 @@
+"""Comparisons of a judged evaluation: systems on the items they share, groups by their means."""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.judged.data import JudgedComparison, JudgedConfig, JudgedMean, JudgedRanks
+from rag_sourcebias.stats.crc import RankedLabels
+from rag_sourcebias.stats.means import difference_interval, unpaired_difference_interval
+from rag_sourcebias.stats.regression import RANDOM
+from rag_sourcebias.stats.samples import judge_correlation
+from rag_sourcebias.stats.systems import SystemComparison, compare_systems
+
+
+class JudgedValues:
+    """Human values of some units and judge values of all, for one system and measure.
+
+    Parameters
+    ----------
+    y : float64 array of shape (n_units,)
+        NaN where there is no human label.
+    f : float64 array of shape (n_units,)
+        No NaN.
+    clusters, strata : sequences of length n_units, or None
+    labels : RankedLabels or None
+        The label distributions behind f, where there are such: what CRC perturbs.
+    """
+
+    def __init__(
+        self,
+        y: FloatArray,
+        f: FloatArray,
+        *,
+        clusters: Sequence[str] | None = None,
+        strata: Sequence[str] | None = None,
+        labels: RankedLabels | None = None,
+    ) -> None:
+        self.labeled = ~np.isnan(y)
+        self.labels = labels
+        self.y = y[self.labeled]
+        self.f = f[self.labeled]
+        self.f_unlabeled = f[~self.labeled]
+        self.all_f = f
+        self.design: dict[str, npt.NDArray[np.str_]] = {}
+        for name, column in (("clusters", clusters), ("strata", strata)):
+            if column is not None:
+                values = np.asarray(column)
+                self.design[name] = values[self.labeled]
+                self.design[f"{name}_unlabeled"] = values[~self.labeled]
+
+
+# Systems compared on the items they share, all at once.
+
+
+_IN_SIGHT = 20  # times today's labels, beyond which no number of labels is named
+
+
+class Compared(NamedTuple):
+    """Differences of systems, their ranks, and what was refused."""
+
+    differences: list[JudgedComparison]
+    ranks: list[JudgedRanks]
+    warnings: list[str]
+
+
+def compared(
+    names: Sequence[str],
+    sides: Sequence[JudgedValues],
+    measure: str,
+    config: JudgedConfig,
+    bounds: tuple[float, float] | None,
+    *,
+    strata: tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]] | None = None,
+) -> Compared:
+    """Compare systems whose values lie in the same order of items.
+
+    Two have one difference; more have differences that hold all at once, and ranks. What has too
+    few labels is a warning.
+    """
+    y, f, pool = (
+        np.stack([getattr(side, name) for side in sides], axis=1)
+        for name in ("y", "f", "f_unlabeled")
+    )
+    options: dict[str, Any] = {
+        "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
+        "strata": None if strata is None else strata[0],
+        "strata_unlabeled": None if strata is None else strata[1],
+    }  # fmt: skip
+    try:
+        if len(names) == 2:
+            interval = difference_interval(y, f, pool, **options)
+            return Compared([_difference(measure, names[0], names[1], interval)], [], [])
+        baseline = list(names).index(config.baseline) if config.baseline else None
+        found = compare_systems(y, f, pool, baseline=baseline, rng=config.seed, **options)
+    except InsufficientDataError as error:
+        what = f"{names[0]} and {names[1]}" if len(names) == 2 else f"{len(names)} systems"
+        return Compared([], [], [f"differences of {what} ({measure}): {error}"])
+    gaps = [values[:, found.first] - values[:, found.second] for values in (y, f)]
+    differences = [
+        _difference(
+            measure,
+            names[first],
+            names[second],
+            Interval(
+                estimate=float(found.difference[i]),
+                lower=float(found.lower[i]),
+                upper=float(found.upper[i]),
+                confidence_level=config.confidence_level,
+                method="simultaneous differences, regression on the judge",
+                target=config.target,
+                n_labeled=found.n_labeled,
+                n_unlabeled=found.n_unlabeled,
+                assumptions=(RANDOM, "the same items for every system"),
+                correlation=judge_correlation(gaps[0][:, i], gaps[1][:, i]),
+            ),
+            family=len(found.first),
+        )
+        for i, (first, second) in enumerate(zip(found.first, found.second, strict=True))
+    ]
+    judge = np.array([side.all_f.mean() for side in sides])
+    ranks = [] if config.baseline else [_ranks(names, measure, judge, found, config)]
+    return Compared(differences, ranks, [])
+
+
+def _difference(
+    measure: str, first: str, second: str, interval: Interval, *, family: int = 1
+) -> JudgedComparison:
+    return JudgedComparison(
+        kind="difference",
+        measure=measure,
+        system="",
+        first=first,
+        second=second,
+        interval=interval,
+        family=family,
+    )
+
+
+def _ranks(
+    names: Sequence[str],
+    measure: str,
+    judge: FloatArray,
+    found: SystemComparison,
+    config: JudgedConfig,
+) -> JudgedRanks:
+    order = np.argsort(-found.score, kind="stable")
+    top = set(order[:2].tolist())
+    pairs = zip(found.first.tolist(), found.second.tolist(), strict=True)
+    place = next(i for i, pair in enumerate(pairs) if set(pair) == top)
+    gap = abs(float(found.difference[place]))
+    half = float(found.upper[place] - found.lower[place]) / 2
+    needed = math.ceil(found.n_labeled * (half / gap) ** 2) if gap > 0 else math.inf
+    open_ = found.n_labeled < needed <= _IN_SIGHT * found.n_labeled
+    return JudgedRanks(
+        measure=measure,
+        systems=tuple(names[i] for i in order),
+        score=tuple(found.score[order].tolist()),
+        judge=tuple(judge[order].tolist()),
+        best=tuple(found.best[order].tolist()),
+        worst=tuple(found.worst[order].tolist()),
+        tau=found.tau[0],
+        tau_lower=found.tau[1],
+        tau_upper=found.tau[2],
+        confidence_level=config.confidence_level,
+        n_labeled=found.n_labeled,
+        to_tell=int(needed) if open_ else None,
+    )
+
+
+# Groups of judged items compared.
+
+
+def group_differences(
+    items: JudgedItems,
+    groups: dict[str, npt.NDArray[np.int64]],
+    means: list[JudgedMean],
+    measure: str,
+    config: JudgedConfig,
+    *,
+    bounds: tuple[float, float] | None,
+) -> Compared:
+    """Compare groups: on the items they share where all share all, by their means otherwise."""
+    names = list(groups)
+    if config.baseline and config.baseline not in names:
+        known = f"there are {names}" if items.groups else "the items have no group column"
+        raise DataError(f"no group is called {config.baseline!r}; {known}")
+    if len(names) < 2:
+        return Compared([], [], [])
+    index = _shared(items, list(groups.values())) if config.method == "regression" else None
+    if index is not None:
+        human = items.human[index]
+        labeled = ~np.isnan(human).any(axis=1)
+        human[~labeled] = np.nan  # an item labelled for some systems only is no pair
+        judge = np.where(items.judged, items.judge, np.nan)[index]
+        judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
+        sides = [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))]
+        strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
+        drawn = None if strata is None else (strata[labeled], strata[~labeled])
+        return compared(names, sides, measure, config, bounds, strata=drawn)
+    by_name = dict(zip(groups, means, strict=True))
+    pairs = list(combinations(names, 2))
+    if config.baseline:
+        pairs = [(name, config.baseline) for name in names if name != config.baseline]
+    elif len(names) > 6:
+        pairs = pairs[: len(names) - 1]
+    return Compared(
+        [
+            _difference(
+                measure,
+                first,
+                second,
+                unpaired_difference_interval(by_name[first].interval, by_name[second].interval),
+            )
+            for first, second in pairs
+        ],
+        [],
+        [],
+    )
+
+
+def _shared(
+    items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]]
+) -> npt.NDArray[np.int64] | None:
+    """Rows of each shared item, one column per group; None unless all groups have the same items.
+
+    On part of the items a difference would be another one.
+    """
+    if items.clusters is None:
+        return None
+    rows = [{items.clusters[i]: int(i) for i in group} for group in groups]
+    if any(len(row) != len(group) for row, group in zip(rows, groups, strict=True)):
+        return None  # a cluster holds several items of one group
+    if any(row.keys() != rows[0].keys() for row in rows):
+        return None
+    return np.array([[row[key] for row in rows] for key in rows[0]])
