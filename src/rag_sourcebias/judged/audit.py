@@ -31,6 +31,7 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
+from rag_sourcebias.judged.ledger import ledger_of
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.stats.crc_intervals import (
@@ -81,6 +82,7 @@ def judged_mean(
         labels_alone=alone,
         judge_alone=float(values.all_f.mean()),
         labels_saved=None if config.method == "crc" else labels_saved(found, alone),
+        ledger=ledger_of(values, found) if config.method == "regression" else None,
     )
 
 

@@ -31,6 +31,8 @@ class JudgedValues:
     clusters, strata : sequences of length n_units, or None
     labels : RankedLabels or None
         The label distributions behind f, where there are such: what CRC perturbs.
+    judges : float64 array of shape (n_units, p), or None
+        Several judges, of which ``f`` is the mean; NaN where one failed.
     """
 
     def __init__(
@@ -41,9 +43,11 @@ class JudgedValues:
         clusters: Sequence[str] | None = None,
         strata: Sequence[str] | None = None,
         labels: RankedLabels | None = None,
+        judges: FloatArray | None = None,
     ) -> None:
         self.labeled = ~np.isnan(y)
         self.labels = labels
+        self.judges = judges
         self.y = y[self.labeled]
         self.f = f[self.labeled]
         self.f_unlabeled = f[~self.labeled]

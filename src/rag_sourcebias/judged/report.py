@@ -87,6 +87,7 @@ def document(report: JudgedReport) -> b.Document:
             *([_ranking(report)] if report.ranks else ()),
             _findings(report),
             _means(report),
+            *([_ledger(report)] if any(m.ledger for m in report.means) else ()),
             *([_comparisons(report)] if report.comparisons else ()),
             *([_curves(report, simulated)] if simulated else ()),
             *([_queries(report)] if report.per_query else ()),
@@ -356,6 +357,50 @@ def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
         x=pic.Axis(label=f"mean {measure}", digits=digits_of(report, measure)),
         keys=tuple(key for key in keys if key[1] in drawn),
     )
+
+
+def _ledger(report: JudgedReport) -> b.Section:
+    """Return where the width of each interval comes from, and what would narrow it."""
+    known = [(mean, mean.ledger) for mean in report.means if mean.ledger is not None]
+    units = units_of(report)
+    parts = {
+        "labels": f"few labelled {units}",
+        "items": f"few {units}",
+        "within_clusters": f"{units} of a cluster",
+        "judges": "judges differing",
+    }
+    shown = [part for part in parts if any(getattr(ledger, part) for _, ledger in known)]
+    nouns = {"labels": "labels", "items": f"judged {units}", "judges": "runs of the judge"}
+    steps = {(s.what, s.n): f"{count(s.n)} more {nouns[s.what]}" for _, x in known for s in x.next}
+    rows = []
+    for mean, ledger in known:
+        half = {(s.what, s.n): s.half_width for s in ledger.next}
+        rows.append(
+            (
+                name_of(mean),
+                *(_share(getattr(ledger, part)) for part in shown),
+                f"±{value_of(report, mean, mean.interval.half_width)}",
+                *(f"±{value_of(report, mean, half[s])}" if s in half else MISSING for s in steps),
+            )
+        )
+    columns = ("mean", *(f"from {parts[part]}" for part in shown), "half-width", *steps.values())
+    return b.Section(
+        id="ledger",
+        title="What would narrow it",
+        lead="Shares of the variance behind each interval, and its half-width after more of one "
+        "thing, if all else stays as these labels show it: a forecast about as sure as the "
+        f"labels are many. More judged {units} shrink the part from few {units} only.",
+        blocks=(
+            b.Grid(
+                table=b.Table(columns=columns, rows=tuple(rows)),
+                caption="Where the width comes from, and what more would make of it",
+            ),
+        ),
+    )
+
+
+def _share(part: float | None) -> str:
+    return MISSING if part is None else f"{number(100 * part, digits=0)}%"
 
 
 def _comparisons(report: JudgedReport) -> b.Section:
