@@ -19,6 +19,7 @@ from rag_sourcebias.core.errors import (
     SourceBiasError,
 )
 from rag_sourcebias.core.values import FloatArray, IntArray, Interval, environment
+from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -77,6 +78,8 @@ class JudgedValues:
     clusters, strata : sequences of length n_units, or None
     labels : RankedLabels or None
         The label distributions behind f, where there are such: what CRC perturbs.
+    judges : float64 array of shape (n_units, p), or None
+        Several judges, of which ``f`` is the mean; NaN where one failed.
     """
 
     def __init__(
@@ -87,9 +90,11 @@ class JudgedValues:
         clusters: Sequence[str] | None = None,
         strata: Sequence[str] | None = None,
         labels: RankedLabels | None = None,
+        judges: FloatArray | None = None,
     ) -> None:
         self.labeled = ~np.isnan(y)
         self.labels = labels
+        self.judges = judges
         self.y = y[self.labeled]
         self.f = f[self.labeled]
         self.f_unlabeled = f[~self.labeled]
@@ -133,10 +138,13 @@ def _interval(
     if method == "crc":
         return _crc(values, config, bounds)
     design = dict(values.design) if method in ("regression", "labels") else {}
+    f, f_unlabeled = values.f, values.f_unlabeled
+    if values.judges is not None and method == "regression":
+        f, f_unlabeled = values.judges[values.labeled], values.judges[~values.labeled]
     return mean_interval(
         values.y,
-        values.f,
-        values.f_unlabeled,
+        f,
+        f_unlabeled,
         method=cast("Method", method),  # mean_interval names the valid ones
         target=config.target,
         confidence_level=config.confidence_level,
@@ -704,6 +712,7 @@ def judge_items_with_intervals(
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=(*warnings, *found_between.warnings),
+        judges=judge_shares(items),
     )
 
 
@@ -736,12 +745,14 @@ def _one_mean(
     if not len(known):
         known = np.zeros(1)
 
-    def values(fill: float) -> JudgedValues:
+    def values(fill: float, judges: FloatArray | None = None) -> JudgedValues:
         judge = np.where(items.judged, items.judge, fill)
-        return JudgedValues(items.human, judge, clusters=clusters, strata=items.strata)
+        return JudgedValues(
+            items.human, judge, clusters=clusters, strata=items.strata, judges=judges
+        )
 
     try:
-        middle = values(float(known.mean()))
+        middle = values(float(known.mean()), several_judges(items))
         if missing == "mean" or items.judged.all():
             found = judged_mean(measure, system, middle, config, bounds=bounds)
         else:
@@ -810,6 +821,7 @@ def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
             f"the judge gave no value for {items.n_judge_missing} of {len(items)} items, first "
             f"{first!r}; {treated}"
         )
+    found += constant_judges(items)
     found += check_items(items)
     return tuple(found)
 

@@ -71,6 +71,14 @@ HumanColumn = Annotated[
 JudgeColumn = Annotated[
     str | None, typer.Option("--judge", help="Judge value.", rich_help_panel=_COLUMNS)
 ]
+JudgeColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        help="Judge value; repeatable: several judges, or votes of one, are combined.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 GroupColumn = Annotated[
     str | None,
     typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
@@ -113,7 +121,7 @@ class Columns:
 
     id: IdColumns = None
     human: HumanColumn = None
-    judge: JudgeColumn = None
+    judge: JudgeColumns = None
     group: GroupColumn = None
     cluster: ClusterColumn = None
     stratum: StratumColumn = None
