@@ -1,7 +1,7 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -29,6 +29,7 @@ from rag_sourcebias.judged.data import (
     JudgedMean,
     JudgedRanks,
     JudgedReport,
+    JudgeShare,
     LabelledClusters,
     QueryIntervals,
 )
@@ -253,12 +254,16 @@ def resampled_curves(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JudgedSystem:
-    """A run beside both kinds of labels; ``place`` is the judge's index of each human query."""
+    """A run beside both kinds of labels; ``place`` is the judge's index of each human query.
+
+    ``several`` are the judges of which ``judge`` is the mean, where there are more than one.
+    """
 
     name: str
     human: JudgedRanking
     judge: JudgedRanking
     place: IntArray
+    several: tuple[JudgedRanking, ...] = ()
 
     def values(
         self,
@@ -281,11 +286,23 @@ class JudgedSystem:
         labels = None
         if config.method == "crc" and source is None:
             labels = self.judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
-        return JudgedValues(y, f, labels=labels)
+        judges = None
+        if self.several and source is None:
+            judges = np.full((len(f), len(self.several)), np.nan)
+            row_of = {query: row for row, query in enumerate(self.judge.labels.query_ids)}
+            for column, judge in enumerate(self.several):
+                rows = [row_of[query] for query in judge.labels.query_ids]
+                judges[rows, column] = judge.values(
+                    measure, gain=config.gain, min_grade=config.min_grade
+                )
+        return JudgedValues(y, f, labels=labels, judges=judges)
 
 
 def judged_systems(
-    runs: Run | Sequence[Run], human: Qrels, judge: LabelDistributions
+    runs: Run | Sequence[Run],
+    human: Qrels,
+    judge: LabelDistributions,
+    judges: Collection[LabelDistributions] = (),
 ) -> list[JudgedSystem]:
     """Join every run with both kinds of labels, after checking that the ids fit."""
     listed = [runs] if isinstance(runs, Run) else list(runs)
@@ -311,6 +328,7 @@ def judged_systems(
             human=JudgedRanking.join(run, truth),
             judge=JudgedRanking.join(run, judge),
             place=place,
+            several=tuple(JudgedRanking.join(run, labels) for labels in judges),
         )
         for run in listed
     ]
@@ -880,7 +898,7 @@ def query_intervals(
 def judge_ranking_with_intervals(
     runs: Run | Sequence[Run],
     human: Qrels,
-    judge: LabelDistributions,
+    judge: LabelDistributions | Mapping[str, LabelDistributions],
     *,
     measures: Sequence[str] = ("NDCG@10",),
     tags: TagTable | None = None,
@@ -898,8 +916,9 @@ def judge_ranking_with_intervals(
     human : Qrels
         Its queries are the labelled ones; each is judged through the largest cutoff, and what is
         not judged counts as not relevant (it is counted and reported).
-    judge : LabelDistributions
-        Labels of every query, those of ``human`` among them.
+    judge : LabelDistributions, or mapping of str to LabelDistributions
+        Labels of every query, those of ``human`` among them. Several judges by name are averaged,
+        each pair over those that labelled it; means also use what they say beyond it.
     measures : sequence of str
         ``DCG@k``, ``NDCG@k``, ``P@k``, ``MAP@k``, ``MRR@k``, ``Recall@k``. For all but DCG and P
         the judge must have labelled the whole pool.
@@ -917,7 +936,11 @@ def judge_ranking_with_intervals(
     """
     config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
-    systems = judged_systems(runs, human, judge)
+    judges: dict[str, LabelDistributions] = {}
+    if isinstance(judge, Mapping):
+        judges = dict(judge) if len(judge) > 1 else {}
+        judge = LabelDistributions.mean_of([*judge.values()])
+    systems = judged_systems(runs, human, judge, judges.values())
     cutoffs = [parse_measure(measure)[1] for measure in measures]
     if not cutoffs:
         raise DataError("no measure asked for, such as NDCG@10")
@@ -938,6 +961,12 @@ def judge_ranking_with_intervals(
             )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
+    warnings += [
+        f"judge {name!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
+        "alone"
+        for name, labels in judges.items()
+        if len(labels) < len(judge)
+    ]
     begin("comparisons")
     names = [system.name for system in systems]
     if config.baseline and config.baseline not in names:
@@ -974,7 +1003,20 @@ def judge_ranking_with_intervals(
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=tuple(warnings),
+        judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )
+
+
+def _ranking_shares(
+    values: JudgedValues, query_ids: tuple[str, ...], names: list[str]
+) -> tuple[JudgeShare, ...]:
+    """Return what each judge adds on the first measure of the first run."""
+    if values.judges is None:
+        return ()
+    human = np.full(len(query_ids), np.nan)
+    human[values.labeled] = values.y
+    columns = dict(zip(names, values.judges.T, strict=True))
+    return judge_shares(JudgedItems.of_judges(ids=query_ids, human=human, judges=columns))
 
 
 def _per_query(
@@ -1017,14 +1059,14 @@ def judge_with_intervals(
 def judge_with_intervals(
     data: Run | Sequence[Run],
     human: Qrels,
-    judge: LabelDistributions,
+    judge: LabelDistributions | Mapping[str, LabelDistributions],
     /,
     **options: Any,  # noqa: ANN401
 ) -> JudgedReport: ...
 def judge_with_intervals(
     data: JudgedItems | Run | Sequence[Run],
     human: Qrels | None = None,
-    judge: LabelDistributions | None = None,
+    judge: LabelDistributions | Mapping[str, LabelDistributions] | None = None,
     /,
     **options: Any,
 ) -> JudgedReport:
@@ -1038,8 +1080,8 @@ def judge_with_intervals(
         (:func:`~rag_sourcebias.judged.judge_ranking_with_intervals`).
     human : Qrels
         For rankings: judgments by people, of some queries.
-    judge : LabelDistributions
-        For rankings: labels by the judge, of all queries.
+    judge : LabelDistributions, or mapping of str to LabelDistributions
+        For rankings: labels by the judge, or by several, of all queries.
     **options
         Those of the two functions.
 

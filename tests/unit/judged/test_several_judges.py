@@ -10,10 +10,13 @@ import pytest
 from command_line import inside
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
+from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import t_quantile
-from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.judged.files import join_judged, read_judged_items
+from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.regression import fit_regression
 from rag_sourcebias.stats.samples import JudgedSample, combine_judges
@@ -205,3 +208,76 @@ def test_columns_of_files_are_judges(tmp_path):
     assert [judge["name"] for judge in report["judges"]] == ["a", "b", "c"]
     wanted = judge_items_with_intervals(items).mean("score").interval
     assert report["means"][0]["interval"]["lower"] == pytest.approx(wanted.lower)
+
+
+def ranked(seed=0, n_queries=60, n_docs=8):
+    """Grades, two noisy judges of them (the second of four queries in five), and a run."""
+    rng = np.random.default_rng(seed)
+    grades = rng.integers(0, 3, (n_queries, n_docs))
+
+    def judged(noise, queries):
+        rows = []
+        for q in queries:
+            for d in range(n_docs):
+                seen = int(np.clip(np.round(grades[q, d] + rng.normal(0, noise)), 0, 2))
+                rows.append((f"q{q}", f"d{d}", 0.8 * np.eye(3)[seen] + 0.2 / 3))
+        return LabelDistributions.from_rows(rows)
+
+    judges = {"near": judged(0.5, range(n_queries)), "far": judged(1.5, range(n_queries * 4 // 5))}
+    human = Qrels.from_rows(
+        (f"q{q}", f"d{d}", int(grades[q, d])) for q in range(n_queries // 2) for d in range(n_docs)
+    )
+    scores = {f"q{q}": {f"d{d}": float(rng.random()) for d in range(n_docs)} for q in range(60)}
+    return Run.from_dict(scores, name="bm25"), human, judges
+
+
+def test_the_mean_of_distributions_is_over_the_judges_of_a_pair():
+    _, _, judges = ranked()
+    mean = LabelDistributions.mean_of([*judges.values()])
+
+    def rows(labels):
+        return {
+            (labels.query_ids[q], labels.doc_ids[d]): p
+            for q, d, p in zip(labels.query_codes, labels.doc_codes, labels.probs, strict=True)
+        }
+
+    each = [rows(labels) for labels in judges.values()]
+    found = rows(mean)
+    assert found.keys() == each[0].keys() | each[1].keys()
+    for pair, probs in found.items():
+        wanted = np.mean([judge[pair] for judge in each if pair in judge], axis=0)
+        np.testing.assert_allclose(probs, wanted)
+    assert LabelDistributions.mean_of([judges["near"]]) is judges["near"]
+    other = LabelDistributions.from_rows([("q", "d", (0.5, 0.5))])
+    with pytest.raises(DataError, match="judges with 2 and 3 grades cannot be averaged"):
+        LabelDistributions.mean_of([judges["near"], other])
+
+
+def test_rankings_take_several_judges():
+    run, human, judges = ranked()
+    config = JudgedConfig(coverage_runs=0, per_query=False)
+    report = judge_ranking_with_intervals(run, human, judges, measures=["DCG@5"], config=config)
+    queries = judges["near"].query_ids
+    columns = np.full((len(queries), 2), np.nan)
+    for column, labels in enumerate(judges.values()):
+        values = JudgedRanking.join(run, labels).values("DCG@5")
+        columns[[queries.index(q) for q in labels.query_ids], column] = values
+    people = LabelDistributions.from_qrels(human, n_grades=3)
+    y = JudgedRanking.join(run, people).values("DCG@5")
+    place = [queries.index(q) for q in people.query_ids]
+    rest = np.setdiff1d(np.arange(len(queries)), place)
+    wanted = mean_interval(y, columns[place], columns[rest], bounds=measure_bounds("DCG@5"))
+    found = report.mean("DCG@5", "bm25").interval
+    assert (found.lower, found.upper) == pytest.approx((wanted.lower, wanted.upper))
+    near, far = report.judges
+    assert (near.n_missing, far.n_missing) == (0, 12)
+    assert near.correlation > far.correlation
+    assert any("judge 'far' labelled 384 of 480 pairs" in w for w in report.warnings)
+    alone = judge_ranking_with_intervals(
+        run, human, judges["near"], measures=["DCG@5"], config=config
+    )
+    one = judge_ranking_with_intervals(
+        run, human, {"near": judges["near"]}, measures=["DCG@5"], config=config
+    )
+    assert one.means == alone.means
+    assert one.judges == ()
