@@ -222,6 +222,32 @@ class LogPerplexities:
 # Items that a judge scored and people labelled in part.
 
 
+def mean_judge(judges: FloatArray) -> FloatArray:
+    """Equal-weight mean of several judges; shape (n,).
+
+    Each is standardised by the values it gave, so that scales may differ, and the mean put back on
+    the mean scale of the judges. Constant judges tell nothing and are left out.
+
+    Parameters
+    ----------
+    judges : float64 array of shape (n, p)
+        NaN where a judge gave no usable answer. The mean is over those that did; NaN for none.
+    """
+    answered = ~np.isnan(judges)
+    n = answered.sum(axis=0)
+    centre = np.where(answered, judges, 0.0).sum(axis=0) / np.maximum(n, 1)
+    apart = np.where(answered, judges - centre, 0.0)
+    scale = np.sqrt((apart**2).sum(axis=0) / np.maximum(n, 1))
+    varied = scale > 1e-10 * np.abs(np.where(answered, judges, 0.0)).max(axis=0, initial=0.0)
+    if not varied.any():
+        varied, scale = n > 0, np.ones_like(scale)
+    said = answered[:, varied].sum(axis=1)
+    total = (apart[:, varied] / scale[varied]).sum(axis=1)
+    mean = np.divide(total, said, out=np.full(len(judges), np.nan), where=said > 0)
+    combined: FloatArray = centre[varied].mean() + scale[varied].mean() * mean
+    return combined
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JudgedItems:
     """Human and judge values of items, one row per item.
@@ -240,6 +266,8 @@ class JudgedItems:
         Items of one cluster (a question answered by several systems) may depend on each other.
     strata : tuple of str or None
         Strata within which the labelled items were drawn.
+    judges : mapping of str to float64 array of shape (n,), or None
+        Values of several judges by name, of which ``judge`` is the mean: see :meth:`of_judges`.
 
     Raises
     ------
@@ -253,19 +281,16 @@ class JudgedItems:
     groups: tuple[str, ...] | None = None
     clusters: tuple[str, ...] | None = None
     strata: tuple[str, ...] | None = None
+    judges: Mapping[str, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.ids)
         for name in ("human", "judge"):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
-            if values.shape != (n,):
-                raise DataError(f"{name} values of shape {values.shape} for {n} ids")
-            bad = np.flatnonzero(np.isinf(values))
-            if len(bad):
-                raise DataError(
-                    f"{name} value of item {self.ids[bad[0]]!r} is infinite; use NaN for missing"
-                )
+            values = self._column(name, getattr(self, name))
             object.__setattr__(self, name, values)
+        if self.judges is not None:
+            columns = {name: self._column(name, v) for name, v in self.judges.items()}
+            object.__setattr__(self, "judges", columns)
         for name in ("groups", "clusters", "strata"):
             column = getattr(self, name)
             if column is not None and len(column) != n:
@@ -274,6 +299,69 @@ class JudgedItems:
             seen: set[str] = set()
             again = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
             raise DataError(f"item {again!r} occurs twice; keep one row per item")
+
+    @classmethod
+    def of_judges(
+        cls,
+        *,
+        ids: tuple[str, ...],
+        human: FloatArray,
+        judges: Mapping[str, FloatArray],
+        groups: tuple[str, ...] | None = None,
+        clusters: tuple[str, ...] | None = None,
+        strata: tuple[str, ...] | None = None,
+    ) -> JudgedItems:
+        """Items that several judges scored, or one judge several times.
+
+        Parameters
+        ----------
+        judges : mapping of str to float64 array of shape (n,)
+            In any units; NaN where one gave no usable answer.
+
+        Returns
+        -------
+        JudgedItems
+            ``judge`` is the mean of the judges (:func:`mean_judge`); with one, just its values.
+
+        Raises
+        ------
+        DataError
+            If there is no judge, or one of several has no value at all.
+        """
+        columns = {name: np.asarray(v, dtype=np.float64) for name, v in judges.items()}
+        for name, values in columns.items():
+            if values.shape != (len(ids),):
+                raise DataError(f"{name} values of shape {values.shape} for {len(ids)} ids")
+            if len(columns) > 1 and np.isnan(values).all():
+                raise DataError(
+                    f"judge {name!r} has no value for any of {len(ids)} items; leave it out"
+                )
+        if not columns:
+            raise DataError("no judge is given")
+        return cls(
+            ids=ids,
+            human=human,
+            judge=(
+                mean_judge(np.stack([*columns.values()], axis=1))
+                if len(columns) > 1
+                else next(iter(columns.values()))
+            ),
+            groups=groups,
+            clusters=clusters,
+            strata=strata,
+            judges=columns if len(columns) > 1 else None,
+        )
+
+    def _column(self, name: str, column: FloatArray) -> FloatArray:
+        values = np.asarray(column, dtype=np.float64)
+        if values.shape != (len(self.ids),):
+            raise DataError(f"{name} values of shape {values.shape} for {len(self.ids)} ids")
+        bad = np.flatnonzero(np.isinf(values))
+        if len(bad):
+            raise DataError(
+                f"{name} value of item {self.ids[bad[0]]!r} is infinite; use NaN for missing"
+            )
+        return values
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -318,6 +406,7 @@ class JudgedItems:
             groups=pick(self.groups),
             clusters=pick(self.clusters),
             strata=pick(self.strata),
+            judges=self.judges and {name: v[index] for name, v in self.judges.items()},
         )
 
 

@@ -722,6 +722,46 @@ class LabelDistributions:
             probs=np.eye(n_grades)[qrels.grades],
         )
 
+    @classmethod
+    def mean_of(cls, judges: Sequence[LabelDistributions]) -> LabelDistributions:
+        """Average the distributions of several judges, for each pair of those that labelled it.
+
+        Raises
+        ------
+        DataError
+            If their scales have different numbers of grades.
+        """
+        grades = sorted({judge.n_grades for judge in judges})
+        if len(grades) != 1:
+            raise DataError(
+                f"judges with {' and '.join(map(str, grades))} grades cannot be averaged; state "
+                "the number of grades where votes lack the highest, or rescale their labels"
+            )
+        if len(judges) == 1:
+            return judges[0]
+        queries: dict[str, int] = {}
+        docs: dict[str, int] = {}
+        query_codes, doc_codes = (
+            np.concatenate([
+                np.array([index.setdefault(i, len(index)) for i in ids], dtype=np.int64)[codes]
+                for ids, codes in columns
+            ])
+            for index, columns in (
+                (queries, [(judge.query_ids, judge.query_codes) for judge in judges]),
+                (docs, [(judge.doc_ids, judge.doc_codes) for judge in judges]),
+            )
+        )  # fmt: skip
+        pairs, row = np.unique(query_codes * len(docs) + doc_codes, return_inverse=True)
+        probs = np.concatenate([judge.probs for judge in judges])
+        total = np.stack([np.bincount(row, weights=column) for column in probs.T], axis=1)
+        return cls(
+            query_ids=tuple(queries),
+            doc_ids=tuple(docs),
+            query_codes=(pairs // len(docs)).astype(np.int32),
+            doc_codes=(pairs % len(docs)).astype(np.int32),
+            probs=total / total.sum(axis=1, keepdims=True),
+        )
+
     @property
     def n_grades(self) -> int:
         """Number of grades, R + 1."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.values import (
     FloatArray,
@@ -18,8 +19,9 @@ from rag_sourcebias.core.values import (
     check_level,
     t_quantile,
 )
-from rag_sourcebias.judged.data import Agreement
+from rag_sourcebias.judged.data import Agreement, JudgeShare
 from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.stats.samples import is_constant, judge_correlation
 
 # Chance-corrected agreement from a table of joint shares.
 
@@ -479,3 +481,61 @@ def _mid_ranks(values: FloatArray) -> FloatArray:
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[code]
     return ranks
+
+
+# What each of several judges adds to their mean.
+
+
+_SAME = 0.95  # correlation with another judge from which one of the two is redundant
+
+
+def several_judges(items: JudgedItems) -> FloatArray | None:
+    """Return the values of all judges; shape (n, p), or None for one."""
+    return None if items.judges is None else np.stack([*items.judges.values()], axis=1)
+
+
+def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
+    """Return what each judge adds; nothing for one judge."""
+    values = several_judges(items)
+    if values is None or items.judges is None:
+        return ()
+    found, names = [], [*items.judges]
+    answered = ~np.isnan(values)
+    apart = np.where(answered, values - np.nanmean(values, axis=0), 0.0)
+    scale = np.sqrt((apart**2).sum(axis=0) / answered.sum(axis=0))
+    apart /= np.where(scale > 0, scale, 1.0)
+    together = answered.astype(np.float64)
+    alike = apart.T @ apart / np.maximum(together.T @ together, 1.0)
+    np.fill_diagonal(alike, -np.inf)
+    for column, (name, judge) in enumerate(items.judges.items()):
+        others = mean_judge(np.delete(values, column, axis=1))
+        closest = int(alike[column].argmax())
+        with_closest = float(np.clip(alike[column, closest], -1.0, 1.0))
+        found.append(
+            JudgeShare(
+                name=name,
+                n_missing=int(np.isnan(judge).sum()),
+                correlation=_correlation(judge, items.human),
+                without=_correlation(others, items.human),
+                closest=names[closest],
+                with_closest=with_closest,
+                redundant=with_closest >= _SAME,
+            )
+        )
+    return tuple(found)
+
+
+def constant_judges(items: JudgedItems) -> tuple[str, ...]:
+    """Return a warning for judges that say the same of every item."""
+    names = [name for name, judge in (items.judges or {}).items() if is_constant(judge)]
+    if not names:
+        return ()
+    return (
+        f"{len(names)} of {len(items.judges or ())} judges gave the same value to every item and "
+        f"tell nothing, first {names[0]!r}; left out of the mean",
+    )
+
+
+def _correlation(first: FloatArray, second: FloatArray) -> float:
+    both = ~np.isnan(first) & ~np.isnan(second)
+    return judge_correlation(first[both], second[both]) if both.any() else 0.0

@@ -1,6 +1,6 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, cast, overload
@@ -16,7 +16,8 @@ from rag_sourcebias.core.errors import (
     InsufficientDataError,
     SourceBiasError,
 )
-from rag_sourcebias.core.values import IntArray, Interval, environment
+from rag_sourcebias.core.values import FloatArray, IntArray, Interval, environment
+from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
 from rag_sourcebias.judged.comparisons import JudgedValues, compared, group_differences
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
@@ -27,6 +28,7 @@ from rag_sourcebias.judged.data import (
     JudgedMean,
     JudgedRanks,
     JudgedReport,
+    JudgeShare,
     LabelledClusters,
     QueryIntervals,
 )
@@ -92,10 +94,13 @@ def _interval(
     if method == "crc":
         return _crc(values, config, bounds)
     design = dict(values.design) if method in ("regression", "labels") else {}
+    f, f_unlabeled = values.f, values.f_unlabeled
+    if values.judges is not None and method == "regression":
+        f, f_unlabeled = values.judges[values.labeled], values.judges[~values.labeled]
     return mean_interval(
         values.y,
-        values.f,
-        values.f_unlabeled,
+        f,
+        f_unlabeled,
         method=cast("Method", method),  # mean_interval names the valid ones
         target=config.target,
         confidence_level=config.confidence_level,
@@ -204,12 +209,16 @@ def resampled_curves(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JudgedSystem:
-    """A run beside both kinds of labels; ``place`` is the judge's index of each human query."""
+    """A run beside both kinds of labels; ``place`` is the judge's index of each human query.
+
+    ``several`` are the judges of which ``judge`` is the mean, where there are more than one.
+    """
 
     name: str
     human: JudgedRanking
     judge: JudgedRanking
     place: IntArray
+    several: tuple[JudgedRanking, ...] = ()
 
     def values(
         self,
@@ -232,11 +241,23 @@ class JudgedSystem:
         labels = None
         if config.method == "crc" and source is None:
             labels = self.judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
-        return JudgedValues(y, f, labels=labels)
+        judges = None
+        if self.several and source is None:
+            judges = np.full((len(f), len(self.several)), np.nan)
+            row_of = {query: row for row, query in enumerate(self.judge.labels.query_ids)}
+            for column, judge in enumerate(self.several):
+                rows = [row_of[query] for query in judge.labels.query_ids]
+                judges[rows, column] = judge.values(
+                    measure, gain=config.gain, min_grade=config.min_grade
+                )
+        return JudgedValues(y, f, labels=labels, judges=judges)
 
 
 def judged_systems(
-    runs: Run | Sequence[Run], human: Qrels, judge: LabelDistributions
+    runs: Run | Sequence[Run],
+    human: Qrels,
+    judge: LabelDistributions,
+    judges: Collection[LabelDistributions] = (),
 ) -> list[JudgedSystem]:
     """Join every run with both kinds of labels, after checking that the ids fit."""
     listed = [runs] if isinstance(runs, Run) else list(runs)
@@ -262,6 +283,7 @@ def judged_systems(
             human=JudgedRanking.join(run, truth),
             judge=JudgedRanking.join(run, judge),
             place=place,
+            several=tuple(JudgedRanking.join(run, labels) for labels in judges),
         )
         for run in listed
     ]
@@ -477,6 +499,7 @@ def judge_items_with_intervals(
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=(*warnings, *found_between.warnings),
+        judges=judge_shares(items),
     )
 
 
@@ -509,12 +532,14 @@ def _one_mean(
     if not len(known):
         known = np.zeros(1)
 
-    def values(fill: float) -> JudgedValues:
+    def values(fill: float, judges: FloatArray | None = None) -> JudgedValues:
         judge = np.where(items.judged, items.judge, fill)
-        return JudgedValues(items.human, judge, clusters=clusters, strata=items.strata)
+        return JudgedValues(
+            items.human, judge, clusters=clusters, strata=items.strata, judges=judges
+        )
 
     try:
-        middle = values(float(known.mean()))
+        middle = values(float(known.mean()), several_judges(items))
         if missing == "mean" or items.judged.all():
             found = judged_mean(measure, system, middle, config, bounds=bounds)
         else:
@@ -583,6 +608,7 @@ def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
             f"the judge gave no value for {items.n_judge_missing} of {len(items)} items, first "
             f"{first!r}; {treated}"
         )
+    found += constant_judges(items)
     found += check_items(items)
     return tuple(found)
 
@@ -641,7 +667,7 @@ def query_intervals(
 def judge_ranking_with_intervals(
     runs: Run | Sequence[Run],
     human: Qrels,
-    judge: LabelDistributions,
+    judge: LabelDistributions | Mapping[str, LabelDistributions],
     *,
     measures: Sequence[str] = ("NDCG@10",),
     tags: TagTable | None = None,
@@ -659,8 +685,9 @@ def judge_ranking_with_intervals(
     human : Qrels
         Its queries are the labelled ones; each is judged through the largest cutoff, and what is
         not judged counts as not relevant (it is counted and reported).
-    judge : LabelDistributions
-        Labels of every query, those of ``human`` among them.
+    judge : LabelDistributions, or mapping of str to LabelDistributions
+        Labels of every query, those of ``human`` among them. Several judges by name are averaged,
+        each pair over those that labelled it; means also use what they say beyond it.
     measures : sequence of str
         ``DCG@k``, ``NDCG@k``, ``P@k``, ``MAP@k``, ``MRR@k``, ``Recall@k``. For all but DCG and P
         the judge must have labelled the whole pool.
@@ -678,7 +705,11 @@ def judge_ranking_with_intervals(
     """
     config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
-    systems = judged_systems(runs, human, judge)
+    judges: dict[str, LabelDistributions] = {}
+    if isinstance(judge, Mapping):
+        judges = dict(judge) if len(judge) > 1 else {}
+        judge = LabelDistributions.mean_of([*judge.values()])
+    systems = judged_systems(runs, human, judge, judges.values())
     cutoffs = [parse_measure(measure)[1] for measure in measures]
     if not cutoffs:
         raise DataError("no measure asked for, such as NDCG@10")
@@ -699,6 +730,12 @@ def judge_ranking_with_intervals(
             )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
+    warnings += [
+        f"judge {name!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
+        "alone"
+        for name, labels in judges.items()
+        if len(labels) < len(judge)
+    ]
     begin("comparisons")
     names = [system.name for system in systems]
     if config.baseline and config.baseline not in names:
@@ -735,7 +772,20 @@ def judge_ranking_with_intervals(
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=tuple(warnings),
+        judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )
+
+
+def _ranking_shares(
+    values: JudgedValues, query_ids: tuple[str, ...], names: list[str]
+) -> tuple[JudgeShare, ...]:
+    """Return what each judge adds on the first measure of the first run."""
+    if values.judges is None:
+        return ()
+    human = np.full(len(query_ids), np.nan)
+    human[values.labeled] = values.y
+    columns = dict(zip(names, values.judges.T, strict=True))
+    return judge_shares(JudgedItems.of_judges(ids=query_ids, human=human, judges=columns))
 
 
 def _per_query(
@@ -778,14 +828,14 @@ def judge_with_intervals(
 def judge_with_intervals(
     data: Run | Sequence[Run],
     human: Qrels,
-    judge: LabelDistributions,
+    judge: LabelDistributions | Mapping[str, LabelDistributions],
     /,
     **options: Any,  # noqa: ANN401
 ) -> JudgedReport: ...
 def judge_with_intervals(
     data: JudgedItems | Run | Sequence[Run],
     human: Qrels | None = None,
-    judge: LabelDistributions | None = None,
+    judge: LabelDistributions | Mapping[str, LabelDistributions] | None = None,
     /,
     **options: Any,
 ) -> JudgedReport:
@@ -799,8 +849,8 @@ def judge_with_intervals(
         (:func:`~rag_sourcebias.judged.judge_ranking_with_intervals`).
     human : Qrels
         For rankings: judgments by people, of some queries.
-    judge : LabelDistributions
-        For rankings: labels by the judge, of all queries.
+    judge : LabelDistributions, or mapping of str to LabelDistributions
+        For rankings: labels by the judge, or by several, of all queries.
     **options
         Those of the two functions.
 

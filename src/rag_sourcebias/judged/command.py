@@ -71,6 +71,14 @@ HumanColumn = Annotated[
 JudgeColumn = Annotated[
     str | None, typer.Option("--judge", help="Judge value.", rich_help_panel=_COLUMNS)
 ]
+JudgeColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        help="Judge value; repeatable: several judges, or votes of one, are combined.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 GroupColumn = Annotated[
     str | None,
     typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
@@ -113,7 +121,7 @@ class Columns:
 
     id: IdColumns = None
     human: HumanColumn = None
-    judge: JudgeColumn = None
+    judge: JudgeColumns = None
     group: GroupColumn = None
     cluster: ClusterColumn = None
     stratum: StratumColumn = None
@@ -244,10 +252,11 @@ class RankingOptions:
         ),
     ] = None
     labels: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             help="The judge's label distributions of all queries: query_id, doc_id and p0 … pR, "
-            "votes or grade, as rag-sourcebias judge relevance writes them.",
+            "votes or grade, as rag-sourcebias judge relevance writes them. Repeatable: several "
+            "judges are combined.",
             rich_help_panel=_RANKINGS,
         ),
     ] = None
@@ -286,12 +295,15 @@ class RankingOptions:
 
     def report(self, config: JudgedConfig, on_stage: Callable[[str], None]) -> JudgedReport:
         """Compute the intervals."""
-        if not self.run or self.qrels is None or self.labels is None:
+        if not self.run or self.qrels is None or not self.labels:
             raise DataError("rankings need --run, --qrels and --labels")
         return judge_ranking_with_intervals(
             [read_run(path) for path in self.run],
             read_qrels(self.qrels),
-            read_label_distributions(self.labels, n_grades=self.grades),
+            {
+                str(path): read_label_distributions(path, n_grades=self.grades)
+                for path in self.labels
+            },
             measures=self.measure or ("NDCG@10",),
             tags=None if self.tags is None else read_tags(self.tags),
             baseline_source=self.baseline_source,
@@ -345,6 +357,10 @@ def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOption
             f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
             "(by the judge)"
         )
+    judges = rankings.labels or []
+    twice = next((path for path in judges if judges.count(path) > 1), None)
+    if twice is not None:
+        raise DataError(f"--labels {twice} is given twice; give each judge once")
     if items.bounds is not None or items.worst_case:
         raise DataError(
             "--bounds and --worst-case are for items; for rankings see --failures of "

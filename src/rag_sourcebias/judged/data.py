@@ -170,6 +170,35 @@ class JudgedRanks:
         return may, are
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgeShare:
+    """What one of several judges adds to their mean.
+
+    Parameters
+    ----------
+    n_missing : int
+        Items it gave no value for.
+    correlation : float
+        Pearson's r with people, on the labelled items it judged.
+    without : float
+        r of the mean of the other judges with people, on all labelled items.
+    closest : str
+        The other judge whose values are most like its own, on all items that both judged.
+    with_closest : float
+        Correlation with it.
+    redundant : bool
+        ``with_closest`` is 0.95 or more: one of the two would do. No label is looked at.
+    """
+
+    name: str
+    n_missing: int
+    correlation: float
+    without: float
+    closest: str
+    with_closest: float
+    redundant: bool
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryIntervals:
     """An interval for every query (conformal risk control, [R] §6).
@@ -553,6 +582,8 @@ class JudgedReport(Stored):
         One per measure where three systems or more share their items.
     clusters : LabelledClusters or None
         None where items are independent.
+    judges : tuple of JudgeShare
+        Where several were combined.
     """
 
     schema_version: int
@@ -572,6 +603,7 @@ class JudgedReport(Stored):
     warnings: tuple[str, ...] = ()
     ranks: tuple[JudgedRanks, ...] = ()
     clusters: LabelledClusters | None = None
+    judges: tuple[JudgeShare, ...] = ()
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

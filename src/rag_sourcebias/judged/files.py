@@ -44,7 +44,7 @@ def read_judged_items(
     *,
     id: _Ids = None,
     human: str | None = None,
-    judge: str | None = None,
+    judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
     stratum: str | None = None,
@@ -63,6 +63,8 @@ def read_judged_items(
         ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
         column ``query_id`` and ``doc_id`` are used, and without those the row numbers. A column
         that is named has no other role; an empty one that only has a usual name is left out.
+        Several ``judge`` columns are several judges, or votes of one
+        (:meth:`~rag_sourcebias.core.completions.JudgedItems.of_judges`).
     require_human : bool
         False accepts a file without a human column: every item is then unlabelled.
 
@@ -85,12 +87,16 @@ def read_judged_items(
     given = {"group": group, "cluster": cluster, "stratum": stratum}
     found: dict[str, str | None] = {}
     id_columns: tuple[str, ...] = ()
+    judges = _judge_names(judge)
 
     def choose(names: tuple[str, ...]) -> list[str]:
         nonlocal id_columns
         taken: set[str | None] = {*_listed(id), *given.values()}
         found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
-        found["judge"] = find_column(names, "judge", given=judge, path=name, taken=taken)
+        for other in judges[1:]:
+            find_column(names, "judge", given=other, path=name)
+        first = judges[0] if judges else None
+        found["judge"] = find_column(names, "judge", given=first, path=name, taken=taken)
         needed = ("human", "judge") if require_human else ("judge",)
         lacking = [role for role in needed if found[role] is None]
         if lacking:
@@ -99,26 +105,35 @@ def read_judged_items(
                 f"{', '.join(names)}; name the column with "
                 + " and ".join(f"{role}=…" for role in lacking)
             )
-        taken |= {human, judge}
+        taken |= {human, *judges}
         id_columns = find_ids(names, given=id, path=name, taken=taken)
         for role, column in given.items():
             found[role] = find_column(names, role, given=column, path=name, taken=taken)
-        return list(dict.fromkeys([*(c for c in found.values() if c), *id_columns]))
+        return list(dict.fromkeys([*(c for c in found.values() if c), *judges, *id_columns]))
 
     table = read_table(path, choose)
-    if found["human"] == found["judge"]:
-        raise DataError(f"{name}: column {found['judge']!r} cannot be both human and judge")
+    judges = judges or (str(found["judge"]),)
+    if found["human"] in judges:
+        raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")
     ids = ids_of(table, id_columns)
-    return JudgedItems(
+    return JudgedItems.of_judges(
         ids=tuple(ids),
         human=(
             np.full(len(ids), np.nan)
             if found["human"] is None
             else numbers_of(table, found["human"], role="human label", ids=ids)
         ),
-        judge=numbers_of(table, str(found["judge"]), role="judge value", ids=ids),
+        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
         **_factors(table, found, given),
     )
+
+
+def _judge_names(judge: str | Sequence[str] | None) -> tuple[str, ...]:
+    names = (judge,) if isinstance(judge, str) else tuple(judge or ())
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise DataError(f"judge column {twice!r} is named twice; name each judge once")
+    return names
 
 
 def _listed(id: _Ids) -> Sequence[str]:
@@ -126,7 +141,12 @@ def _listed(id: _Ids) -> Sequence[str]:
 
 
 def read_shown_texts(
-    path: PathLike, *, id: _Ids, human: str | None, judge: str | None, group: str | None
+    path: PathLike,
+    *,
+    id: _Ids,
+    human: str | None,
+    judge: str | Sequence[str] | None,
+    group: str | None,
 ) -> Table:
     """Read what people who label may see of items: ids, and texts.
 
@@ -146,8 +166,10 @@ def read_shown_texts(
             f"{name}: no column is recognised as id, and labels can only be brought back by id; "
             f"its columns are {', '.join(table.names)}; name the column with id=…"
         )
-    roles = {"human": human, "judge": judge, "group": group}
+    judges = _judge_names(judge)
+    roles = {"human": human, "judge": judges[0] if judges else None, "group": group}
     left_out = {find_column(table.names, role, given=roles[role], path=name) for role in roles}
+    left_out |= {*judges}
     shown = {
         column: table.columns[column]
         for column in table.names
@@ -158,7 +180,7 @@ def read_shown_texts(
 
 def _factors(
     table: Table, found: dict[str, str | None], given: Mapping[str, str | None]
-) -> dict[str, tuple[str, ...]]:
+) -> dict[str, Any]:
     """Read the factors; an empty column that only has a usual name is none."""
     return {
         field: tuple(names_of(table, column, role=role, shown=True))
@@ -174,7 +196,7 @@ def join_judged(
     *,
     id: _Ids = None,
     human: str | None = None,
-    judge: str | None = None,
+    judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
     stratum: str | None = None,
@@ -191,6 +213,7 @@ def join_judged(
         Id column or columns, of the same name in both files.
     human, judge : str or None
         Column names. Where None: the usual names, or else the only column that is not the id.
+        ``judge`` may be several.
     group, cluster, stratum : str or None
         Columns of the judge file, as in :func:`read_judged_items`. Where the human labels stand on
         a sheet of drawn items, its design is checked against the judge file and gives the strata.
@@ -210,13 +233,19 @@ def join_judged(
         lack a judge value; or if a sheet of drawn items came back incomplete, or its stored
         probabilities are not those of a draw from the judge file.
     """
-    human_table, human_ids, human_column, _ = _one_value(human_path, "human", human, id, {})
+    of_people = () if human is None else (human,)
+    human_table, human_ids, (human_column,), _ = _values_by_id(
+        human_path, "human", of_people, id, {}
+    )
     labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
     # items the judge failed on are drawn too
     drawn = any(column in human_table.names for column in DRAW_COLUMNS[1:])
     factors = {"group": group, "cluster": cluster, "stratum": stratum}
-    table, ids, judge_column, found = _one_value(judge_path, "judge", judge, id, factors)
-    values = numbers_of(table, judge_column, role="judge value", ids=ids)
+    table, ids, columns, found = _values_by_id(
+        judge_path, "judge", _judge_names(judge), id, factors
+    )
+    judges = {name: numbers_of(table, name, role="judge value", ids=ids) for name in columns}
+    unjudged = np.all([np.isnan(values) for values in judges.values()], axis=0)
 
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
@@ -229,7 +258,7 @@ def join_judged(
             f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
             "every labelled item needs a judge value"
         )
-    empty = np.flatnonzero(np.isnan(values[place]))
+    empty = np.flatnonzero(unjudged[place])
     if len(empty) and not (allow_judge_missing or drawn):
         first = int(place[empty[0]])
         raise DataError(
@@ -239,8 +268,8 @@ def join_judged(
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    items = JudgedItems(
-        ids=tuple(ids), human=joined, judge=values, **_factors(table, found, factors)
+    items = JudgedItems.of_judges(
+        ids=tuple(ids), human=joined, judges=judges, **_factors(table, found, factors)
     )
     if not drawn:
         return items
@@ -302,38 +331,42 @@ def _with_draw(
     return replace(items, strata=tuple(name_of[k] for k in of_item))
 
 
-def _one_value(
-    path: PathLike, role: str, given: str | None, id_given: _Ids, factors: dict[str, str | None]
-) -> tuple[Table, list[str], str, dict[str, str | None]]:
-    """Read a file with ids and one value per id."""
+def _values_by_id(
+    path: PathLike,
+    role: str,
+    given: tuple[str, ...],
+    id_given: _Ids,
+    factors: dict[str, str | None],
+) -> tuple[Table, list[str], tuple[str, ...], dict[str, str | None]]:
+    """Read a file with ids and values of each id, in one column or those given."""
     name = os.fspath(path)
     found: dict[str, str | None] = {}
     id_columns: tuple[str, ...] = ()
-    value = ""
+    values: tuple[str, ...] = ()
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        nonlocal id_columns, value
+        nonlocal id_columns, values
         id_columns = find_ids(names, given=id_given, path=name)
         if not id_columns:
             raise DataError(
                 f"{name}: no column is recognised as id, and two files can only be joined by id; "
                 f"its columns are {', '.join(names)}; name the column with id=…"
             )
-        named = {*id_columns, given}
+        named = {*id_columns, *given}
         for factor, column in factors.items():
             found[factor] = find_column(names, factor, given=column, path=name, taken=named)
         design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
         taken = {*id_columns, *found.values(), *design}
-        value = _value_column(names, role, given, taken, name)
+        values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
         chosen = (c for c in found.values() if c)
-        return list(dict.fromkeys([*id_columns, value, *chosen, *design]))
+        return list(dict.fromkeys([*id_columns, *values, *chosen, *design]))
 
     table = read_table(path, choose)
     if DRAW_COLUMNS[-1] in table.columns:  # sheets keep spreadsheets from reading cells as formulas
         for column in id_columns:
             cells = table.columns[column]
             table.columns[column] = [unescaped(c) if isinstance(c, str) else c for c in cells]
-    return table, ids_of(table, id_columns), value, found
+    return table, ids_of(table, id_columns), values, found
 
 
 def _value_column(

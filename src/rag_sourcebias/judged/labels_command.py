@@ -263,7 +263,7 @@ def draw(
     ] = True,
     id_column: shared.IdColumns = None,
     human: shared.HumanColumn = None,
-    judge: shared.JudgeColumn = None,
+    judge: shared.JudgeColumns = None,
     group: shared.GroupColumn = None,
     cluster: shared.ClusterColumn = None,
     seed: shared.Seed = 0,

@@ -686,9 +686,50 @@ def _judge(report: JudgedReport) -> b.Section:
         id="judge",
         nav="The judge",
         title="The judge against people",
-        blocks=tuple(
-            block for name, audit in report.audits.items() for block in _audit(report, name, audit)
+        blocks=(
+            *(_several(report) if report.judges else ()),
+            *(
+                block
+                for name, audit in report.audits.items()
+                for block in _audit(report, name, audit)
+            ),
         ),
+    )
+
+
+def _several(report: JudgedReport) -> Iterator[b.Block]:
+    spare = ", ".join(judge.name for judge in report.judges if judge.redundant)
+    yield b.Paragraph(
+        text=f"{len(report.judges)} judges are combined: the mean of their standardised values "
+        "and, where labels are enough, what they say beyond it. A judge adds what r without it is "
+        "below Pearson's r of the mean of all; with few labels both are rough."
+        + f" {spare}: almost the same values as another judge; one of them would do."
+        * bool(spare)
+    )
+    yield b.Grid(
+        table=b.Table(
+            columns=(
+                "judge",
+                "no value",
+                "r with people",
+                "r without it",
+                "most like",
+                "r with it",
+            ),
+            rows=tuple(
+                (
+                    judge.name,
+                    count(judge.n_missing),
+                    number(judge.correlation, digits=2),
+                    number(judge.without, digits=2),
+                    judge.closest,
+                    number(judge.with_closest, digits=2),
+                )
+                for judge in report.judges
+            ),
+        ),
+        caption="What each judge adds: its correlation with people, that of the mean of the "
+        "others with people, and the judge it is most like",
     )
 
 

@@ -39,6 +39,7 @@ from rag_sourcebias.stats.samples import (
     Target,
     as_values,
     check_target,
+    combine_judges,
     judge_correlation,
 )
 
@@ -406,7 +407,7 @@ def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
 
 
 def _without_judge(sample: JudgedSample) -> JudgedSample:
-    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0])
+    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None)
 
 
 def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
@@ -448,7 +449,9 @@ def mean_interval(
     y, yhat : array-like of shape (n,)
         Human and judge values of the labelled items, in the same order and any units.
     yhat_unlabeled : array-like of shape (N,)
-        Judge values of the other items.
+        Judge values of the other items. Both of shape (n, p) and (N, p) for several judges, NaN
+        where one failed: their mean counts, from 21 labels on also what they say beyond it
+        (:func:`~rag_sourcebias.stats.samples.combine_judges`).
     method : str
         ``"regression"`` (default): regression on the judge, variance from left-out residuals (HC3
         at 10 labels, towards HC2 with more), t(n − 2), corrected for skewness (Hall 1992). Below
@@ -495,7 +498,7 @@ def mean_interval(
     check_target(target)
     if method not in get_args(Method):
         raise DataError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
-    sample = JudgedSample.build(y, yhat, yhat_unlabeled, **design)
+    sample = _combined(y, yhat, yhat_unlabeled, design)
     if sample.shifted and target == "pool":
         raise DataError("weights with target 'pool': the labelled items are not of the pool")
     if method in ("regression", "labels"):
@@ -523,6 +526,28 @@ def mean_interval(
         return paper_ppi_interval(human, judge, everything, confidence_level=confidence_level)
     found = bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng)
     return replace(found, n_unlabeled=len(pool))
+
+
+def _combined(
+    y: npt.ArrayLike, yhat: npt.ArrayLike, yhat_unlabeled: npt.ArrayLike, design: Design
+) -> JudgedSample:
+    """Check and code a sample; of several judges their mean and what they know beyond it."""
+    if np.ndim(yhat) < 2 or np.shape(yhat)[1] < 2 or np.shape(yhat)[0] != np.size(y):
+        return JudgedSample.build(y, yhat, yhat_unlabeled, **design)
+    first, other = (np.asarray(v, dtype=np.float64) for v in (yhat, yhat_unlabeled))
+    if other.size and other.shape[1:] != first.shape[1:]:
+        raise DataError(f"yhat has {first.shape[1]} columns, yhat_unlabeled shape {other.shape}")
+    n = len(first)
+    judges = np.concatenate([first, other.reshape(-1, first.shape[1])])
+    if np.isinf(judges).any():
+        raise DataError("a judge value is infinite; use NaN where a judge failed")
+    silent = np.flatnonzero(np.isnan(judges).all(axis=0))
+    if len(silent):
+        raise DataError(f"judge column {silent[0]} (counted from 0) has no value; leave it out")
+    clusters = design.get("clusters")
+    units = n if clusters is None else len(np.unique(np.asarray(clusters)))
+    x, penalty = combine_judges(judges, n, units)
+    return replace(JudgedSample.build(y, x[:n], x[n:], **design), penalty=penalty)
 
 
 # Comparisons from judged values: two systems, win rates, Relative Δ.

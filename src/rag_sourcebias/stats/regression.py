@@ -395,6 +395,10 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
     """
     design, pool, scale = _design(sample)
     gram = (design * sample.weights[:, None]).T @ design
+    if sample.penalty is not None:  # of a column of spread 1
+        gram = gram + np.diag(
+            np.r_[np.zeros(sample.n_strata), sample.penalty / np.where(scale > 0, scale, 1.0) ** 2]
+        )
     inverse, rank = _pseudo_inverse(gram)
     # A matrix product with non-contiguous operands is several times slower for a million rows.
     moments = (design * sample.weights[:, None]).T @ sample.y
@@ -402,7 +406,10 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
         influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
-        degrees = float(max(sample.n_labeled - rank, 1))
+        spent = float(rank)
+        if sample.penalty is not None:  # a slope under a penalty is a part of a parameter
+            spent = float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
+        degrees = max(sample.n_labeled - spent, 1.0)
         if sample.shifted:
             degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
     else:

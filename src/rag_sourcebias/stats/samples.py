@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
 from rag_sourcebias.stats.clusters import adjust_p_values
@@ -106,6 +106,8 @@ class JudgedSample:
         Codes 0 … S − 1; all 0 without strata.
     cluster, cluster_unlabeled : int64 arrays or None
         Codes over both sets; None when every item is its own cluster.
+    penalty : float64 array of shape (p,) or None
+        Ridge penalty on the slope of each judge column; None for none.
     """
 
     y: FloatArray
@@ -118,6 +120,7 @@ class JudgedSample:
     n_strata: int
     cluster: IntArray | None
     cluster_unlabeled: IntArray | None
+    penalty: FloatArray | None = None
 
     @classmethod
     def build(
@@ -176,6 +179,76 @@ class JudgedSample:
     def n_units(self) -> int:
         """Number of independent labelled units: clusters, or items."""
         return self.n_labeled if self.cluster is None else len(np.unique(self.cluster))
+
+
+# Several judges of the same items: their mean, and what they know beyond it.
+# The mean of many judges is close to the best of them, and unshrunk weights waste that on noise
+# (36 judges and 40 labels). What is estimated is therefore one slope for the mean, and slopes for
+# the deviations from it under a ridge penalty that grants few degrees of freedom, by the number of
+# labels: none up to 20. The penalty looks at judge values only, never at labels.
+
+
+_LABELS_PER_SLOPE = 20.0
+_FEWEST_FAILURES = 5  # labelled items with and without a failure, for a slope of their own
+
+
+def combine_judges(
+    judges: FloatArray, n_labeled: int, n_units: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return columns to regress on, and the ridge penalty of each.
+
+    Parameters
+    ----------
+    judges : float64 array of shape (n + N, p)
+        The labelled items first. NaN where a judge failed.
+    n_labeled, n_units : int
+        Labelled items, and independent units among them.
+
+    Returns
+    -------
+    tuple of float64 arrays of shape (n + N, q) and (q,)
+        The mean of the judges (:func:`~rag_sourcebias.core.completions.mean_judge`); the share of
+        judges that failed on the item, where 5 labelled items or more have a failure and 5 have
+        none; from 20 labels on the principal components of what judges say beyond their mean.
+    """
+    answered = ~np.isnan(judges)
+    mean = mean_judge(judges)
+    columns = [np.where(np.isnan(mean), np.nanmean(mean), mean)]
+    failed = 1 - answered.mean(axis=1)
+    labeled = int((failed[:n_labeled] > 0).sum())
+    if min(labeled, n_labeled - labeled) >= _FEWEST_FAILURES:
+        columns.append(failed)
+    penalty = [0.0] * len(columns)
+    slopes = n_units / _LABELS_PER_SLOPE - 1
+    if slopes > 0:
+        extra, ridge = _beyond_mean(judges, answered, min(slopes, judges.shape[1] - 1), n_units)
+        columns.extend(extra.T)
+        penalty += [ridge] * extra.shape[1]
+    return np.stack(columns, axis=1), np.array(penalty)
+
+
+def _beyond_mean(
+    judges: FloatArray, answered: npt.NDArray[np.bool_], slopes: float, n: int
+) -> tuple[FloatArray, float]:
+    """Principal components of the deviations from the mean, and a penalty for so many slopes."""
+    filled = np.where(answered, judges, np.nanmean(np.where(answered, judges, np.nan), axis=0))
+    scale = filled.std(axis=0)
+    usable = scale > 1e-10 * np.abs(filled).max(axis=0)
+    z = (filled[:, usable] - filled[:, usable].mean(axis=0)) / scale[usable]
+    z -= z.mean(axis=1, keepdims=True)
+    z -= z.mean(axis=0)
+    spread, vectors = np.linalg.eigh(z.T @ z / len(z))
+    kept = spread > 1e-9 * max(float(spread.max(initial=0.0)), 1e-300)
+    weights = n * spread[kept]
+    if slopes >= len(weights):
+        return z @ vectors[:, kept], 0.0
+    low, high = 0.0, float(weights.sum()) / slopes  # Σ w/(w + λ) ≤ Σ w/λ
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if (weights / (weights + middle)).sum() > slopes else (low, middle)
+        )
+    return z @ vectors[:, kept], high
 
 
 def _codes(
