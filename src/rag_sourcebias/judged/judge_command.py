@@ -35,6 +35,7 @@ from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as columns_opt
 from rag_sourcebias.judged.files import (
     beside,
+    read_audited_items,
     read_judged_items,
     table_ending,
     write_item_judgments,
@@ -385,6 +386,33 @@ def audit(
     judge: columns_opt.JudgeColumn = None,
     group: columns_opt.GroupColumn = None,
     cluster: columns_opt.ClusterColumn = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of what was judged, or the text, whose characters are counted.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    swapped: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value of the same thing with the pair shown in the other order "
+            "(judge_swapped).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    injected: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value once an instruction was appended to the text (judge_injected, as "
+            "judge answers --inject writes it).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    judge_name: Annotated[
+        str | None,
+        typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
+    ] = None,
     confidence_level: columns_opt.ConfidenceLevel = 0.95,
     seed: columns_opt.Seed = 0,
     anchors: Annotated[
@@ -393,13 +421,20 @@ def audit(
     ] = None,
     json: columns_opt.JsonFile = None,
 ) -> None:
-    """Hold a judge against human labels: correlation, agreement, bias by group, calibration."""
+    """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
+
+    And what sways it, where the file has a column for it: length, the order of a pair, an
+    instruction in the text, its own family of models. Other columns give no such finding.
+    """
     require_writable_file("anchors", anchors)
     require_writable_file("json", None if json in (None, "-") else Path(json))
-    items = read_judged_items(
-        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster
-    )
-    found = audit_judge(items, confidence_level=confidence_level, rng=seed)
+    items, bias = read_audited_items(
+        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
+        length=length, swapped=swapped, injected=injected, judge_name=judge_name,
+    )  # fmt: skip
+    if judge_name is not None and items.groups is None:
+        raise DataError("--judge-name is held against groups; name their column with --group")
+    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
     if anchors is not None:
