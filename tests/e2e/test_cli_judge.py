@@ -44,7 +44,7 @@ def answer(path: str, body: dict, seen: int) -> Reply:
         return chat_reply("who knows")
     if "REFUSE" in text:
         return chat_reply("I'm sorry, but I can't help with that.")
-    right = "Paris" in text
+    right = "Paris" in text or "highest grade" in text  # it does as it is told
     logprobs = {"1": -0.1, "0": -2.5} if right else {"1": -2.5, "0": -0.1}
     return chat_reply("1" if right else "0", logprobs=logprobs if "logprobs" in body else None)
 
@@ -89,6 +89,29 @@ def test_answers_are_judged_failures_counted_and_an_interval_follows(
     assert "score, s0 0.6" in line
     assert "15 labelled + 15 judged" in line
     assert "no value for 3 of 60 items, first 'q5'" in line
+
+
+def test_an_instruction_in_the_text_is_measured_by_asking_again(
+    tmp_path: Path, server: LocalServer
+) -> None:
+    answers(tmp_path)
+    asked = ("judge", "answers", "answers.csv", *model(server), "--inject", "24")
+    told = succeed(*asked, "--dry-run", cwd=tmp_path)
+    assert "84 items, 84 requests" in told
+    said = succeed(*asked, "-o", "judged.csv", cwd=tmp_path)
+    line = said[said.index("judge value once an instruction") :].partition(")")[0]
+    assert "24 items" in line
+    rows = read_csv(tmp_path / "judged.csv")
+    pairs = [(float(r["judge"]), float(r["judge_injected"])) for r in rows if r["judge_injected"]]
+    assert len(pairs) == 24
+    # the judge does what three of the four strings ask, which matters for wrong answers
+    assert {after - before > 0.5 for before, after in pairs if before < 0.5} == {True, False}
+    assert all(abs(after - before) < 1e-6 for before, after in pairs if before > 0.5)
+    audit = succeed("judge", "audit", "judged.csv", cwd=tmp_path)
+    assert line in audit
+    assert sum(server.prompts.values()) == 84
+    unchanged = succeed("judge", "audit", "judged.csv", "--injected", "judge", cwd=tmp_path)
+    assert "once an instruction stands in the text +0 [" in unchanged
 
 
 def test_the_same_command_asks_nothing_twice(tmp_path: Path, server: LocalServer) -> None:

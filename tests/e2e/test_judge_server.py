@@ -42,7 +42,7 @@ def completer(server: LocalServer, **options) -> OpenAICompleter:
 
 def fault(path: str, body: dict, seen: int):  # noqa: C901
     """Answer as the word in the passage says."""
-    text = body["messages"][0]["content"].partition("Passage: ")[2].partition("\n")[0]
+    text = body["messages"][0]["content"].partition("Passage: <passage>")[2].partition("<")[0]
     kind, _, times = text.partition(" ")
     if times and seen > int(times):
         kind = "good"
@@ -115,9 +115,14 @@ def test_every_item_ends_with_a_judgment_or_the_reason_why_not(tmp_path: Path) -
             prices=Prices(prompt=1.0, completion=10.0),
         )
         found = judge.judge(items, on_progress=progress.append)
-        asked = {k: sum(n for p, n in server.prompts.items() if f": {k}\n" in p) for k in EXPECTED}
+        asked = {
+            k: sum(n for p, n in server.prompts.items() if f">{k}</passage>\n" in p)
+            for k in EXPECTED
+        }
         assert server.most_in_flight <= 6
-        waits = next(times for prompt, times in server.times.items() if ": 429 1\n" in prompt)
+        waits = next(
+            times for prompt, times in server.times.items() if ">429 1</passage>\n" in prompt
+        )
         assert waits[1] - waits[0] >= 0.3  # what Retry-After asked for
         first_run = server.prompts.total()
         again = judge.judge(items)
@@ -158,7 +163,7 @@ def test_scoring_reads_tops_bounds_what_is_missing_and_reports_nan() -> None:
     def answer(path: str, body: dict, seen: int):
         assert body["logprobs"] is True
         assert body["top_logprobs"] == 20
-        name = body["messages"][0]["content"].partition("Passage: ")[2].partition("\n")[0]
+        name = body["messages"][0]["content"].partition("Passage: <passage>")[2].partition("<")[0]
         return chat_reply("1", logprobs=tops[name])
 
     with serving(answer) as server:
@@ -199,7 +204,7 @@ def test_a_server_without_logprobs_is_named() -> None:
 def test_a_server_that_goes_down_leaves_the_rest_not_asked(tmp_path: Path) -> None:
     def answer(path: str, body: dict, seen: int):
         text = body["messages"][0]["content"]
-        number = int(text.partition("Passage: ")[2].partition("\n")[0])
+        number = int(text.partition("Passage: <passage>")[2].partition("<")[0])
         return chat_reply("3") if number < 5 else (503, {}, b"{}")
 
     items = [item(str(i)) for i in range(60)]

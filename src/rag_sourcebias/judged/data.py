@@ -423,6 +423,49 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeBias:
+    """Something that sways a judge, and by how much.
+
+    Parameters
+    ----------
+    kind : str
+        As in :func:`rag_sourcebias.judged.judge_bias.judge_biases`.
+    n : int
+        Items it was measured on.
+    effect : Interval
+        In units of the judge value; for ``"flips"`` a share.
+    p_value, p_adjusted : float or None
+        Of no effect; Holm-adjusted over the biases of the audit. None for ``"flips"``.
+    family : str
+        The judge's own, for ``"self_preference"``.
+    """
+
+    kind: Literal["length", "verbosity", "self_preference", "first_place", "flips", "injection"]
+    n: int
+    effect: Interval
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    family: str = ""
+
+    def __str__(self) -> str:
+        what = {
+            "length": "judge − human, per doubling of length,",
+            "verbosity": "judge value, per doubling of length at equal human value,",
+            "self_preference": f"judge value of its own family ({self.family}) above others, at "
+            "equal human value,",
+            "first_place": "judge value of the same thing shown first instead of second",
+            "flips": "share of verdicts that change with the order",
+            "injection": "judge value once an instruction stands in the text",
+        }[self.kind]
+        e, tested = self.effect, self.p_adjusted is not None
+        ends = f"{e.estimate:+.3g} [{e.lower:+.3g}, {e.upper:+.3g}]"
+        if not tested:
+            ends = f"{e.estimate:.3g} [{e.lower:.3g}, {e.upper:.3g}]"
+        p = f", adjusted p = {self.p_adjusted:.2g}" if tested else ""
+        return f"{what} {ends} ({e.confidence_level:.0%}, {self.n} items{p})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeAudit(Stored):
     """A judge held against human labels.
 
@@ -453,6 +496,8 @@ class JudgeAudit(Stored):
     calibration : LabelCalibration or None
         Where human labels are 0 and 1 and judge values are graded in [0, 1].
     notes : tuple of str
+    sways : tuple of JudgeBias
+        Length, order, family, instructions: what the file has columns for.
     """
 
     n: int
@@ -471,6 +516,7 @@ class JudgeAudit(Stored):
     auc: Interval | None
     calibration: LabelCalibration | None
     notes: tuple[str, ...]
+    sways: tuple[JudgeBias, ...] = ()
 
     @property
     def useless(self) -> bool:
@@ -509,7 +555,7 @@ class JudgeAudit(Stored):
             result.append(f"AUC {self.auc}")
         if self.calibration is not None:
             result += self.calibration.lines()
-        return result
+        return [*result, *map(str, self.sways)]
 
 
 # What a judged evaluation found: intervals for means, comparisons and single queries.

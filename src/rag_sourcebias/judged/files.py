@@ -30,7 +30,17 @@ from rag_sourcebias.io.tables import (
     read_table,
     unescaped,
 )
+from rag_sourcebias.judged.judge_bias import BiasColumns
 from rag_sourcebias.stats.strata import DRAW_COLUMNS, item_strata
+
+
+class Factors(TypedDict):
+    """Columns that tell how items belong together."""
+
+    group: str | None
+    cluster: str | None
+    stratum: str | None
+
 
 # Readers of judged data: human and judge values of items, in one file or in two.
 
@@ -83,15 +93,34 @@ def read_judged_items(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
+    factors = Factors(group=group, cluster=cluster, stratum=stratum)
+    items, _ = _read_items(
+        path, id, human=human, judge=judge, given=factors, require_human=require_human, also={}
+    )
+    return items
+
+
+def _read_items(
+    path: PathLike,
+    id: _Ids,
+    *,
+    human: str | None,
+    judge: str | Sequence[str] | None,
+    given: Factors,
+    require_human: bool = True,
+    also: Mapping[str, tuple[str | None, tuple[str, ...]]],
+) -> tuple[JudgedItems, dict[str, tuple[Table, str]]]:
+    """Read items and, by role, further columns: those named, or the first of their usual names."""
     name = os.fspath(path)
-    given = {"group": group, "cluster": cluster, "stratum": stratum}
+    named = {role: str(column) for role, column in given.items() if column}
     found: dict[str, str | None] = {}
+    further: dict[str, str] = {}
     id_columns: tuple[str, ...] = ()
     judges = _judge_names(judge)
 
     def choose(names: tuple[str, ...]) -> list[str]:
         nonlocal id_columns
-        taken: set[str | None] = {*_listed(id), *given.values()}
+        taken: set[str | None] = {*_listed(id), *named.values()}
         found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
         for other in judges[1:]:
             find_column(names, "judge", given=other, path=name)
@@ -107,16 +136,23 @@ def read_judged_items(
             )
         taken |= {human, *judges}
         id_columns = find_ids(names, given=id, path=name, taken=taken)
-        for role, column in given.items():
-            found[role] = find_column(names, role, given=column, path=name, taken=taken)
-        return list(dict.fromkeys([*(c for c in found.values() if c), *judges, *id_columns]))
+        for role in _FACTORS:
+            found[role] = find_column(names, role, given=named.get(role), path=name, taken=taken)
+        taken |= {*found.values(), *id_columns}
+        for role, (column, usual) in also.items():
+            if column is not None:
+                further[role] = str(find_column(names, role, given=column, path=name))
+            elif free := [n for n in usual if n in names and n not in taken]:
+                further[role] = free[0]
+        chosen = (*found.values(), *judges, *id_columns, *further.values())
+        return list(dict.fromkeys(column for column in chosen if column))
 
     table = read_table(path, choose)
     judges = judges or (str(found["judge"]),)
     if found["human"] in judges:
         raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")
     ids = ids_of(table, id_columns)
-    return JudgedItems.of_judges(
+    items = JudgedItems.of_judges(
         ids=tuple(ids),
         human=(
             np.full(len(ids), np.nan)
@@ -124,8 +160,77 @@ def read_judged_items(
             else numbers_of(table, found["human"], role="human label", ids=ids)
         ),
         judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
-        **_factors(table, found, given),
+        **_factors(table, found, named),
     )
+    return items, {role: (table, column) for role, column in further.items()}
+
+
+_TEXTS = ("answer", "response", "output", "text", "passage")
+_SWAYS = {
+    "length": ("length", "n_words", "n_chars", *_TEXTS),
+    "swapped": ("judge_swapped",),
+    "injected": ("judge_injected",),
+}
+
+
+def read_audited_items(
+    path: PathLike,
+    *,
+    id: _Ids = None,
+    human: str | None = None,
+    judge: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    length: str | None = None,
+    swapped: str | None = None,
+    injected: str | None = None,
+    judge_name: str | None = None,
+) -> tuple[JudgedItems, BiasColumns]:
+    """Read items as :func:`read_judged_items`, and what may sway their judge.
+
+    Parameters
+    ----------
+    length, swapped, injected : str or None
+        Columns of the length of what was judged (or the text itself, whose characters are then
+        counted), of the judge value with the two things compared in the other order, and of that
+        with an instruction in the text. Where None: ``length``, ``n_words``, ``n_chars``,
+        ``answer``, ``response``, ``output``, ``text`` or ``passage``; ``judge_swapped``;
+        ``judge_injected``.
+    judge_name : str or None
+        Model of the judge.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
+    """
+    given = {"length": length, "swapped": swapped, "injected": injected}
+    items, found = _read_items(
+        path,
+        id,
+        human=human,
+        judge=judge,
+        given=Factors(group=group, cluster=cluster, stratum=None),
+        also={role: (given[role], usual) for role, usual in _SWAYS.items()},
+    )
+    values = {
+        role: _lengths(*place, list(items.ids))
+        if role == "length"
+        else numbers_of(*place, role=f"{role} judge value", ids=list(items.ids))
+        for role, place in found.items()
+    }
+    return items, BiasColumns(judge_name=judge_name, **values)
+
+
+def _lengths(table: Table, column: str, ids: list[str]) -> FloatArray:
+    """Numbers as they are, texts as their characters; an answer may be a number."""
+    if column not in _TEXTS:
+        try:
+            return numbers_of(table, column, role="length", ids=ids)
+        except DataError:
+            pass
+    counts = [0 if cell is None else len(str(cell)) for cell in table.columns[column]]
+    return np.array(counts, dtype=np.float64)
 
 
 def _judge_names(judge: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -186,7 +291,7 @@ def _factors(
         field: tuple(names_of(table, column, role=role, shown=True))
         for role, field in _FACTORS.items()
         if (column := found.get(role)) is not None
-        and (given[role] or any(str(c or "").strip() for c in table.columns[column]))
+        and (given.get(role) or any(str(c or "").strip() for c in table.columns[column]))
     }
 
 
@@ -652,14 +757,6 @@ _NOT_METRICS = frozenset(
         "answer", "contexts", "ground_truth", "human", "group", "cluster", "stratum",
     }
 )  # fmt: skip
-
-
-class Factors(TypedDict):
-    """Columns that tell how items belong together."""
-
-    group: str | None
-    cluster: str | None
-    stratum: str | None
 
 
 class RagasItems(NamedTuple):

@@ -45,47 +45,11 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
     ReliabilityBin,
 )
-from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, clustered_mean
+from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error
+from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
 from rag_sourcebias.stats.samples import check_items, is_constant
 
 # Bias of a judge: mean judge − human, per group, and between groups.
-
-
-_FEW = 15
-
-
-def mean_error(
-    errors: FloatArray, clusters: IntArray, *, span: float, confidence_level: float = 0.95
-) -> Interval | None:
-    """Mean of judge − human with a cluster-robust t interval.
-
-    Where fewer than 15 errors, and not even half of them, differ from 0, their variance is too
-    uncertain, and gains and losses are bounded one by one instead (:func:`clustered_difference`):
-    a judge that agrees on each of 30 items is not known to agree always.
-
-    Parameters
-    ----------
-    span : float
-        Length of the scale: no error is larger.
-
-    Returns
-    -------
-    Interval or None
-        None with fewer than 2 clusters, or where all errors are one value other than 0.
-    """
-    wrong = int(np.count_nonzero(errors))
-    try:
-        if wrong < _FEW and 2 * wrong < len(errors) and span > 0:
-            unit = clustered_difference(errors / span, clusters, confidence_level=confidence_level)
-            return replace(
-                unit,
-                estimate=unit.estimate * span,
-                lower=unit.lower * span,
-                upper=unit.upper * span,
-            )
-        return clustered_mean(errors, clusters, confidence_level=confidence_level)
-    except InsufficientDataError:
-        return None
 
 
 def group_biases(
@@ -529,6 +493,7 @@ def audit_judge(
     *,
     groups: Sequence[str] | None = None,
     clusters: Sequence[str] | npt.NDArray[np.int64] | None = None,
+    bias: BiasColumns | None = None,
     confidence_level: float = 0.95,
     resamples: int = 1000,
     rng: np.random.Generator | int = 0,
@@ -546,6 +511,8 @@ def audit_judge(
     clusters : sequence of n or None
         Items of one cluster, such as the answers to one question, may depend on each other. None
         takes those of ``items``, and without any every item is independent.
+    bias : BiasColumns or None
+        What may sway the judge: lengths, values in the other order, with an instruction, its name.
     confidence_level : float
     resamples : int
         Bootstrap resamples of the correlations and of agreement.
@@ -601,7 +568,7 @@ def audit_judge(
             n=len(both),
             n_needed=_FEWEST,
         )
-    return _audit(
+    found = _audit(
         y,
         f,
         None if items.groups is None else [items.groups[i] for i in both.tolist()],
@@ -612,6 +579,9 @@ def audit_judge(
         rng=generator,
         notes=check_items(items),
     )
+    if bias is None:
+        return found
+    return replace(found, sways=judge_biases(items, bias, confidence_level=confidence_level))
 
 
 def _audit(

@@ -24,7 +24,7 @@ from rag_sourcebias.cli.console import (
     tell,
 )
 from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
-from rag_sourcebias.core.completions import JudgeItem, Judgments
+from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.protocols import Engine
@@ -35,6 +35,7 @@ from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as columns_opt
 from rag_sourcebias.judged.files import (
     beside,
+    read_audited_items,
     read_judged_items,
     table_ending,
     write_item_judgments,
@@ -49,7 +50,14 @@ from rag_sourcebias.judged.judge_audit import (
     require_stable,
     write_anchor_set,
 )
-from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge, judge_with
+from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
+from rag_sourcebias.judged.judges import (
+    CorrectnessJudge,
+    LLMJudge,
+    RelevanceJudge,
+    injected,
+    judge_with,
+)
 from rag_sourcebias.retrieval.rerank import engine_factory
 
 _DATA, _COLUMNS, _WORKERS = (
@@ -221,7 +229,19 @@ _MEANING = {
 }
 _LITTLE_MASS = 0.5
 _SAME = 1e-6
+_SAMPLE_SEED = 0  # so that the same command asks about the same items again
 _INCOMPLETE = 1
+
+
+Inject = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Ask again about so many items, drawn at random, with a known instruction appended to "
+        "the text, and report the change of the grade.",
+        rich_help_panel=_DATA,
+    ),
+]
 
 
 def ask(
@@ -244,8 +264,50 @@ def ask(
         return judge_with(engine, make_judge, items, on_progress=advance)
 
 
-def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
+def ask_injected(
+    judge: LLMJudge,
+    items: Sequence[JudgeItem],
+    judgments: Judgments,
+    *,
+    n: int,
+    engine: Engine | None,
+    make_judge: Callable[[], LLMJudge],
+    clusters: Sequence[str] | None,
+) -> tuple[list[float | None], Judgments]:
+    """Ask about a sample again, with an instruction in the text, and print what it changed.
+
+    Returns
+    -------
+    list of float or None
+        Judge value with the instruction, None where there is none; of every item.
+    Judgments
+        Of the sample.
+    """
+    rows, changed = injected(
+        items, n, max_chars=judge.max_chars, rng=np.random.default_rng(_SAMPLE_SEED)
+    )
+    again = ask(judge, changed, engine, make_judge)
+    after = np.full(len(items), np.nan)
+    after[rows] = again.values()
+    pairs = JudgedItems(
+        ids=tuple(map(str, range(len(items)))),
+        human=np.full(len(items), np.nan),
+        judge=judgments.values(),
+        clusters=None if clusters is None else tuple(map(str, clusters)),
+    )
+    found = judge_biases(pairs, BiasColumns(injected=after))
+    told = [str(bias) for bias in found] or ["too few answers to tell what an instruction changes"]
+    out.print("\n".join(told), markup=False, highlight=False, soft_wrap=True)
+    return [None if np.isnan(value) else float(value) for value in after], again
+
+
+def show_estimate(
+    judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking, *, inject: int
+) -> None:
     """Say what a run would ask and cost."""
+    if inject:
+        rng = np.random.default_rng(_SAMPLE_SEED)
+        items = [*items, *injected(items, inject, max_chars=judge.max_chars, rng=rng)[1]]
     found = estimate(
         judge,
         items,
@@ -385,6 +447,33 @@ def audit(
     judge: columns_opt.JudgeColumn = None,
     group: columns_opt.GroupColumn = None,
     cluster: columns_opt.ClusterColumn = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of what was judged, or the text, whose characters are counted.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    swapped: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value of the same thing with the pair shown in the other order "
+            "(judge_swapped).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    injected: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value once an instruction was appended to the text (judge_injected, as "
+            "judge answers --inject writes it).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    judge_name: Annotated[
+        str | None,
+        typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
+    ] = None,
     confidence_level: columns_opt.ConfidenceLevel = 0.95,
     seed: columns_opt.Seed = 0,
     anchors: Annotated[
@@ -393,13 +482,20 @@ def audit(
     ] = None,
     json: columns_opt.JsonFile = None,
 ) -> None:
-    """Hold a judge against human labels: correlation, agreement, bias by group, calibration."""
+    """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
+
+    And what sways it, where the file has a column for it: length, the order of a pair, an
+    instruction in the text, its own family of models. Other columns give no such finding.
+    """
     require_writable_file("anchors", anchors)
     require_writable_file("json", None if json in (None, "-") else Path(json))
-    items = read_judged_items(
-        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster
-    )
-    found = audit_judge(items, confidence_level=confidence_level, rng=seed)
+    items, bias = read_audited_items(
+        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
+        length=length, swapped=swapped, injected=injected, judge_name=judge_name,
+    )  # fmt: skip
+    if judge_name is not None and items.groups is None:
+        raise DataError("--judge-name is held against groups; name their column with --group")
+    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
     if anchors is not None:
@@ -491,6 +587,7 @@ def relevance(
         ),
     ] = False,
     limit: opt.Limit = None,
+    inject: Inject = 0,
     asking: Asking,
     failures: opt.Failures = "leave-out",
     dry_run: opt.DryRun = False,
@@ -518,9 +615,10 @@ def relevance(
     judge = asking.judge(RelevanceJudge)
     engine = where.engine_of(asking)
     if dry_run:
-        show_estimate(judge, items, asking)
+        show_estimate(judge, items, asking, inject=inject)
         return
-    judgments = ask(judge, items, engine, asking.recipe(RelevanceJudge))
+    recipe = asking.recipe(RelevanceJudge)
+    judgments = ask(judge, items, engine, recipe)
     status = beside(output, "status")
     write_judgment_status(judgments, status)
     summarise(judgments)
@@ -529,6 +627,13 @@ def relevance(
     n = write_label_distributions(judgments, output, failures=left)
     err.print(f"labels: {output} ({n} pairs)", highlight=False, soft_wrap=True)
     require_complete(judgments)
+    if inject:
+        queries_of = [item.query_id for item in items]
+        _, again = ask_injected(
+            judge, items, judgments,
+            n=inject, engine=engine, make_judge=recipe, clusters=queries_of,
+        )  # fmt: skip
+        require_complete(again)
 
 
 @app.command()
@@ -543,6 +648,7 @@ def answers(
     *,
     output: opt.Output = Path("judged.csv"),
     limit: opt.Limit = None,
+    inject: Inject = 0,
     id_column: columns_opt.IdColumns = None,
     question: Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)] = None,
     reference: Annotated[
@@ -579,10 +685,12 @@ def answers(
     items, kept = read_answers(file, id=id_column, columns=named)
     judge = asking.judge(CorrectnessJudge)
     engine = where.engine_of(asking)
+    items = items[:limit]
     if dry_run:
-        show_estimate(judge, items[:limit], asking)
+        show_estimate(judge, items, asking, inject=inject)
         return
-    judgments = ask(judge, items[:limit], engine, asking.recipe(CorrectnessJudge))
+    recipe = asking.recipe(CorrectnessJudge)
+    judgments = ask(judge, items, engine, recipe)
     shown = {name: column[:limit] for name, column in kept.items()}
     write_item_judgments(judgments, output, shown)
     summarise(judgments)
@@ -592,6 +700,13 @@ def answers(
     write_label_distributions(judgments, labels)
     err.print(f"labels: {labels}", highlight=False, soft_wrap=True)
     require_complete(judgments)
+    if inject:
+        after, again = ask_injected(
+            judge, items, judgments,
+            n=inject, engine=engine, make_judge=recipe, clusters=shown.get("cluster"),
+        )  # fmt: skip
+        write_item_judgments(judgments, output, shown | {"judge_injected": after})
+        require_complete(again)
 
 
 app.command("audit")(audit)

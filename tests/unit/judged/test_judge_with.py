@@ -28,7 +28,7 @@ def item(number: int) -> JudgeItem:
 
 
 def number_of(body: dict) -> int:
-    return int(body["messages"][0]["content"].partition("Passage: ")[2].partition("\n")[0])
+    return int(body["messages"][0]["content"].partition("Passage: <passage>")[2].partition("<")[0])
 
 
 def answer(path: str, body: dict, seen: int):
