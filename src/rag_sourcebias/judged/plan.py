@@ -53,8 +53,8 @@ class ItemPlan:
     saved_low, saved_high : float
         Share of labels saved at the ends of a 90 % interval for the correlation.
     correlation, correlation_low : float
-        Of human and judge values: in the pilot (0 if either is constant), and the one that the
-        plan counts with, at least 0.
+        Of human and judge values in the pilot (0 if either is constant), and its lower 80 % bound,
+        at least 0.
     target : str
     confidence_level : float
     n_pilot : int
@@ -84,7 +84,7 @@ class ItemPlan:
             f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}), "
             f"reached in about {100 * ASSURANCE:.0f}% of draws like this: {saving(self.saved)}, "
             f"{100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% as far as a pilot of "
-            f"{self.n_pilot:,} tells (judge r = {self.correlation:.2f}, planned with "
+            f"{self.n_pilot:,} tells (judge r = {self.correlation:.2f}, at least "
             f"{self.correlation_low:.2f})"
         )
 
@@ -341,25 +341,25 @@ def plan_item_labels(
             n_needed=without,
         )
     r = judge_correlation(human, judge) if with_judge.rank > 1 else 0.0
-    left = 1 - r * r
-    error = normal_quantile(0.95) * residual_share(human, judge)[1]
-    ends = []
-    for end in (min(left * math.exp(error), 1.0), left * math.exp(-error)):
-        total = float(human.var(ddof=1))
-        curve = replace(
-            with_judge,
-            variance=total * end,
-            shared=total * (1 - end) / pool if target == "population" else 0.0,
-        )
-        ends.append(1 - (smallest(curve.half, wanted, n, pool) or without) / without)
+    share, error = residual_share(human, judge)
+    total = float(human.var(ddof=1))
+
+    def saved(left: float) -> float:
+        shared = total * (1 - left) / pool if target == "population" else 0.0
+        curve = replace(with_judge, variance=total * left, shared=shared)
+        return 1 - (smallest(curve.half, wanted, n, pool) or without) / without
+
+    wide = math.exp(normal_quantile(0.95) * error)
     return ItemPlan(
         n_judge=found,
         n_alone=without,
         half_width=wanted,
-        saved_low=min(ends[0], 1 - found / without),
-        saved_high=max(ends[1], 1 - found / without),
+        saved_low=min(saved(min(share * wide, 1.0)), 1 - found / without),
+        saved_high=max(saved((1 - r * r) / wide), 1 - found / without),
         correlation=r,
-        correlation_low=math.sqrt(max(1 - left * with_judge.growth(found), 0.0)),
+        correlation_low=math.sqrt(
+            max(1 - share * math.exp(normal_quantile(ASSURANCE) * error), 0.0)
+        ),
         target=target,
         confidence_level=confidence_level,
         n_pilot=n,
