@@ -729,9 +729,8 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
         ("explain", "established", r"hold less of", "hold more of"),
         ("explain", "opposite", r"(score [\d.]+) higher", r"\1 lower"),
         ("explain", "opposite", r"(former are [\d.]+%) shorter", r"\1 longer"),
-        ("judged", "helped", r"it would save", "it saves"),
         ("judged", "helped", r"wider than labels alone", "narrower; the judge saves labels"),
-        ("judged", "helped", r"The judge costs about", "The judge saves about"),
+        ("judged", "helped", r"The judge costs about", "The judge saves at least"),
         ("judged", "compared", r"(\w+) against (\w+)", r"\1 is higher than \2 by 0.2 [−0.1, 0.5]"),
         (
             "judged",

@@ -1,5 +1,6 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +17,13 @@ from rag_sourcebias.core.errors import (
     InsufficientDataError,
     SourceBiasError,
 )
-from rag_sourcebias.core.values import FloatArray, IntArray, Interval, environment
+from rag_sourcebias.core.values import (
+    FloatArray,
+    IntArray,
+    Interval,
+    environment,
+    normal_quantile,
+)
 from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
 from rag_sourcebias.judged.comparisons import JudgedValues, compared, group_differences
 from rag_sourcebias.judged.data import (
@@ -34,6 +41,7 @@ from rag_sourcebias.judged.data import (
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.judged.ledger import ledger_of
+from rag_sourcebias.judged.plan import ASSURANCE, residual_share
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.stats.crc_intervals import (
@@ -44,11 +52,11 @@ from rag_sourcebias.stats.crc_intervals import (
 )
 from rag_sourcebias.stats.means import (
     MIN_LABELED,
-    SCORE_FORM,
     Method,
     judged_relative_delta_interval,
     mean_interval,
 )
+from rag_sourcebias.stats.regression import has_spread
 from rag_sourcebias.stats.samples import (
     check_items,
     check_random_labels,
@@ -83,7 +91,7 @@ def judged_mean(
         interval=found,
         labels_alone=alone,
         judge_alone=float(values.all_f.mean()),
-        labels_saved=None if config.method == "crc" else labels_saved(found, alone),
+        labels_saved=None if config.method == "crc" else labels_saved(found, alone, values),
         ledger=ledger_of(values, found) if config.method == "regression" else None,
     )
 
@@ -124,24 +132,27 @@ def _crc(
     return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
 
 
-def labels_saved(interval: Interval, alone: Interval | None) -> int | None:
-    """Labels that labels alone would need for the same precision, less those used.
+def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValues) -> int | None:
+    """Labels that labels alone would need for the same width, less those used; at least.
 
-    The width of a mean falls with the square root of the number of labels. Score intervals of
-    bounded values also change with the estimate itself, so for them the variance that the
-    correlation with the judge takes away is compared instead.
+    The width falls with the square root of the number of labels. What the judge explains is taken
+    at a lower 80 % bound; fewer than 10 labels, and labels that all agree, show no saving.
     """
     if alone is None or interval.half_width <= 0 or alone.half_width <= 0:
         return None
-    n, pool, r = interval.n_labeled, interval.n_unlabeled, interval.correlation
-    ratio = (alone.half_width / interval.half_width) ** 2
-    if interval.method == SCORE_FORM and r is not None:
-        left = (1 - r * r) * (n - 1) / (n - 2)
-        if interval.target == "population":
-            left += r * r * n / (n + pool)
-        # a judge that never parts from people spares labelling the whole pool, and no more
-        return round(min(n / left - n, pool)) if left > 0 else pool
-    return round(n * (ratio - 1))
+    n, pool = interval.n_labeled, interval.n_unlabeled
+    if n < MIN_LABELED or not has_spread(values.y):
+        return 0
+    gain = (alone.half_width / interval.half_width) ** 2
+    if gain > 1:
+        left, error = residual_share(values.y, values.f, clusters=values.design.get("clusters"))
+        most = min(left * math.exp(normal_quantile(ASSURANCE) * error), 1.0)
+        judged = n / (n + pool) if interval.target == "population" else 0.0
+        gain *= (left + (1 - left) * judged) / (most + (1 - most) * judged)
+        gain = max(gain, 1.0)
+    # of a pool, no more than all of it need be labelled
+    share = n / (n + pool) if interval.target == "pool" else 0.0
+    return round(n / (share + (1 - share) / gain) - n)
 
 
 def resampled_curves(

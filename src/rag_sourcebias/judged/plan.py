@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,9 +28,15 @@ from rag_sourcebias.stats.documents import (
     labels_needed,
     outlook,
 )
+from rag_sourcebias.stats.means import MIN_LABELED, mean_interval
+from rag_sourcebias.stats.regression import choose_form, has_spread, wilson_ends
+from rag_sourcebias.stats.samples import JudgedSample, is_constant, judge_correlation
 from rag_sourcebias.stats.strata import DRAW_COLUMNS, ItemDraw
 
 # How many items to label, as an answer.
+
+
+ASSURANCE = 0.8  # share of draws in which the promised half-width is to be reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +46,15 @@ class ItemPlan:
     Parameters
     ----------
     n_judge, n_alone : int
-        Items to label in total, those of the pilot included. ``n_alone`` may be more than the
-        pool has (population target).
+        Items to label in total, those of the pilot included and never fewer. ``n_alone`` may be
+        more than the pool has (population target).
     half_width : float
-        Asked for.
+        Asked for; reached in about 80 % of draws like the pilot's.
     saved_low, saved_high : float
-        Share of labels saved at the ends of the interval for the correlation.
-    correlation : float
-        Of human and judge values in the pilot; 0 if either is constant.
+        Share of labels saved at the ends of a 90 % interval for the correlation.
+    correlation, correlation_low : float
+        Of human and judge values in the pilot (0 if either is constant), and its lower 80 % bound,
+        at least 0.
     target : str
     confidence_level : float
     n_pilot : int
@@ -60,6 +67,7 @@ class ItemPlan:
     saved_low: float
     saved_high: float
     correlation: float
+    correlation_low: float
     target: str
     confidence_level: float
     n_pilot: int
@@ -73,9 +81,11 @@ class ItemPlan:
     def __str__(self) -> str:
         return (
             f"{self.n_judge:,} labelled items with the judge, {self.n_alone:,} without, for "
-            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}): "
-            f"{saving(self.saved)}, {100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% "
-            f"as far as a pilot of {self.n_pilot:,} tells (judge r = {self.correlation:.2f})"
+            f"±{self.half_width:.3g} at {100 * self.confidence_level:.4g}% ({self.target}), "
+            f"reached in about {100 * ASSURANCE:.0f}% of draws like this: {saving(self.saved)}, "
+            f"{100 * self.saved_low:.0f}% to {100 * self.saved_high:.0f}% as far as a pilot of "
+            f"{self.n_pilot:,} tells (judge r = {self.correlation:.2f}, at least "
+            f"{self.correlation_low:.2f})"
         )
 
 
@@ -89,38 +99,155 @@ def saving(share: float) -> str:
     return f"{percent}% of the labels saved"
 
 
+def residual_share(
+    y: FloatArray, yhat: FloatArray, *, clusters: npt.ArrayLike | None = None
+) -> tuple[float, float]:
+    """Return 1 − r², and the standard error of its logarithm.
+
+    The error is that of the difference of two log variances, by their influence values, which holds
+    for rare labels too, where Fisher's z does not. Half a disagreement is added to two-valued
+    labels: a judge that follows people on every label may part from them on others.
+
+    Parameters
+    ----------
+    y : float64 array of shape (n,)
+        Human values that differ.
+    yhat : float64 array of shape (n,) or (n, p)
+    clusters : array-like of length n, optional
+        Items that belong together.
+    """
+    design = np.column_stack([np.ones(len(y)), yhat])
+    residual = y - design @ np.linalg.lstsq(design, y, rcond=1e-10)[0]
+    total, left = np.square(y - y.mean()), np.square(residual)
+    span = float(np.ptp(y))
+    extra = span * span / 2 if np.isin(y, (y.min(), y.max())).all() else 0.0
+    both = max(float(left.sum()) + extra, 1e-12 * float(total.sum()))
+    influence = total / total.sum() - left / both
+    if clusters is not None:
+        influence = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=influence)
+    error = math.sqrt(float(influence @ influence) + (extra / both) ** 2)
+    return min(both / float(total.sum()), 1.0), error
+
+
 # Half-widths against the number of labels, for items.
 
 
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """Half-width against the number of labels."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Half-width against the number of labels, through the pilot's own interval.
 
-    spread: float
+    Parameters
+    ----------
+    variance : float
+        Of one label: of residuals, or of human values.
+    shared : float
+        Variance that more labels do not take away: of the judge's part over the pool.
+    error : float
+        Standard error of log ``variance`` if it were estimated from one degree of freedom.
+    rank : int
+        Fitted parameters.
+    mean : float
+    bounds : tuple of float or None
+        Range of a score interval; None for t.
+    scale : float
+        What the pilot's interval is wider than the formula, in squares.
+    """
+
+    variance: float
+    shared: float
+    error: float
+    rank: int
+    mean: float
+    bounds: tuple[float, float] | None
     n_pilot: int
     pool: int
     target: str
     probability: float
+    scale: float = 0.0
 
-    def with_judge(self, r: float) -> Callable[[int], float]:
-        """Return the half-width from k labels and a judge of correlation ``r``."""
-        # the pilot spent one more degree of freedom on the slope
-        missed = self.spread * (1 - r * r)
-        if r:
-            missed *= (self.n_pilot - 1) / (self.n_pilot - 2)
-        shared = self.spread * r * r / self.pool if self.target == "population" else 0.0
+    def half(self, n: int) -> float:
+        """Return the half-width from n labels that about 80 % of draws like the pilot's reach."""
+        quantile = t_quantile(self.probability, max(n - self.rank, 1))
+        rest = max(1 - n / self.pool, 0.0) if self.target == "pool" else 1.0
+        each = self.variance * self.growth(n)
+        if self.bounds is not None:  # bounded values have no larger variance
+            each = min(each, _MARGIN * (self.bounds[1] - self.bounds[0]) ** 2 / 4)
+        each *= rest / (1 - self.rank / n)
+        scale = math.sqrt(1 + self.scale * self.n_pilot / n)
+        if self.bounds is None:
+            return scale * quantile * math.sqrt(each / n + self.shared)
+        width = self.bounds[1] - self.bounds[0]
+        share = (self.mean - self.bounds[0]) / width
+        # as stats.regression.score_form does it
+        pseudo = rest * (2 * (1 - share) ** 2 + 2 * share**2)
+        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / (n + 4)
+        if smoothed <= 0:
+            return 0.0
+        pulled = (n * share + 2) / (n + 4)
+        lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
+        reach = (upper - lower) / 2
+        if self.target == "pool":
+            reach = max(reach, quantile * math.sqrt(smoothed))
+        return scale * width * reach
 
-        def half(k: int) -> float:
-            return t_quantile(self.probability, k - 2) * math.sqrt(missed * self._rest(k) + shared)
+    def growth(self, n: int) -> float:
+        """How much larger than the pilot's the variance of n labels may be.
 
-        return half
+        The labels to come are new, those of the pilot are part of the n: log variances of the two
+        differ with variance error² · (n − n₀) / (n · ν).
+        """
+        degrees = self.n_pilot - self.rank
+        spread = self.error**2 * max(n - self.n_pilot, 0) / (n * degrees)
+        # the mean of a log-normal variance, where no bound holds it down
+        skew = spread / 2 if self.bounds is None else 0.0
+        return math.exp(t_quantile(ASSURANCE, degrees) * math.sqrt(spread) + skew)
 
-    def alone(self, k: int) -> float:
-        """Return the half-width from k labels alone."""
-        return t_quantile(self.probability, k - 1) * math.sqrt(self.spread * self._rest(k))
 
-    def _rest(self, k: int) -> float:
-        return max(1 / k - 1 / self.pool, 0.0) if self.target == "pool" else 1 / k
+def _curve(
+    human: FloatArray,
+    judge: FloatArray,
+    pool: int,
+    method: Literal["regression", "labels"],
+    *,
+    target: Literal["population", "pool"],
+    confidence_level: float,
+) -> Curve:
+    n = len(human)
+    useful = method == "regression" and not is_constant(judge)
+    centred = judge - judge.mean() if useful else np.zeros(n)
+    slope = float(centred @ human) / float(centred @ centred) if useful else 0.0
+    residual = human - human.mean() - slope * centred
+    rank = 1 + useful
+    square = np.square(residual)
+    # a perfect fit leaves no residual to have a kurtosis
+    varied = float(square.sum()) > 1e-12 * float(np.square(human - human.mean()).sum())
+    peaked = float(n * np.square(square).sum() / square.sum() ** 2) - 3 if varied else 0.0
+    # the unbiased form: with few labels the plain one is too small
+    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * peaked + 6) if varied else 0.0
+    others = np.resize(judge, min(pool - n, _POOL)) if pool > n else judge[:0]
+    explained = slope * slope * float(centred @ centred) / (n - 1)
+    variance = float(square.sum()) / (n - rank)
+    if not varied and len(np.unique(human)) == 2:
+        # half a disagreement: a judge that never parted from people may yet
+        variance = float(np.ptp(human)) ** 2 / 2 / (n + 1)
+    curve = Curve(
+        variance=variance,
+        shared=explained / pool if target == "population" else 0.0,
+        error=math.sqrt(max(2 + excess, 0.0)),
+        rank=rank,
+        mean=float(human.mean()),
+        bounds=choose_form(JudgedSample.build(human, judge, others), None).bounds,
+        n_pilot=n,
+        pool=pool,
+        target=target,
+        probability=0.5 + confidence_level / 2,
+    )
+    found = mean_interval(
+        human, judge, others, method=method, target=target, confidence_level=confidence_level
+    )
+    own = replace(curve, pool=n + len(others), shared=curve.shared * pool / (n + len(others)))
+    formula = own.half(n)
+    return replace(curve, scale=(found.half_width / formula) ** 2 - 1 if formula > 0 else 0.0)
 
 
 def smallest(half: Callable[[int], float], wanted: float, low: int, high: int) -> int | None:
@@ -148,7 +275,8 @@ def positive(half_width: float) -> float:
 
 
 MOST = 1 << 40  # more items than anyone will label
-_FEWEST_ITEMS = 10
+_MARGIN = 1.03  # what leverages that differ from draw to draw add to the largest variance
+_POOL = 5_000  # judge values that stand for those of a larger pool
 
 
 def plan_item_labels(
@@ -162,11 +290,11 @@ def plan_item_labels(
 ) -> ItemPlan:
     """How many items to label for a half-width of their mean, with a judge and without.
 
-    From the pilot: e the residual of y regressed on yhat with slope b, M = pilot + unlabelled.
-    With the judge Var(e)/n + b²·Var(yhat)/M (population) or Var(e)(1/n − 1/M) (pool), t(n − 2);
-    without Var(y)/n or Var(y)(1/n − 1/M), t(n − 1). The judge often saves no more than 0–10 %
-    of the labels: a correlation r saves about r² of them, and less where labels alone would soon
-    exhaust the pool.
+    The half-widths are those of the intervals of the pilot, with the judge and of labels alone,
+    carried on to n labels: the part of the labels falls with their number, the part of the judge's
+    values does not. The variance of the labels is taken so large that the half-width is reached in
+    about 80 % of draws: its error grows with the kurtosis of what the judge misses. The judge often
+    saves no more than 0–10 % of the labels.
 
     Parameters
     ----------
@@ -198,36 +326,46 @@ def plan_item_labels(
     if n_unlabeled < 0:
         raise DataError(f"n_unlabeled {n_unlabeled} is negative")
     wanted = positive(half_width)
-    n, spread = len(human), float(human.var(ddof=1))
-    r = _pilot_correlation(human, judge)
-    pool = n + int(n_unlabeled)
-    curves = Curves(spread, n, pool, target, 0.5 + confidence_level / 2)
-    without = smallest(curves.alone, wanted, 3, MOST) or MOST
-    found = smallest(curves.with_judge(r), wanted, 3, pool)
+    n, pool = len(human), len(human) + int(n_unlabeled)
+    with_judge, alone = (
+        _curve(human, judge, pool, method, target=target, confidence_level=confidence_level)
+        for method in ("regression", "labels")
+    )
+    without = smallest(alone.half, wanted, n, MOST) or MOST
+    found = smallest(with_judge.half, wanted, n, pool)
     if found is None:
         raise InsufficientDataError(
-            f"labelling all {pool} items gives ±{curves.with_judge(r)(pool):.3g}; "
+            f"labelling all {pool} items gives ±{with_judge.half(pool):.3g}; "
             f"±{wanted:.3g} needs about {without} items",
             n=pool,
             n_needed=without,
         )
-    low, high = _correlation_range(r, n)
-    saved = [
-        1 - (smallest(curves.with_judge(end), wanted, 3, pool) or without) / without
-        for end in (low, high)
-    ]
+    r = judge_correlation(human, judge) if with_judge.rank > 1 else 0.0
+    share, error = residual_share(human, judge)
+    total = float(human.var(ddof=1))
+
+    def saved(left: float) -> float:
+        shared = total * (1 - left) / pool if target == "population" else 0.0
+        curve = replace(with_judge, variance=total * left, shared=shared)
+        return 1 - (smallest(curve.half, wanted, n, pool) or without) / without
+
+    wide = math.exp(normal_quantile(0.95) * error)
     return ItemPlan(
         n_judge=found,
         n_alone=without,
         half_width=wanted,
-        saved_low=saved[0],
-        saved_high=saved[1],
+        saved_low=min(saved(min(share * wide, 1.0)), 1 - found / without),
+        saved_high=max(saved((1 - r * r) / wide), 1 - found / without),
         correlation=r,
+        correlation_low=math.sqrt(
+            max(1 - share * math.exp(normal_quantile(ASSURANCE) * error), 0.0)
+        ),
         target=target,
         confidence_level=confidence_level,
         n_pilot=n,
         assumptions=(
-            f"the pilot of {n} items and the labels to come are random draws from the same items",
+            f"the pilot of {n} items and the labels to come are random draws from the same items, "
+            "which are independent",
         ),
     )
 
@@ -244,34 +382,19 @@ def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, Fl
             f"{len(bad)} pilot pair(s) are not finite, first at position {int(bad[0])}: "
             f"({human[bad[0]]}, {judge[bad[0]]}); leave them out"
         )
-    if len(human) < _FEWEST_ITEMS:
+    if len(human) < MIN_LABELED:
         raise InsufficientDataError(
-            f"a pilot of {len(human)} pairs tells too little; {_FEWEST_ITEMS} are needed",
+            f"a pilot of {len(human)} pairs tells too little; {MIN_LABELED} are needed",
             n=len(human),
-            n_needed=_FEWEST_ITEMS,
+            n_needed=MIN_LABELED,
         )
-    if float(np.ptp(human)) == 0.0:
+    if not has_spread(human):
         raise InsufficientDataError(
             f"all {len(human)} human values of the pilot are {human[0]:g}: their spread cannot be "
             "estimated; label more items",
             n=len(human),
         )
     return human, judge
-
-
-def _pilot_correlation(human: FloatArray, judge: FloatArray) -> float:
-    a, b = human - human.mean(), judge - judge.mean()
-    if float(np.ptp(judge)) <= 1e-12 * max(1.0, float(np.abs(judge).max())):
-        return 0.0
-    return float(np.clip(a @ b / math.sqrt(float(a @ a) * float(b @ b)), -1.0, 1.0))
-
-
-def _correlation_range(r: float, n: int) -> tuple[float, float]:
-    """95 % interval for |r| (Fisher's z); the saving depends on r² alone."""
-    if abs(r) >= 1:
-        return 1.0, 1.0
-    center, reach = math.atanh(abs(r)), normal_quantile(0.975) / math.sqrt(n - 3)
-    return math.tanh(max(center - reach, 0.0)), math.tanh(center + reach)
 
 
 # How many documents or queries to label, as an answer.

@@ -111,7 +111,7 @@ def _worths(report: JudgedReport) -> Iterator[str]:
         saved = _range_of_labels(report, [mean.labels_saved or 0 for mean in helped])
         yield (
             f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
-            f"about {saved}{' each' if len(helped) > 1 else ''}."
+            f"at least {saved}{' each' if len(helped) > 1 else ''}."
         )
     for found, words in others.items():
         if names := [shorten(name_of(mean, " of "), 48) for kind, mean in roles if kind == found]:
@@ -263,12 +263,12 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
         "short": f"CRC has no term for the sampling error of the unlabelled {units_of(report)}: "
         "in simulations on fresh draws 82 to 93% of its 95% intervals held their "
         f"mean. Its width saves no label{said and ', beside labels alone'}{said[1:]}.",
-        "same": f"{who} makes no clear difference: by its correlation it would "
-        f"{'save' if saved > 0 else 'cost'} about {labels}, yet the interval of labels alone is "
-        f"{'wider' if change > 0 else 'no wider'}{said}."
-        if saved
-        else f"{who} makes no difference: by its correlation it is worth no label.",
-        "helps": f"{who} narrows the interval by {percent}: labels alone would need about "
+        "same": f"{who} makes no clear difference: the interval is {percent} "
+        f"{'narrower' if change > 0 else 'wider'} than that of labels alone{said}, which may be "
+        "chance."
+        if change
+        else f"{who} makes no difference: labels alone give as narrow an interval.",
+        "helps": f"{who} narrows the interval by {percent}: labels alone would need at least "
         f"{_labels(report, saved, more=True)} for this width.",
         "costs": f"{who} made this interval {percent} wider than labels alone{said}: it cost the "
         f"worth of about {labels}.",
@@ -279,7 +279,7 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
 def worth_in_short(report: JudgedReport, mean: JudgedMean) -> str:
     """Return the worth of the judge in a few words."""
     kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
-    helps, costs = f"The judge saves about {labels}", f"The judge costs about {labels}"
+    helps, costs = f"The judge saves at least {labels}", f"The judge costs about {labels}"
     few = kind == "unused" and mean.interval.judge == "few"
     told: dict[Role, str] = {**_SHORT, "helps": helps, "costs": costs}
     return "Too few labels to use the judge" if few else told[kind]
@@ -349,10 +349,11 @@ def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
         ),
         (
             "What does “saved” mean?",
-            "How many more labels the labels alone would need for an interval as narrow. It is "
-            "estimated from the same labels and as uncertain as they are few. Savings of 0–10% are "
-            "common. A negative number means that the judge made this interval wider; that can "
-            "happen by chance with a judge that helps on average. Do not pick whichever interval "
+            "How many more labels the labels alone would need for an interval as narrow: at least "
+            "so many in about 80% of samples like this. It compares the two widths, less what "
+            "chance may have added to the judge's correlation. Savings of 0–10% are common. A "
+            "negative number means that the judge made this interval wider; that can happen by "
+            "chance with a judge that helps on average. Do not pick whichever interval "
             "came out narrower: that spoils the promise of both.",
         ),
         (

@@ -11,6 +11,7 @@ from rag_sourcebias.judged.audit import (
     resampled_curves,
 )
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
+from rag_sourcebias.judged.plan import residual_share
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.samples import how_drawn
 from rag_sourcebias.stats.systems import compare_systems
@@ -179,12 +180,51 @@ def test_refusals():
         judge_items_with_intervals(lonely)
 
 
-def test_a_perfect_judge_saves_at_most_the_pool():
+def judged(y, f, n, **config):
+    """Return the one mean of binary items of which the first ``n`` are labelled."""
+    human = np.where(np.arange(len(y)) < n, y, np.nan)
+    items = JudgedItems(ids=tuple(map(str, range(len(y)))), human=human, judge=f)
+    (mean,) = judge_items_with_intervals(
+        items, config=JudgedConfig(coverage_runs=0, **config)
+    ).means
+    return mean
+
+
+def test_a_perfect_judge_saves_less_than_the_pool():
     truth = np.random.default_rng(0).integers(0, 2, 200).astype(float)
-    human = np.where(np.arange(200) < 40, truth, np.nan)
-    items = JudgedItems(ids=tuple(map(str, range(200))), human=human, judge=truth)
-    config = JudgedConfig(coverage_runs=0, target="pool")
-    assert judge_items_with_intervals(items, config=config).means[0].labels_saved == 160
+    few, more = (judged(truth, truth, n, target="pool") for n in (12, 100))
+    widths = [mean.labels_alone.half_width / mean.interval.half_width for mean in (few, more)]
+    for mean, n, ratio in zip((few, more), (12, 100), widths, strict=True):
+        share = n / 200
+        at_most = round(n / (share + (1 - share) / ratio**2) - n)
+        assert 0 <= mean.labels_saved < at_most < 200 - n
+    assert more.labels_saved > 0
+
+
+def test_savings_are_cautious_and_none_where_labels_tell_nothing():
+    rng = np.random.default_rng(4)
+    y = (rng.random(500) < 0.7).astype(float)
+    f = np.where(rng.random(500) < 0.85, y, 1 - y)
+    for n in (60, 200):
+        mean = judged(y, f, n)
+        by_width = n * ((mean.labels_alone.half_width / mean.interval.half_width) ** 2 - 1)
+        assert 0 < mean.labels_saved < by_width
+    agreed = judged(np.ones(500), f, 15)
+    assert agreed.labels_saved == 0
+    assert judged(y, f, 9).labels_saved == 0
+    useless = judged(y, rng.random(500), 60)
+    assert useless.labels_saved <= 0
+
+
+def test_savings_by_cluster_are_more_cautious():
+    rng = np.random.default_rng(5)
+    y = np.repeat(rng.normal(size=120), 4)
+    f = y + np.repeat(rng.normal(0, 0.7, 120), 4)
+    single, of_fours = (
+        residual_share(y[:80], f[:80], clusters=clusters) for clusters in (None, np.arange(80) // 4)
+    )
+    assert single[0] == of_fours[0]
+    assert of_fours[1] == pytest.approx(2 * single[1])
 
 
 def test_how_labels_lie_in_clusters_is_told():

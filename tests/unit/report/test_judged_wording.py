@@ -40,7 +40,7 @@ def test_a_good_judge_says_everything_in_one_sentence():
     assert f"The judge alone would have said {mean.judge_alone:.{d}f}, too high by about" in text
     narrower = 100 * (1 - i.half_width / alone.half_width)
     assert f"narrows the interval by {narrower:.0f}%" in text
-    assert f"would need about {mean.labels_saved} more labels" in text
+    assert f"would need at least {mean.labels_saved} more labels" in text
     assert f"r = {i.correlation:.2f}" in text
 
 
@@ -94,16 +94,19 @@ def test_a_judge_that_costs_labels_is_not_praised():
 def test_no_difference_and_no_comparison():
     base = single()
     same = dataclasses.replace(only(base), labels_saved=0)
-    assert "makes no difference" in sentence(base, same)
-    half = 1.1 * same.labels_alone.half_width
-    middle = same.interval.estimate
-    wide = dataclasses.replace(same.interval, lower=middle - half, upper=middle + half)
-    mixed = dataclasses.replace(same, interval=wide, labels_saved=3)
-    assert role(base, mixed) == "same"
-    assert (
-        "makes no clear difference: by its correlation it would save about 3 labels, yet the "
-        "interval of labels alone is no wider, "
-    ) in sentence(base, mixed)
+    alone, middle = same.labels_alone.half_width, same.interval.estimate
+    for times, words in ((0.9, "the interval is 10% narrower"), (1.1, "the interval is 10% wider")):
+        ends = {"lower": middle - times * alone, "upper": middle + times * alone}
+        other = dataclasses.replace(same, interval=dataclasses.replace(same.interval, **ends))
+        assert role(base, other) == "same"
+        text = sentence(base, other)
+        assert f"makes no clear difference: {words} than that of labels alone, " in text
+        assert ", which may be chance." in text
+    equal = dataclasses.replace(same, interval=same.labels_alone)
+    equal = dataclasses.replace(
+        equal, interval=dataclasses.replace(equal.interval, correlation=0.9)
+    )
+    assert "makes no difference: labels alone give as narrow an interval." in sentence(base, equal)
     none = dataclasses.replace(only(base), labels_saved=None, labels_alone=None)
     assert "labels alone, which give no interval here" in sentence(base, none)
 
@@ -142,8 +145,10 @@ def test_many_means_are_summed_up():
     assert text.startswith(who_is_best(ranks))
     assert "95% intervals for 3 means, each from 80 human labels: correctness runs" in text
     roles = [role(report, m) for m in report.means]
-    assert roles == ["helps", "helps", "useless"]
-    assert "With its help 2 of 3 intervals are narrower" in text
+    assert roles == ["helps", "same", "useless"]
+    saved = report.means[0].labels_saved
+    assert f"With its help 1 of 3 intervals are narrower, worth at least {saved} labels" in text
+    assert "For correctness of fluent, it makes no clear difference" in text
     assert "For correctness of terse, this judge is useless" in text
     wrong = sum(m.interval.excludes(m.judge_alone) for m in report.means)
     assert f"outside the interval for {wrong} of 3" in text

@@ -1,0 +1,244 @@
+"""Do labels drawn within strata of the judge's value help, and do plans keep their promise?
+
+    python benchmarks/coverage/labels.py [--runs RUNS] [--out FOLDER]
+
+The real sets of the folder named by RAG_SOURCEBIAS_DATA and simulated worlds, resampled as
+populations with fresh draws. Writes labels.json to FOLDER (default: benchmarks/results). Exit
+status 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+
+import parallel  # sets the number of threads before numpy is imported
+
+import numpy as np  # isort: skip
+from real_sets import RealSet, real_sets
+from scipy.special import bdtr
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.strata import draw_items
+
+ROOT = Path(__file__).parents[2]
+FAMILIES = ("evouna", "pandalm", "openqa_eval", "dl_human_llm", "interval_labels")
+SIZES = (15, 30, 60, 120)
+UNLABELED = 500
+POOL = 1_500  # items of a plan, labelled and not
+PLANS = ((15, 40), (15, 120), (30, 120), (30, 300), (60, 200))  # pilot, labels of the oracle
+CHANCE = 0.001  # of missing a bar that holds exactly
+
+
+def worlds() -> list[RealSet]:
+    """Simulated judges from useless to nearly perfect, of graded and of binary values."""
+    rng, size = np.random.default_rng(0), 20_000
+    made = []
+    for r in (0.0, 0.5, 0.9):
+        f = rng.normal(size=size)
+        y = r * f + math.sqrt(1 - r * r) * rng.normal(size=size)
+        made.append(RealSet(f"simulated/normal, r = {r}", y, f))
+    y = rng.gamma(1.0, 1.0, size)
+    made.append(RealSet("simulated/exponential", y, y + rng.normal(size=size)))
+    for share, accuracy in ((0.5, 0.5), (0.5, 0.9), (0.9, 0.8), (0.7, 0.95)):
+        y = (rng.random(size) < share).astype(float)
+        f = np.where(rng.random(size) < accuracy, y, 1 - y)
+        name = f"simulated/share {share}, judge right {accuracy}"
+        made.append(RealSet(name, y, f, (0.0, 1.0)))
+    return made
+
+
+def populations() -> list[RealSet]:
+    sets = real_sets(Path(os.environ["RAG_SOURCEBIAS_DATA"]))
+    return [*(s for s in sets if s.name.split("/")[0] in FAMILIES), *worlds()]
+
+
+def interval(y: np.ndarray, f: np.ndarray, labeled: np.ndarray, **options: object) -> Interval:
+    stratum = options.pop("stratum", None)
+    design = {}
+    if stratum is not None and stratum.max() > 0:
+        design = {"strata": stratum[labeled], "strata_unlabeled": stratum[~labeled]}
+    return mean_interval(y[labeled], f[labeled], f[~labeled], **options, **design)
+
+
+def draw_cells(*, index: int, runs: int) -> list[dict]:
+    """A random draw and one within strata, of as many labels, for every size."""
+    data = populations()[index]
+    ids = tuple(map(str, range(UNLABELED + max(SIZES))))
+    rows = []
+    for n in SIZES:
+        rng = np.random.default_rng([11, index, n])
+        kept: dict[str, list[tuple[float, float]]] = {"random": [], "strata": []}
+        for _ in range(runs):
+            drawn = rng.integers(0, len(data.y), n + UNLABELED)
+            y, f = data.y[drawn], data.yhat[drawn]
+            items = JudgedItems(ids=ids[: len(y)], human=np.full(len(y), np.nan), judge=f)
+            found = draw_items(items, n, rng=rng)
+            within = np.zeros(len(y), dtype=bool)
+            within[found.rows] = True
+            for name, labeled, stratum in (
+                ("random", np.arange(len(y)) < n, None),
+                ("strata", within, found.strata.stratum),
+            ):
+                try:
+                    i = interval(y, f, labeled, bounds=data.bounds, stratum=stratum)
+                except InsufficientDataError:
+                    continue
+                kept[name].append((i.lower <= data.y.mean() <= i.upper, i.upper - i.lower))
+        (covered, width), (covered_s, width_s) = (
+            np.mean(kept[name], axis=0).tolist() for name in ("random", "strata")
+        )
+        rows.append(
+            {
+                "set": data.name,
+                "judge values": int(min(len(np.unique(data.yhat)), 99)),
+                "n": n,
+                "runs": min(map(len, kept.values())),
+                "random": round(covered, 4),
+                "strata": round(covered_s, 4),
+                "width": round(width_s / width, 4),
+            }
+        )
+    return rows
+
+
+def plan_cells(*, index: int, runs: int) -> list[dict]:
+    """How often a plan's half-width is reached, and its labels against those of an oracle.
+
+    The half-width wanted is the one that 80 % of draws of so many labels reach; an oracle that
+    knows the population would label as many.
+    """
+    data = populations()[index]
+    rows = []
+    for pilot, wanted in PLANS:
+        rng = np.random.default_rng([12, index, pilot, wanted])
+
+        def drawn(rng: np.random.Generator = rng) -> tuple[np.ndarray, np.ndarray]:
+            chosen = rng.integers(0, len(data.y), POOL)
+            return data.y[chosen], data.yhat[chosen]
+
+        def half(y: np.ndarray, f: np.ndarray, n: int) -> float:
+            try:
+                return interval(y, f, np.arange(POOL) < n).half_width
+            except InsufficientDataError:
+                return math.inf
+
+        goal = float(np.quantile([half(*drawn(), wanted) for _ in range(runs)], ASSURANCE))
+        found = []
+        for _ in range(runs):
+            y, f = drawn()
+            try:
+                n = plan_item_labels(y[:pilot], f[:pilot], POOL - pilot, half_width=goal).n_judge
+            except InsufficientDataError:
+                continue
+            found.append((n, half(y, f, n) <= goal, n > pilot))
+        n, reached, above = np.array(found, dtype=float).T
+        rows.append(
+            {
+                "set": data.name,
+                "pilot": pilot,
+                "oracle": wanted,
+                "plans": len(found),
+                "reached": round(float(reached.mean()), 4),
+                "above floor": int(above.sum()),
+                "reached above floor": round(float(reached[above > 0].mean()), 4),
+                "labels": round(float(n.mean()) / wanted, 4),
+            }
+        )
+    return rows
+
+
+def below(share: float, runs: int, bar: float) -> bool:
+    """Whether so small a share would be seen once in 1,000 if the true one were the bar."""
+    return bool(bdtr(round(share * runs), runs, bar) < CHANCE)
+
+
+def bars(draws: list[dict], plans: list[dict]) -> list[dict]:
+    """What must hold in every cell, and how many cells do not."""
+    real = [r for r in draws if not r["set"].startswith("simulated/")]
+    few = [r for r in real if r["judge values"] <= 3]
+    many = [r for r in real if r["judge values"] > 3]
+
+    def misses(rows: list[dict], wrong: Callable[[dict], bool]) -> list[str]:
+        return [" ".join(f"{v}" for v in list(r.values())[:3]) for r in rows if wrong(r)]
+
+    return [
+        {
+            "what": "coverage within strata, lowest true rate .94",
+            "value": min(r["strata"] for r in draws),
+            "missed": misses(draws, lambda r: below(r["strata"], r["runs"], 0.94)),
+        },
+        {
+            "what": "width / random draw, judges of at most 3 values, real sets: mean, at most .97",
+            "value": mean(r["width"] for r in few),
+            "missed": [] if mean(r["width"] for r in few) <= 0.97 else ["mean"],
+        },
+        {
+            "what": "width / random draw, other judges, real sets: mean, at most 1.00",
+            "value": mean(r["width"] for r in many),
+            "missed": [] if mean(r["width"] for r in many) <= 1 else ["mean"],
+        },
+        {
+            "what": "half-width reached, lowest true rate .75",
+            "value": min(r["reached"] for r in plans),
+            "missed": misses(plans, lambda r: below(r["reached"], r["plans"], 0.75)),
+        },
+        {
+            "what": "half-width reached above the floor, highest true rate .90",
+            "value": max(r["reached above floor"] for r in plans),
+            "missed": misses(
+                plans, lambda r: below(1 - r["reached above floor"], r["above floor"], 0.10)
+            ),
+        },
+        {
+            "what": "labels / oracle's, at most 1.5",
+            "value": max(r["labels"] for r in plans),
+            "missed": misses(plans, lambda r: r["labels"] > 1.5),
+        },
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Draws within strata, and plans.")
+    parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    jobs = [{"index": i, "runs": options.runs} for i in range(len(populations()))]
+    draws = parallel.everywhere(draw_cells, jobs)
+    fewer = [job | {"runs": max(options.runs // 4, 20)} for job in jobs]
+    plans = parallel.everywhere(plan_cells, fewer)
+    rows = bars(draws, plans)
+    options.out.mkdir(parents=True, exist_ok=True)
+    record = {"environment": environment(), "bars": rows, "draws": draws, "plans": plans}
+    lines = (
+        f"  {json.dumps(key)}: "
+        + (
+            "[\n"
+            + ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in part)
+            + "\n  ]"
+            if isinstance(part, list)
+            else json.dumps(part)
+        )
+        for key, part in record.items()
+    )
+    (options.out / "labels.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    for row in rows:
+        print(f"{row['what']}: {row['value']:.3f}; missed: {', '.join(row['missed']) or 'none'}")
+    print(f"{time.perf_counter() - started:.0f} s")
+    return int(any(row["missed"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
