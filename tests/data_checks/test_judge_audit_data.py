@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
+from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
 from rag_sourcebias.judged.judge_audit import audit_judge, audit_labels, calibration_of
+from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
 
 pytestmark = pytest.mark.data
 
@@ -253,3 +256,40 @@ def test_token_probabilities_sit_too_low(root, dimension, judge, error):
     assert found.n == 1600
     assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
     assert found.gain_error.upper < 0
+
+
+def test_what_sways_real_judges(root):
+    """UMBRELA grades longer passages higher at equal human grade; shuffled lengths sway nothing.
+
+    Half the grade is noise of single assessors, so part of this slope may be relevance that they
+    missed.
+    """
+    rows = [row for row in dl_rows(root) if row["year"] == "dl19"]
+    length = {}
+    with gzip.open(
+        root / "dl_human_llm" / "passages.dl19.jsonl.gz", "rt", encoding="utf-8"
+    ) as file:
+        for line in file:
+            passage = json.loads(line)
+            length[passage["docid"]] = len(passage["text"])
+    items = JudgedItems(
+        ids=tuple(f"{row['qid']} {row['docid']}" for row in rows),
+        human=np.array([float(row["human"]) for row in rows]),
+        judge=np.array([float(row["umbrela_gpt4"]) for row in rows]),
+        clusters=tuple(row["qid"] for row in rows),
+    )
+    lengths = np.array([float(length[row["docid"]]) for row in rows])
+    by_kind = {b.kind: b for b in judge_biases(items, BiasColumns(length=lengths))}
+    assert by_kind["verbosity"].effect.estimate == pytest.approx(0.136, abs=0.001)
+    assert by_kind["verbosity"].effect.lower > 0.05
+    assert not by_kind["length"].effect.excludes(0)
+    rng = np.random.default_rng(0)
+    p = [
+        b.p_value
+        for _ in range(200)
+        for b in judge_biases(items, BiasColumns(length=rng.permutation(lengths)))
+        if b.kind == "verbosity"
+    ]
+    assert (
+        binomtest(int(np.sum(np.array(p) <= 0.05)), 200, 0.05, alternative="greater").pvalue > 0.001
+    )
