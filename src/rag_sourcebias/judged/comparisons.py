@@ -197,6 +197,8 @@ def group_differences(
         raise DataError(f"no group is called {config.baseline!r}; {known}")
     if len(names) < 2:
         return Compared([], [], [])
+    if config.method == "crc":  # of two intervals that are too short none is made
+        return Compared([], [], ["groups are not compared: CRC has no interval of a difference"])
     index = _shared(items, list(groups.values())) if config.method == "regression" else None
     if index is not None:
         human = items.human[index]

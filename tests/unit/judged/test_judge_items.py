@@ -1,4 +1,5 @@
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -275,6 +276,11 @@ def test_crc_of_items_moves_probabilities():
     found = judge_items_with_intervals(items, config=config).means[0].interval
     assert (found.target, found.method) == ("unlabeled", "crc (paper)")
     assert found.lower < truth[100:].mean() < found.upper
+    halves = replace(items, groups=("a", "b") * 150)
+    apart = judge_items_with_intervals(halves, config=config)
+    assert len(apart.means) == 2
+    assert apart.comparisons == ()
+    assert "groups are not compared: CRC has no interval of a difference" in apart.warnings
     with pytest.raises(DataError, match="between 0 and 1, and one is"):
         judge_items_with_intervals(answers(), config=config)
     with pytest.raises(DataError, match="no clusters or strata"):
