@@ -23,14 +23,13 @@ from rag_sourcebias.judged import command as shared
 from rag_sourcebias.judged.files import (
     read_judged_items,
     read_label_distributions,
-    read_shown_texts,
 )
 from rag_sourcebias.judged.judge_command import texts_of_files
-from rag_sourcebias.judged.plan import (
+from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
+from rag_sourcebias.judged.sheets import (
     SheetRow,
-    plan_item_labels,
-    plan_labels,
     read_label_sheet,
+    read_shown_texts,
     write_item_sheet,
     write_label_sheet,
 )
