@@ -234,7 +234,7 @@ def _styled(folder: Path, name: str) -> object:
 
 
 def _write_sheet(folder: Path, name: str) -> None:
-    from rag_sourcebias.judged.plan import SheetRow, write_label_sheet
+    from rag_sourcebias.judged.sheets import SheetRow, write_label_sheet
 
     rows = [SheetRow(query_id=f"q{i}", query="why?", doc_id=f"d{i}", text=f"text {i}") for i in N]
     write_label_sheet(folder / name, rows, n_grades=4, design={"rows": list(N)}, rng=0)
@@ -255,7 +255,7 @@ def _write_sheet(folder: Path, name: str) -> None:
 
 
 def _sheet(folder: Path, name: str) -> object:
-    from rag_sourcebias.judged.plan import read_label_sheet
+    from rag_sourcebias.judged.sheets import read_label_sheet
 
     return read_label_sheet(folder / name)
 

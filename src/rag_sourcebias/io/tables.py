@@ -535,6 +535,22 @@ def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever 
         return None, False
 
 
+def holds_scores(table: Table, column: str) -> bool:
+    """Whether a column holds numbers, some perhaps missing."""
+    some = False
+    for cell in table.columns[column]:
+        if cell is None or (isinstance(cell, str) and cell.strip().lower() in ("", "nan")):
+            continue
+        if isinstance(cell, bool):
+            return False
+        try:
+            value = float(cell)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        some = some or not math.isnan(value)
+    return some
+
+
 def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> list[str]:
     """Read a column as non-empty names; numbers and booleans become text.
 

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -16,12 +15,13 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, IntArray
+from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.io.files import PathLike, read_arrays, sound
 from rag_sourcebias.io.tables import (
     Table,
     find_column,
     find_ids,
+    holds_scores,
     ids_of,
     names_of,
     numbers_of,
@@ -29,7 +29,8 @@ from rag_sourcebias.io.tables import (
     unescaped,
 )
 from rag_sourcebias.judged.judge_bias import BiasColumns
-from rag_sourcebias.stats.strata import DRAW_COLUMNS, item_strata
+from rag_sourcebias.judged.sheets import with_drawn_strata
+from rag_sourcebias.stats.strata import DRAW_COLUMNS
 
 
 class Factors(TypedDict):
@@ -243,44 +244,6 @@ def _listed(id: _Ids) -> Sequence[str]:
     return [id] if isinstance(id, str) else id or ()
 
 
-def read_shown_texts(
-    path: PathLike,
-    *,
-    id: _Ids,
-    human: str | None,
-    judge: str | Sequence[str] | None,
-    group: str | None,
-) -> Table:
-    """Read what people who label may see of items: ids, and texts.
-
-    Left out are the columns of human labels, judge and group, found as by
-    :func:`read_judged_items`, and all columns of numbers, which may be scores.
-
-    Raises
-    ------
-    DataError
-        If no column is recognised as id: labels could not be brought back.
-    """
-    name = os.fspath(path)
-    table = read_table(path, lambda names: names)
-    ids = find_ids(table.names, given=id, path=name)
-    if not ids:
-        raise DataError(
-            f"{name}: no column is recognised as id, and labels can only be brought back by id; "
-            f"its columns are {', '.join(table.names)}; name the column with id=…"
-        )
-    judges = _judge_names(judge)
-    roles = {"human": human, "judge": judges[0] if judges else None, "group": group}
-    left_out = {find_column(table.names, role, given=roles[role], path=name) for role in roles}
-    left_out |= {*judges}
-    shown = {
-        column: table.columns[column]
-        for column in table.names
-        if column in ids or not (column in left_out or _is_scores(table, column))
-    }
-    return Table(path=table.path, names=tuple(shown), lines=table.lines, columns=shown)
-
-
 def _factors(
     table: Table, found: dict[str, str | None], given: Mapping[str, str | None]
 ) -> dict[str, Any]:
@@ -383,55 +346,7 @@ def join_judged(
             f"have no label, first {human_ids[row]!r}; label them all: items left out are rarely "
             "random"
         )
-    return _with_draw(items, human_table, place, table.path)
-
-
-def _with_draw(
-    items: JudgedItems, sheet: Table, place: IntArray, judge_path: PathLike
-) -> JudgedItems:
-    """Give the items the strata of a filled sheet, once its design is that of a draw from them."""
-    lacking = [column for column in DRAW_COLUMNS if column not in sheet.columns]
-    if lacking:
-        raise DataError(
-            f"{sheet.path} lacks {', '.join(lacking)}; send back all columns of the sheet as they "
-            "were"
-        )
-    if items.strata is not None:
-        raise DataError(
-            f"{sheet.path} stores the strata its items were drawn from, and {judge_path} has "
-            "others; leave those out"
-        )
-    names = names_of(sheet, "stratum", role="stratum")
-    asked = re.fullmatch(r"s[0-9]+/([0-9]{1,4})", names[0])
-    if asked is None:
-        raise DataError(f"{sheet.where(0)}: stratum {names[0]!r} is none of a sheet of drawn items")
-    strata = item_strata(items, int(asked[1]))
-    units = np.unique(strata.unit[place])
-    code, sizes = strata.stratum[strata.unit[place]], strata.sizes
-    drawn = np.bincount(strata.stratum[units], minlength=len(sizes))
-    ids = [items.ids[row] for row in place.tolist()]
-    size, chance = (numbers_of(sheet, name, role=name, ids=ids) for name in DRAW_COLUMNS[1:])
-    name_of = dict(zip(code.tolist(), names, strict=True))
-    known = np.array([name_of[k] for k in code.tolist()]) == np.array(names)
-    same = (size == sizes[code]) & (np.abs(chance * sizes[code] - drawn[code]) < 1e-3)  # as rounded
-    wrong = np.flatnonzero(~(known & same))
-    if len(wrong):
-        i = int(wrong[0])
-        k, total = int(drawn[code[i]]), int(sizes[code[i]])
-        raise DataError(
-            f"{sheet.where(i)}: item {ids[i]!r} was drawn with probability {chance[i]:.4g} from a "
-            f"stratum of {size[i]:g}; by {judge_path} its stratum has {total}, of which {k} are on "
-            f"the sheet ({k / total:.4g}); use all rows of the sheet, and the judge values, groups "
-            "and clusters it was drawn from"
-        )
-    left_out = np.flatnonzero(np.isin(strata.unit, units) & ~items.labeled)
-    if len(left_out) or len(set(name_of.values())) < len(sizes):
-        first = "" if not len(left_out) else f", first {items.ids[left_out[0]]!r}"
-        raise DataError(
-            f"{sheet.path} lacks rows of its draw from {judge_path}{first}; use all of them"
-        )
-    of_item = strata.stratum[strata.unit].tolist()
-    return replace(items, strata=tuple(name_of[k] for k in of_item))
+    return with_drawn_strata(items, human_table, place, table.path)
 
 
 def _values_by_id(
@@ -844,7 +759,7 @@ def _metric(
         return given
     rest = [n for n in names if n.lower() not in _NOT_METRICS and n not in taken]
     table = read_table(path, lambda _: rest)
-    metrics = [n for n in rest if _is_scores(table, n)]
+    metrics = [n for n in rest if holds_scores(table, n)]
     if len(metrics) == 1:
         return metrics[0]
     if metrics:
@@ -855,22 +770,6 @@ def _metric(
     raise DataError(
         f"{name} has no column of scores; its columns are {', '.join(names)}; name it with metric=…"
     )
-
-
-def _is_scores(table: Table, column: str) -> bool:
-    """Whether a column holds numbers, some perhaps missing."""
-    some = False
-    for cell in table.columns[column]:
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in ("", "nan")):
-            continue
-        if isinstance(cell, bool):
-            return False
-        try:
-            value = float(cell)
-        except (TypeError, ValueError, OverflowError):
-            return False
-        some = some or not math.isnan(value)
-    return some
 
 
 def _join_rows(

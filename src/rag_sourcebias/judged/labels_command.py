@@ -23,14 +23,13 @@ from rag_sourcebias.judged import command as shared
 from rag_sourcebias.judged.files import (
     read_judged_items,
     read_label_distributions,
-    read_shown_texts,
 )
 from rag_sourcebias.judged.judge_command import texts_of_files
-from rag_sourcebias.judged.plan import (
+from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
+from rag_sourcebias.judged.sheets import (
     SheetRow,
-    plan_item_labels,
-    plan_labels,
     read_label_sheet,
+    read_shown_texts,
     write_item_sheet,
     write_label_sheet,
 )
@@ -195,8 +194,11 @@ def plan(
     """
     aim = choice("target", target, _TARGETS)
     if file is not None and run is None:
-        if half_width is None:
-            raise DataError("--half-width missing: how narrow should the interval be?")
+        if half_width is None or affordable is not None:
+            raise DataError(
+                "items are planned for a width: give --half-width, how narrow the interval should "
+                "be, and leave out -n"
+            )
         items = read_judged_items(file, id=id_column, human=human, judge=judge)
         both = items.labeled & items.judged
         found = plan_item_labels(
@@ -207,7 +209,9 @@ def plan(
             target=aim,
             confidence_level=confidence_level,
         )
-        _say(str(found), found.assumptions)
+        clustered = items.clusters is not None and len(set(items.clusters)) < len(items)
+        more = ("items of one cluster depend on each other: more are needed",) * clustered
+        _say(str(found), (*found.assumptions, *more))
         return
     if file is not None or run is None:
         raise DataError(_ONE_INPUT)

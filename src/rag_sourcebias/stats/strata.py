@@ -19,7 +19,8 @@ from rag_sourcebias.stats.means import MIN_LABELED
 #: Columns of a sheet that tell how its items were drawn.
 DRAW_COLUMNS = ("stratum", "stratum_size", "probability")
 MOST_STRATA = 5
-PER_STRATUM = 7  # labels for each stratum, at least, before one more is made
+PER_STRATUM = 10  # labels for each stratum, at least, before one more is made
+_PER_VALUE = 7  # the same where strata are the two values of a judge: no slope is left to fit
 _FEWEST = 2  # labels, and so units, in each stratum
 
 
@@ -181,7 +182,9 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
             "labelled already; ask for more"
         )
     share = _allocate(parts, n_units, np.full(len(parts), MIN_LABELED))
-    n_strata = int(np.clip(share.min() // PER_STRATUM, 1, MOST_STRATA))
+    values = np.unique(items.judge[items.judged])
+    each = _PER_VALUE if len(values) == 2 and items.clusters is None else PER_STRATUM
+    n_strata = int(np.clip(share.min() // each, 1, MOST_STRATA))
     strata = item_strata(items, n_strata)
     labeled = np.bincount(strata.stratum[before], minlength=len(strata.sizes))
     home = np.zeros(len(strata.sizes), dtype=np.int64)

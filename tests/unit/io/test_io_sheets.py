@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.judged.plan import SheetRow, manifest_path, read_label_sheet, write_label_sheet
+from rag_sourcebias.judged.sheets import (
+    SheetRow,
+    manifest_path,
+    read_label_sheet,
+    write_label_sheet,
+)
 
 ROWS = [
     SheetRow(query_id="007", query="=SUM(A1)?", doc_id="d1", text="-5 °C, in winter"),

@@ -12,8 +12,8 @@ import pytest
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.judged.audit import judge_items_with_intervals
-from rag_sourcebias.judged.files import join_judged, read_judged_items, read_shown_texts
-from rag_sourcebias.judged.plan import write_item_sheet
+from rag_sourcebias.judged.files import join_judged, read_judged_items
+from rag_sourcebias.judged.sheets import read_shown_texts, write_item_sheet
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.strata import draw_items
 
@@ -189,3 +189,11 @@ def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     source.write_text(f"id,judge,probability\n{rows}", encoding="utf-8")
     with pytest.raises(DataError, match="has a column 'probability', as sheets have"):
         sheet(tmp_path, 10, name="other.csv")
+
+
+def test_verdicts_in_words_are_hidden_by_name(tmp_path: Path) -> None:
+    source = tmp_path / "answers.csv"
+    source.write_text("id,answer,m1,m2,m3\na,x,yes,no,no\nb,y,no,no,yes\n", encoding="utf-8")
+    asked = {"id": None, "human": None, "group": None}
+    assert read_shown_texts(source, judge=["m1", "m2"], **asked).names == ("id", "answer", "m3")
+    assert read_shown_texts(source, judge="m3", **asked).names == ("id", "answer", "m1", "m2")

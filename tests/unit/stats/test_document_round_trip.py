@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.plan import SheetRow, plan_labels, read_label_sheet, write_label_sheet
+from rag_sourcebias.judged.plan import plan_labels
+from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
 from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
     DocumentSample,

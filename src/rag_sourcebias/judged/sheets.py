@@ -1,0 +1,492 @@
+"""Blind sheets on which people grade documents or label items, with the design of the draw."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.values import IntArray
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
+from rag_sourcebias.io.tables import (
+    Table,
+    find_column,
+    find_ids,
+    holds_scores,
+    names_of,
+    numbers_of,
+    read_sheet_csv,
+    read_table,
+    sheet_csv,
+)
+from rag_sourcebias.stats.strata import DRAW_COLUMNS, ItemDraw, item_strata
+
+# Sheets on which people grade documents, blind, and what must be true of them when they return.
+# The sheet shows an annotator nothing of judge, rank or source. What the estimate needs (which
+# rows, with which chances) stays in a manifest beside it, which is kept from annotators.
+
+
+_FORMAT = "rag-sourcebias labelling sheet"
+_VERSION = 1
+_CONTENT = ("query_id", "query", "doc_id", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetRow:
+    """One document to grade for one query."""
+
+    query_id: str
+    query: str
+    doc_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilledSheet:
+    """Grades that came back, in the order in which the rows were handed over.
+
+    Parameters
+    ----------
+    grades : int64 array of shape (n,)
+        Each in 0 … ``n_grades`` − 1.
+    n_grades : int
+    design : dict
+        What was given to :func:`write_label_sheet`.
+    """
+
+    grades: npt.NDArray[np.int64]
+    n_grades: int
+    design: dict[str, Any]
+
+
+def manifest_path(sheet: PathLike) -> Path:
+    """Where the manifest of a sheet lies: ``labels.csv`` -> ``labels.csv.manifest.json``."""
+    path = Path(sheet)
+    return path.with_name(path.name + ".manifest.json")
+
+
+def write_label_sheet(
+    path: PathLike,
+    rows: Sequence[SheetRow],
+    *,
+    n_grades: int,
+    design: Mapping[str, Any],
+    rng: np.random.Generator | int,
+    show_doc_ids: bool = True,
+    overwrite: bool = False,
+) -> Path:
+    """Write a blind labelling sheet in random order, and its manifest beside it.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv`` (with a byte-order mark, as spreadsheets want) or ``.jsonl``. Columns: ``row_id``,
+        ``query_id``, ``query``, ``doc_id``, ``text`` and an empty ``grade``. In CSV a cell that a
+        spreadsheet would take for a formula gets a leading apostrophe.
+    rows : sequence of SheetRow
+        Each pair of query and document once, in the order of the sample's rows.
+    n_grades : int
+        Grades are 0 … ``n_grades`` − 1.
+    design : mapping
+        Ready for JSON; ``DocumentSample.to_dict()``. It comes back with the grades.
+    rng : Generator or int
+        For the order of the rows.
+    show_doc_ids : bool
+        False leaves ``doc_id`` out, for ids that tell the source.
+    overwrite : bool
+        Whether an existing sheet, and the grades on it, may be replaced.
+
+    Returns
+    -------
+    Path
+        Of the manifest. Keep it from annotators: it holds the design.
+
+    Raises
+    ------
+    DataError
+        If the ending is another one, there are no rows, a pair occurs twice, or a text is too
+        long for a spreadsheet cell, or the sheet exists.
+    """
+    ending = _new_sheet(path, overwrite=overwrite)
+    if not rows or n_grades < 2:
+        raise DataError(
+            f"{path}: a sheet needs rows and two grades, not {len(rows)} and {n_grades}"
+        )
+    pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
+    if most > 1:
+        raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
+    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    order = generator.permutation(len(rows)).tolist()
+    shown = [c for c in _CONTENT if show_doc_ids or c != "doc_id"]
+    digits = len(str(len(rows)))
+    ids = [f"r{place:0{digits}d}" for place in range(1, len(rows) + 1)]
+    records = [
+        {"row_id": row_id, **{c: getattr(rows[i], c) for c in shown}, "grade": ""}
+        for row_id, i in zip(ids, order, strict=True)
+    ]
+    manifest = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "n_grades": int(n_grades),
+        "columns": shown,
+        "rows": [
+            {
+                "row_id": row_id,
+                "position": i,
+                "query_id": rows[i].query_id,
+                "doc_id": rows[i].doc_id,
+                "query": _digest(rows[i].query),
+                "text": _digest(rows[i].text),
+            }
+            for row_id, i in zip(ids, order, strict=True)
+        ],
+        "design": dict(design),
+    }
+    # complete before anything is written, so that a refusal leaves nothing behind
+    content = "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
+    target = manifest_path(path)
+    # the manifest first: a sheet without one could not be read back
+    write_atomic(target, json.dumps(manifest, ensure_ascii=False, allow_nan=False) + "\n")
+    write_atomic(path, content)
+    return target
+
+
+def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> FilledSheet:
+    """Read a filled sheet and check it against its manifest.
+
+    Rows may come back in any order, with other columns beside them, with CRLF, a byte-order mark
+    and commas, semicolons or tabs between cells.
+
+    Parameters
+    ----------
+    path : path
+    manifest : path or None
+        None looks beside the sheet (:func:`manifest_path`).
+
+    Raises
+    ------
+    DataError
+        Naming file, line, row id and value: a row is unknown, occurs twice, was edited or is
+        missing, or grades are empty (how many, which first) or outside the scale.
+    UnsupportedVersionError
+        If a later version wrote the manifest.
+    """
+    ending = _ending(path)
+    plan = _read_manifest(manifest_path(path) if manifest is None else Path(manifest))
+    known: dict[str, dict[str, Any]] = {row["row_id"]: row for row in plan["rows"]}
+    grades = np.full(len(known), -1, dtype=np.int64)
+    line_of: dict[str, int] = {}
+    empty: list[str] = []
+    records = read_sheet_csv(path) if ending == ".csv" else read_jsonl(path)
+    for line, record in records:
+        where = f"{path}:{line}"
+        row_id = str(record.get("row_id") or "").strip()
+        if row_id not in known:
+            raise DataError(
+                f"{where}: row_id {row_id!r} is not one of this sheet's {len(known)} "
+                f"({plan['rows'][0]['row_id']} … {plan['rows'][-1]['row_id']}); restore it, or "
+                "use the manifest of this sheet"
+            )
+        if row_id in line_of:
+            raise DataError(
+                f"{where}: row {row_id!r} stood in line {line_of[row_id]} already; keep one"
+            )
+        line_of[row_id] = line
+        _check_content(record, known[row_id], plan["columns"], where)
+        grade = _grade(record.get("grade"), plan["n_grades"], f"{where}: row {row_id!r}")
+        if grade is None:
+            empty.append(f"{where}: row {row_id!r} ({_pair(known[row_id])})")
+        else:
+            grades[known[row_id]["position"]] = grade
+    missing = [row for row_id, row in known.items() if row_id not in line_of]
+    if missing:
+        raise DataError(
+            f"{path}: {len(missing)} of {len(known)} rows are missing, first "
+            f"{missing[0]['row_id']!r} ({_pair(missing[0])}); put them back: documents left out "
+            "are rarely random"
+        )
+    if empty:
+        raise DataError(
+            f"{len(empty)} of {len(known)} rows have no grade, first {empty[0]}; grade them all: "
+            "documents left out are rarely random"
+        )
+    return FilledSheet(grades=grades, n_grades=plan["n_grades"], design=plan["design"])
+
+
+def _new_sheet(path: PathLike, *, overwrite: bool) -> str:
+    ending = _ending(path)
+    if not overwrite and Path(path).exists():
+        raise DataError(
+            f"{path} exists and may hold grades; choose another name, or overwrite=True"
+        )
+    return ending
+
+
+def _ending(path: PathLike) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in (".csv", ".jsonl"):
+        raise DataError(f"{path}: labelling sheets are .csv or .jsonl")
+    return ending
+
+
+def _pair(row: Mapping[str, Any]) -> str:
+    return f"query {row['query_id']!r}, document {row['doc_id']!r}"
+
+
+def _plain(value: object) -> str:
+    """Text without what spreadsheets change on their own: white space, leading apostrophes."""
+    return " ".join(str(value if value is not None else "").split()).lstrip("'")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _check_content(
+    record: Mapping[str, Any], known: Mapping[str, Any], columns: Sequence[str], where: str
+) -> None:
+    for column in columns:
+        if column not in record:
+            raise DataError(
+                f"{where}: column {column!r} is missing; send back all columns as they were"
+            )
+        value = record[column]
+        is_id = column.endswith("_id")
+        if (_plain(value) == _plain(known[column])) if is_id else _digest(value) == known[column]:
+            continue
+        told = f"{value!r} was {known[column]!r}" if is_id else f"{str(value)[:60]!r} was changed"
+        raise DataError(
+            f"{where}: row {known['row_id']!r}: {column} {told}; only the grade may be filled in. "
+            "Spreadsheets drop leading zeros: import the columns as text, or use .jsonl"
+        )
+
+
+def _grade(value: object, n_grades: int, where: str) -> int | None:
+    text = "" if value is None else str(value).strip()
+    if not text:
+        return None
+    # spreadsheets write 2 as 2.0 or 2,0 in some locales
+    match = re.fullmatch(r"'?([0-9]{1,6})(?:[.,]0*)?", text)
+    if match is None or isinstance(value, bool) or int(match[1]) >= n_grades:
+        raise DataError(
+            f"{where}: grade {value!r} is not on the scale; a whole number 0 … {n_grades - 1} is "
+            "expected"
+        )
+    return int(match[1])
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise DataError(
+            f"{path} does not exist: the sheet's manifest is needed to read it; it was written "
+            "beside the sheet, name it with manifest="
+        )
+    data = read_json(path, "the manifest of a labelling sheet")
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise DataError(f"{path} is not the manifest of a labelling sheet")
+    if data.get("version") != _VERSION:
+        raise UnsupportedVersionError(
+            f"{path} has version {data.get('version')!r}, this release reads {_VERSION}"
+        )
+    lacking = [k for k in ("n_grades", "columns", "rows", "design") if not data.get(k)]
+    if lacking and lacking != ["design"]:
+        raise DataError(f"{path} lacks {', '.join(lacking)}; it was cut or edited")
+    with sound(path, "a complete manifest", remedy="it was cut or edited: take another copy"):
+        _check_rows(path, data)
+    return data
+
+
+def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
+    rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
+    bad = next((row for row in rows if not all(isinstance(row[name], str) for name in names)), None)
+    positions = [row["position"] for row in rows]
+    if bad is not None or sorted(positions) != list(range(len(rows))):
+        raise DataError(f"{path}: a row holds no text or has no place of its own; it was edited")
+    kinds = {"n_grades": int, "columns": list, "design": dict}
+    wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
+    if wrong is not None:
+        raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
+
+
+# Sheets on which people label items, with the design of the draw in columns of its own.
+
+
+def read_shown_texts(
+    path: PathLike,
+    *,
+    id: str | Sequence[str] | None,
+    human: str | None,
+    judge: str | Sequence[str] | None,
+    group: str | None,
+) -> Table:
+    """Read what people who label may see of items: ids, and texts.
+
+    Left out are the columns of human labels, judge and group, found as by
+    :func:`~rag_sourcebias.read_judged_items`, and all columns of numbers, which may be scores.
+
+    Raises
+    ------
+    DataError
+        If no column is recognised as id: labels could not be brought back.
+    """
+    name = os.fspath(path)
+    table = read_table(path, lambda names: names)
+    ids = find_ids(table.names, given=id, path=name)
+    if not ids:
+        raise DataError(
+            f"{name}: no column is recognised as id, and labels can only be brought back by id; "
+            f"its columns are {', '.join(table.names)}; name the column with id=…"
+        )
+    judges = [judge] if isinstance(judge, str) else list(judge or ())
+    roles = {"human": human, "group": group} | ({} if judges else {"judge": None})
+    found = (find_column(table.names, role, given=roles[role], path=name) for role in roles)
+    left_out = {*judges, *found}
+    shown = {
+        column: table.columns[column]
+        for column in table.names
+        if column in ids or not (column in left_out or holds_scores(table, column))
+    }
+    return Table(path=table.path, names=tuple(shown), lines=table.lines, columns=shown)
+
+
+def write_item_sheet(
+    path: PathLike,
+    texts: Table,
+    draw: ItemDraw,
+    *,
+    human: npt.ArrayLike,
+    rng: np.random.Generator | int,
+    overwrite: bool = False,
+) -> None:
+    """Write the items of a draw in random order, for people to fill in the column ``human``.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv`` (as :func:`write_label_sheet` writes it) or ``.jsonl``. After the columns of
+        ``texts``: ``human``, ``stratum`` (a name that tells nothing of the judge's value),
+        ``stratum_size`` and ``probability``. :func:`~rag_sourcebias.join_judged` reads it back.
+    texts : Table
+        What people are shown of every item, ids among it.
+    draw : ItemDraw
+    human : array-like of shape (m,)
+        Labels there are already; NaN is an empty cell.
+    rng : Generator or int
+        For the order of the rows and the names of the strata.
+
+    Raises
+    ------
+    DataError
+        If the ending is another one, the sheet exists, a column has the name of one of those
+        added, or a text is too long for a spreadsheet cell.
+    """
+    ending = _new_sheet(path, overwrite=overwrite)
+    taken = [name for name in texts.columns if name in ("human", *DRAW_COLUMNS)]
+    if taken:
+        raise DataError(f"{texts.path} has a column {taken[0]!r}, as sheets have; rename it")
+    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    units, strata = draw.strata.unit[draw.rows], draw.strata
+    order = np.lexsort((
+        generator.random(len(units)),
+        generator.permutation(len(strata.stratum))[units],
+    ))  # fmt: skip
+    names = generator.permutation(len(draw.drawn)) + 1
+    labels = np.asarray(human, dtype=np.float64)
+    records = []
+    for row in draw.rows[order].tolist():
+        code = int(strata.stratum[strata.unit[row]])
+        size = int(strata.sizes[code])
+        records.append({
+            **{name: _cell(column[row]) for name, column in texts.columns.items()},
+            "human": "" if math.isnan(labels[row]) else f"{labels[row]:.10g}",
+            "stratum": f"s{names[code]}/{draw.n_strata}",
+            "stratum_size": str(size),
+            "probability": f"{draw.drawn[code] / size:.10g}",
+        })  # fmt: skip
+    write_atomic(
+        path, "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def with_drawn_strata(
+    items: JudgedItems, sheet: Table, place: IntArray, judge_path: PathLike
+) -> JudgedItems:
+    """Give items the strata of a filled sheet, once its design is that of a draw from them.
+
+    Parameters
+    ----------
+    items : JudgedItems
+        With the labels of the sheet.
+    sheet : Table
+        With the columns of its design.
+    place : int64 array
+        Item of each row of the sheet.
+    judge_path : path
+        Where the items stand, for messages.
+
+    Raises
+    ------
+    DataError
+        If columns or rows are missing, the items have other strata, or a stored size or probability
+        is not that of a draw from the items.
+    """
+    lacking = [column for column in DRAW_COLUMNS if column not in sheet.columns]
+    if lacking:
+        raise DataError(
+            f"{sheet.path} lacks {', '.join(lacking)}; send back all columns of the sheet as they "
+            "were"
+        )
+    if items.strata is not None:
+        raise DataError(
+            f"{sheet.path} stores the strata its items were drawn from, and {judge_path} has "
+            "others; leave those out"
+        )
+    names = names_of(sheet, "stratum", role="stratum")
+    asked = re.fullmatch(r"s[0-9]+/([0-9]{1,4})", names[0])
+    if asked is None:
+        raise DataError(f"{sheet.where(0)}: stratum {names[0]!r} is none of a sheet of drawn items")
+    strata = item_strata(items, int(asked[1]))
+    units = np.unique(strata.unit[place])
+    code, sizes = strata.stratum[strata.unit[place]], strata.sizes
+    drawn = np.bincount(strata.stratum[units], minlength=len(sizes))
+    ids = [items.ids[row] for row in place.tolist()]
+    size, chance = (numbers_of(sheet, name, role=name, ids=ids) for name in DRAW_COLUMNS[1:])
+    name_of = dict(zip(code.tolist(), names, strict=True))
+    known = np.array([name_of[k] for k in code.tolist()]) == np.array(names)
+    same = (size == sizes[code]) & (np.abs(chance * sizes[code] - drawn[code]) < 1e-3)  # as rounded
+    wrong = np.flatnonzero(~(known & same))
+    if len(wrong):
+        i = int(wrong[0])
+        k, total = int(drawn[code[i]]), int(sizes[code[i]])
+        raise DataError(
+            f"{sheet.where(i)}: item {ids[i]!r} was drawn with probability {chance[i]:.4g} from a "
+            f"stratum of {size[i]:g}; by {judge_path} its stratum has {total}, of which {k} are on "
+            f"the sheet ({k / total:.4g}); use all rows of the sheet, and the judge values, groups "
+            "and clusters it was drawn from"
+        )
+    left_out = np.flatnonzero(np.isin(strata.unit, units) & ~items.labeled)
+    if len(left_out) or len(set(name_of.values())) < len(sizes):
+        first = "" if not len(left_out) else f", first {items.ids[left_out[0]]!r}"
+        raise DataError(
+            f"{sheet.path} lacks rows of its draw from {judge_path}{first}; use all of them"
+        )
+    of_item = strata.stratum[strata.unit].tolist()
+    return replace(items, strata=tuple(name_of[k] for k in of_item))
