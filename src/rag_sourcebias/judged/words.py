@@ -261,8 +261,8 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
         "width. That says nothing of where they would part on the others.",
         "unknown": f"{who} cannot be held against labels alone, which give no interval here.",
         "short": f"CRC has no term for the sampling error of the unlabelled {units_of(report)}: "
-        "in simulations on fresh draws 82 to 93% of its 95% intervals held their "
-        f"mean. Its width saves no label{said and ', beside labels alone'}{said[1:]}.",
+        "on fresh draws its intervals hold their mean less often than they say. Its width saves no "
+        f"label{said and ', beside labels alone'}{said[1:]}.",
         "same": f"{who} makes no clear difference: the interval is {percent} "
         f"{'narrower' if change > 0 else 'wider'} than that of labels alone{said}, which may be "
         "chance."
