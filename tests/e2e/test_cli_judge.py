@@ -186,6 +186,18 @@ def pairs(folder: Path) -> None:
 PAIRS = ("--run", "a.run", "--queries", "queries.tsv", "--documents", "docs.jsonl")
 
 
+def test_pairs_are_asked_again_with_an_instruction(tmp_path: Path, server: LocalServer) -> None:
+    pairs(tmp_path)
+    (tmp_path / "prompt.txt").write_text("Q: {query}\nPassage: {passage}\n", encoding="utf-8")
+    own = ("--prompt", "prompt.txt", "--grade-names", "0,1", "--depth", "2")
+    asked = ("judge", "relevance", *PAIRS, *model(server), *own, "--inject", "8")
+    text = succeed(*asked, "-o", "labels.tsv", cwd=tmp_path)
+    line = text[text.index("judge value once an instruction") :].partition(")")[0]
+    assert "7 items" in line  # one is too long with and without
+    assert " +0." in line
+    assert server.prompts.total() == 16
+
+
 def test_pairs_of_a_run_and_of_judgments_get_distributions(
     tmp_path: Path, server: LocalServer
 ) -> None:
