@@ -82,7 +82,7 @@ def judged_mean(
     """Estimate one mean by the configured method, and by labels alone beside it."""
     found = interval or _interval(values, config, config.method, bounds)
     try:
-        alone = _interval(values, config, "labels", bounds)
+        alone = _interval(_random_draw(values), config, "labels", bounds)
     except SourceBiasError:
         alone = None
     return JudgedMean(
@@ -116,6 +116,34 @@ def _interval(
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
+
+
+def _random_draw(values: JudgedValues) -> JudgedValues:
+    """Give the labels a random draw of as many would have, where the judge's values made strata.
+
+    Labels alone are held against the judge, and such strata are the judge's. Their quantiles are
+    taken, weighted by the sizes of the strata. Other strata stay: they need no judge.
+    """
+    if set(values.design) != {"strata", "strata_unlabeled"}:
+        return values
+    strata = np.concatenate([values.design["strata"], values.design["strata_unlabeled"]])
+    judge = np.concatenate([values.f, values.f_unlabeled])
+    _, code, size = np.unique(strata, return_inverse=True, return_counts=True)
+    low, high = np.full(len(size), np.inf), np.full(len(size), -np.inf)
+    np.minimum.at(low, code, judge)
+    np.maximum.at(high, code, judge)
+    cut = np.flatnonzero(low < high)  # one value has no ends to overlap, as of items not judged
+    cut = cut[np.argsort(low[cut])]
+    if np.any(high[cut][:-1] > low[cut][1:]):
+        return values
+    n = len(values.y)
+    weight = (size / np.maximum(np.bincount(code[:n], minlength=len(size)), 1))[code[:n]]
+    order = np.argsort(values.y, kind="stable")
+    reached = np.cumsum(weight[order])
+    place = np.searchsorted(reached, (np.arange(n) + 0.5) / n * reached[-1])
+    drawn = np.full(len(judge), np.nan)
+    drawn[:n] = values.y[order][place]
+    return JudgedValues(drawn, judge)
 
 
 def _crc(

@@ -351,11 +351,14 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
     )
     rows = drawn.rows
     new = int((~items.labeled[rows]).sum())
+    named = {"id": columns.id, "judge": columns.judge, "group": (columns.group,)}
+    named["cluster"] = (columns.cluster,)
+    again = "".join(f" --{k} {v}" for k, given in named.items() for v in given or () if v)
     of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
     err.print(
         f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before, from "
         f"{len(drawn.drawn)} strata of the judge's value)\n"
-        f"then: rag-sourcebias interval --human-file {output} --judge-file {file}",
+        f"then: rag-sourcebias interval --human-file {output} --judge-file {file}{again}",
         highlight=False,
         soft_wrap=True,
     )

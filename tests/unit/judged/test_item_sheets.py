@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,27 @@ def test_the_design_is_used_when_the_sheet_comes_back(tmp_path: Path) -> None:
     assert (found.lower, found.upper) == (stratified.lower, stratified.upper)
     plain = mean_interval(*parts)
     assert abs(found.estimate - plain.estimate) > 1e-4
+    # the strata are the judge's: labels alone are as many drawn at random
+    alone = report.means[0].labels_alone
+    within = mean_interval(
+        *parts,
+        method="labels",
+        strata=strata[labeled].tolist(),
+        strata_unlabeled=strata[~labeled].tolist(),
+    )
+    assert alone.half_width > 1.2 * within.half_width
+    assert abs(alone.estimate - within.estimate) <= 1 / 40
+    assert report.means[0].labels_saved > 0
+    names = tuple("ab"[i % 2] for i in range(len(items)))
+    other = judge_items_with_intervals(replace(items, strata=names)).means[0].labels_alone
+    of = np.array(names)
+    by_names = mean_interval(
+        *parts,
+        method="labels",
+        strata=of[labeled].tolist(),
+        strata_unlabeled=of[~labeled].tolist(),
+    )
+    assert (other.lower, other.upper) == (by_names.lower, by_names.upper)
 
 
 def test_labels_there_are_stand_on_the_sheet(tmp_path: Path) -> None:
