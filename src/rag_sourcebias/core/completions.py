@@ -233,18 +233,23 @@ def mean_judge(judges: FloatArray) -> FloatArray:
     judges : float64 array of shape (n, p)
         NaN where a judge gave no usable answer. The mean is over those that did; NaN for none.
     """
-    answered = ~np.isnan(judges)
-    n = answered.sum(axis=0)
-    centre = np.where(answered, judges, 0.0).sum(axis=0) / np.maximum(n, 1)
-    apart = np.where(answered, judges - centre, 0.0)
-    scale = np.sqrt((apart**2).sum(axis=0) / np.maximum(n, 1))
-    varied = scale > 1e-10 * np.abs(np.where(answered, judges, 0.0)).max(axis=0, initial=0.0)
-    if not varied.any():
-        varied, scale = n > 0, np.ones_like(scale)
-    said = answered[:, varied].sum(axis=1)
-    total = (apart[:, varied] / scale[varied]).sum(axis=1)
+    total, said = np.zeros(len(judges)), np.zeros(len(judges))
+    centres, scales = [], []
+    for column in judges.T:
+        answered = ~np.isnan(column)
+        values = column[answered]
+        scale = float(values.std()) if len(values) else 0.0
+        if scale > 1e-10 * np.abs(values).max(initial=0.0):
+            total[answered] += (values - values.mean()) / scale
+            said += answered
+            centres.append(float(values.mean()))
+            scales.append(scale)
+    if not scales:  # constant judges: nothing to standardise by
+        known = ~np.isnan(judges)
+        total, said = np.where(known, judges, 0.0).sum(axis=1), known.sum(axis=1, dtype=np.float64)
+        centres, scales = [0.0], [1.0]
     mean = np.divide(total, said, out=np.full(len(judges), np.nan), where=said > 0)
-    combined: FloatArray = centre[varied].mean() + scale[varied].mean() * mean
+    combined: FloatArray = float(np.mean(centres)) + float(np.mean(scales)) * mean
     return combined
 
 
