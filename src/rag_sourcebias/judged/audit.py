@@ -25,7 +25,7 @@ from rag_sourcebias.core.values import (
     normal_quantile,
 )
 from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
-from rag_sourcebias.judged.comparisons import JudgedValues, compared, group_differences
+from rag_sourcebias.judged.comparisons import JudgedValues, compared_measures, group_differences
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -33,7 +33,6 @@ from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedConfig,
     JudgedMean,
-    JudgedRanks,
     JudgedReport,
     JudgeShare,
     LabelledClusters,
@@ -776,17 +775,11 @@ def judge_ranking_with_intervals(
         if len(labels) < len(judge)
     ]
     begin("comparisons")
-    names = [system.name for system in systems]
-    if config.baseline and config.baseline not in names:
-        raise DataError(f"no run is called {config.baseline!r}; there are {names}")
-    comparisons: list[JudgedComparison] = []
-    ranks: list[JudgedRanks] = []
-    for measure in measures if len(names) > 1 else ():
-        sides = [cells[measure, name] for name in names]
-        between = compared(names, sides, measure, config, measure_bounds(measure))
-        comparisons += between.differences
-        ranks += between.ranks
-        warnings += between.warnings
+    between = compared_measures(
+        [system.name for system in systems], measures, cells, config, measure_bounds
+    )
+    comparisons = [*between.differences]
+    warnings += between.warnings
     if tags is not None:
         comparisons += relative_deltas(
             systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
@@ -804,7 +797,7 @@ def judge_ranking_with_intervals(
         n_judge_missing=0,
         means=tuple(means),
         comparisons=tuple(comparisons),
-        ranks=tuple(ranks),
+        ranks=tuple(between.ranks),
         per_query=tuple(per_query),
         curves=tuple(curves),
         audits=grade_audits(human, judge, tags, config),

@@ -1,7 +1,7 @@
 """Comparisons of a judged evaluation: systems on the items they share, groups by their means."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -131,6 +131,26 @@ def compared(
     judge = np.array([side.all_f.mean() for side in sides])
     ranks = [] if config.baseline else [_ranks(names, measure, judge, found, config)]
     return Compared(differences, ranks, [])
+
+
+def compared_measures(
+    names: Sequence[str],
+    measures: Sequence[str],
+    cells: Mapping[tuple[str, str], JudgedValues],
+    config: JudgedConfig,
+    bounds_of: Callable[[str], tuple[float, float] | None],
+) -> Compared:
+    """Compare systems by each measure; ``cells`` has their values by measure and name."""
+    if config.baseline and config.baseline not in names:
+        raise DataError(f"no run is called {config.baseline!r}; there are {list(names)}")
+    found = Compared([], [], [])
+    for measure in measures if len(names) > 1 else ():
+        sides = [cells[measure, name] for name in names]
+        one = compared(names, sides, measure, config, bounds_of(measure))
+        found.differences.extend(one.differences)
+        found.ranks.extend(one.ranks)
+        found.warnings.extend(one.warnings)
+    return found
 
 
 def _difference(
