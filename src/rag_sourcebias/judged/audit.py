@@ -768,12 +768,7 @@ def judge_ranking_with_intervals(
             )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
-    warnings += [
-        f"judge {name!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
-        "alone"
-        for name, labels in judges.items()
-        if len(labels) < len(judge)
-    ]
+    warnings += _partial_judges(judges, len(judge))
     begin("comparisons")
     between = compared_measures(
         [system.name for system in systems], measures, cells, config, measure_bounds
@@ -806,6 +801,14 @@ def judge_ranking_with_intervals(
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )
+
+
+def _partial_judges(judges: Mapping[str, LabelDistributions], total: int) -> list[str]:
+    return [
+        f"judge {name!r} labelled {len(labels)} of {total} pairs; elsewhere the others count alone"
+        for name, labels in judges.items()
+        if len(labels) < total
+    ]
 
 
 def _ranking_shares(
