@@ -754,6 +754,7 @@ def judge_ranking_with_intervals(
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
+    warnings += _partial_judges(judge, judges)
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure in measures:
         for system in systems:
@@ -768,12 +769,6 @@ def judge_ranking_with_intervals(
             )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
-    warnings += [
-        f"judge {name!r} labelled {len(labels)} of {len(judge)} pairs; elsewhere the others count "
-        "alone"
-        for name, labels in judges.items()
-        if len(labels) < len(judge)
-    ]
     begin("comparisons")
     between = compared_measures(
         [system.name for system in systems], measures, cells, config, measure_bounds
@@ -806,6 +801,17 @@ def judge_ranking_with_intervals(
         warnings=tuple(warnings),
         judges=_ranking_shares(first, judge.query_ids, [*judges]),
     )
+
+
+def _partial_judges(
+    mean: LabelDistributions, judges: Mapping[str, LabelDistributions]
+) -> list[str]:
+    return [
+        f"judge {name!r} labelled {len(labels)} of {len(mean)} pairs; elsewhere the others count "
+        "alone"
+        for name, labels in judges.items()
+        if len(labels) < len(mean)
+    ]
 
 
 def _ranking_shares(
