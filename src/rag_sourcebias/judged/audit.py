@@ -754,7 +754,7 @@ def judge_ranking_with_intervals(
     means: list[JudgedMean] = []
     curves: list[CoveragePoint] = []
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
-    warnings += _partial_judges(judge, judges)
+    warnings += _partial_judges(judges, len(judge))
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure in measures:
         for system in systems:
