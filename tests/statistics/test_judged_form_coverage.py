@@ -115,6 +115,67 @@ def test_binary(share, accuracy, n):
     assert coverage(run) >= BOUND
 
 
+@pytest.mark.parametrize("n_clusters", [10, 30])
+@pytest.mark.parametrize("alike", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_binary_clusters(share, alike, n_clusters):
+    """Clusters of five; as Bernoulli trials of their own they gave 2.5 times the width."""
+    widths = []
+
+    def run(rng):
+        cluster = np.repeat(np.arange(n_clusters + 80), 5)
+        level = np.where(
+            rng.random(len(cluster)) < alike,
+            np.repeat(rng.random(n_clusters + 80), 5),
+            rng.random(len(cluster)),
+        )
+        y = (level < share).astype(float)
+        f = np.where(rng.random(len(y)) < 0.8, y, 1 - y)
+        known = cluster < n_clusters
+        codes = {"clusters": cluster[known], "clusters_unlabeled": cluster[~known]}
+        found = mean_interval(y[known], f[known], f[~known], **codes)
+        if 0 < y[known].mean() < 1:
+            other = mean_interval(2 * y[known], f[known], f[~known], bounds=(-8, 10), **codes)
+            widths.append([found.upper - found.lower, (other.upper - other.lower) / 2])
+        return found, share
+
+    assert coverage(run) >= BOUND
+    ours, spread_out = np.mean(widths, axis=0)
+    assert ours <= 1.15 * spread_out
+
+
+@pytest.mark.parametrize(("n", "most"), [(15, 1.11), (30, 1.05), (120, 1.05)])
+@pytest.mark.parametrize("outcome", ["normal", "graded", "binary"])
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_a_useless_judge_hardly_costs_width_and_a_useful_one_saves_some(
+    correlation, outcome, n, most
+):
+    bounds = {"normal": None, "graded": (1, 5), "binary": (0, 1)}[outcome]
+    widths = []
+
+    def run(rng):
+        level = rng.normal(size=n + 500)
+        y = {
+            "normal": level,
+            "graded": np.clip(np.round(3 + level), 1, 5),
+            "binary": (level > 0.5).astype(float),
+        }[outcome]
+        scaled = (y - y.mean()) / y.std()
+        f = correlation * scaled + np.sqrt(1 - correlation**2) * rng.normal(size=n + 500)
+        found, alone = (
+            mean_interval(y[:n], f[:n], f[n:], bounds=bounds, method=method)
+            for method in ("regression", "labels")
+        )
+        widths.append([found.upper - found.lower, alone.upper - alone.lower])
+        return found, {"normal": 0.0, "graded": 3.0, "binary": 0.3085}[outcome]
+
+    assert coverage(run) >= acceptable(0.94, RUNS)
+    ours, alone = np.mean(widths, axis=0)
+    assert ours <= (most if correlation < 0.4 else 1.0) * alone
+    if n >= 30 and outcome != "binary":
+        assert ours <= 1.05 * np.sqrt(1 - correlation**2 * 500 / (n + 500)) * alone
+
+
 def test_win_rate_with_ties():
     def run(rng):
         y = rng.choice([0.0, 0.5, 1.0], 440, p=[0.5, 0.2, 0.3])
