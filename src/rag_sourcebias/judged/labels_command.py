@@ -357,7 +357,7 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
     of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
     err.print(
         f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before, from "
-        f"{len(drawn.drawn)} strata of the judge's value)\n"
+        f"{len(drawn.drawn)} strat{'um' if len(drawn.drawn) == 1 else 'a'} of the judge's value)\n"
         f"then: rag-sourcebias interval --human-file {output} --judge-file {file}{again}",
         highlight=False,
         soft_wrap=True,
