@@ -759,8 +759,7 @@ def judge_ranking_with_intervals(
     for measure in measures:
         for system in systems:
             begin(f"{measure} of {system.name}")
-            values = system.values(measure, config)
-            cells[measure, system.name] = values
+            cells[measure, system.name] = values = system.values(measure, config)
             asked = (measure, system.name, values, config)
             bounds = measure_bounds(measure)
             means.append(judged_mean(*asked, bounds=bounds))
