@@ -137,6 +137,8 @@ def _read_items(
         id_columns = find_ids(names, given=id, path=name, taken=taken)
         for role in _FACTORS:
             found[role] = find_column(names, role, given=named.get(role), path=name, taken=taken)
+        if id is None and id_columns == (found["cluster"],) and found["group"]:
+            id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
         taken |= {*found.values(), *id_columns}
         for role, (column, usual) in also.items():
             if column is not None:

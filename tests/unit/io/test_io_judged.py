@@ -179,6 +179,17 @@ def test_rows_of_one_query_are_a_cluster_unless_the_user_says_otherwise(tmp_path
     assert read_judged_items(path, cluster="topic").clusters == ("t", "t", "t")
 
 
+def test_rows_of_a_query_by_several_systems_are_items_of_their_own(tmp_path):
+    path = tmp_path / "systems.csv"
+    path.write_text("query_id,group,human,judge\nq1,a,1,1\nq1,b,,0\nq2,a,0,1\n")
+    items = read_judged_items(path)
+    assert items.ids == ("q1\ta", "q1\tb", "q2\ta")
+    assert items.clusters == ("q1", "q1", "q2")
+    path.write_text("query_id,human,judge\nq1,1,1\nq1,,0\n")
+    with pytest.raises(DataError, match="'q1' occurs already"):
+        read_judged_items(path)
+
+
 def test_a_file_without_labels_can_be_asked_for(tmp_path):
     path = write(tmp_path / "t.csv", "id,judge\na,1\nb,0\n")
     assert read_judged_items(path, require_human=False).n_unlabeled == 2
@@ -318,7 +329,7 @@ def test_a_column_named_as_the_cluster_is_no_id(tmp_path, column):
     items = read_judged_items(write(tmp_path / "t.csv", text), group="system", cluster=column)
     assert items.ids == ("1", "2", "3")
     assert items.clusters == ("q0", "q0", "q1")
-    with pytest.raises(DataError, match="item 'q0' occurs already"):
+    with pytest.raises(DataError, match="item 'q0.* occurs already"):
         read_judged_items(write(tmp_path / "t.csv", text), group="system")
 
 
