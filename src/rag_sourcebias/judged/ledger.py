@@ -6,6 +6,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.values import FloatArray, Interval, t_quantile
 from rag_sourcebias.judged.comparisons import JudgedValues
 from rag_sourcebias.judged.data import NextStep, VarianceLedger
+from rag_sourcebias.stats.samples import judge_correlation
 
 MORE_LABELS = 10
 MORE_ITEMS = 1000
@@ -14,7 +15,7 @@ _FEWEST = 10  # labelled units from which a variance can be divided up
 
 
 def ledger_of(values: JudgedValues, interval: Interval) -> VarianceLedger | None:
-    """Divide the variance behind an interval of a mean; None where there is nothing to divide.
+    """Divide the variance of an estimated mean; None where there is nothing to divide.
 
     Had people labelled every unit, the variance would be that of a mean of T = n + N units (items,
     or clusters): the part of the items, 0 where these very items are the target. The rest is there
@@ -27,21 +28,21 @@ def ledger_of(values: JudgedValues, interval: Interval) -> VarianceLedger | None
     n, total = len(np.unique(unit)), len(np.unique(np.concatenate([unit, others])))
     if n < _FEWEST or interval.half_width <= 0 or total == n:
         return None
-    variance = (interval.half_width / _quantile(interval, n)) ** 2
-    between, within = _spread(values.y, unit)
-    items = inside = 0.0
-    if interval.target == "population":
-        items = min((between + within) / total, variance)
-        inside = min(within / total, items)
-    labels = variance - items
+    between, within, residual = _spread(values.y, values.f, unit)
+    drawn = float(interval.target == "population")
+    items, inside = drawn * between / total, drawn * within / total
+    labels = residual * (1 / n - 1 / total)
     judges, runs = _judges(values)
-    apart = min(judges * (1 / n - 1 / total), labels)
+    apart = min(judges, residual) * (1 / n - 1 / total)
+    variance = items + inside + labels
+    if variance <= 0:
+        return None
     return VarianceLedger(
-        items=(items - inside) / variance,
+        items=items / variance,
         within_clusters=inside / variance if len(unit) > n else None,
         labels=(labels - apart) / variance,
         judges=apart / variance if runs > 1 else None,
-        next=_next_steps(interval, (n, total), (items, labels, apart), runs),
+        next=_next_steps(interval, (n, total), (items + inside, residual, judges), runs),
     )
 
 
@@ -60,17 +61,23 @@ def _quantile(interval: Interval, n: int) -> float:
     return t_quantile(0.5 + interval.confidence_level / 2, float(max(n - 2, 1)))
 
 
-def _spread(y: FloatArray, unit: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Variance of unit means: the part between units, and the part from within them."""
+def _spread(
+    y: FloatArray, f: FloatArray, unit: npt.NDArray[np.int64]
+) -> tuple[float, float, float]:
+    """Variance of unit means between units, from within them, and about the judge's prediction."""
     codes = np.unique(unit, return_inverse=True)[1]
     size = np.bincount(codes)
+    n = len(size)
     means = np.bincount(codes, weights=y) / size
     whole = float(means.var(ddof=1))
-    free = len(y) - len(size)
+    r = judge_correlation(means, np.bincount(codes, weights=f) / size)
+    residual = whole * min((1 - r * r) * (n - 1) / max(n - 2, 1), 1.0)
+    free = len(y) - n
     if not free:
-        return whole, 0.0
+        return whole, 0.0, residual
     inside = float(((y - means[codes]) ** 2).sum()) / free / float(size.mean())
-    return max(whole - inside, 0.0), min(inside, whole)
+    inside = min(inside, whole)
+    return whole - inside, inside, residual
 
 
 def _judges(values: JudgedValues) -> tuple[float, int]:
@@ -100,14 +107,16 @@ def _next_steps(
 ) -> tuple[NextStep, ...]:
     """Half-widths after more labels, more judged items and more runs of the judge."""
     n, total = units
-    items, labels, apart = parts
-    residual = labels / (1 / n - 1 / total)  # of one unit, about the judge's prediction
+    items, residual, judges = parts
 
-    def half(n_new: int, total_new: int, judge_part: float = 1.0) -> float:
-        kept = labels - apart + apart * judge_part
-        left = residual * kept / labels * max(1 / n_new - 1 / total_new, 0.0) if labels else 0.0
-        root = float(np.sqrt(items * total / total_new + left))
-        return _quantile(interval, n_new) * root
+    def variance(n_new: int, total_new: int, runs_new: int) -> float:
+        left = residual - min(judges, residual) * (1 - runs / runs_new)
+        return items * total / total_new + left * (1 / n_new - 1 / total_new)
+
+    def half(n_new: int, total_new: int, runs_new: int = runs) -> float:
+        change = variance(n_new, total_new, runs_new) / variance(n, total, runs)
+        quantiles = _quantile(interval, n_new) / _quantile(interval, n)
+        return interval.half_width * quantiles * float(np.sqrt(max(change, 0.0)))
 
     more = min(MORE_LABELS, total - n)
     found = [NextStep(what="labels", n=more, half_width=half(n + more, total))]
@@ -115,6 +124,7 @@ def _next_steps(
         wider = half(n, total + MORE_ITEMS)
         found.append(NextStep(what="items", n=MORE_ITEMS, half_width=wider))
     if runs > 1:
-        fewer = half(n, total, runs / (runs + MORE_RUNS))
-        found.append(NextStep(what="judges", n=MORE_RUNS, half_width=fewer))
+        found.append(
+            NextStep(what="judges", n=MORE_RUNS, half_width=half(n, total, runs + MORE_RUNS))
+        )
     return tuple(found)

@@ -58,6 +58,7 @@ _LOOKS: dict[Role, str] = {"helps": "good", "useless": "poor", "costs": "poor", 
 _SHOWN = 6  # means whose curves are shown at once
 _LISTED = 10  # comparisons that a terminal lists whether or not they say anything
 _FINITE = 0.1  # share of labelled items from which a finite population is worth a word
+_TICKS = 15  # places that all have a tick
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 _LOWEST = 0.8  # coverage that a picture shows at least
 
@@ -125,8 +126,8 @@ def _warnings(report: JudgedReport) -> tuple[str, ...]:
 def _ranking(report: JudgedReport) -> b.Section:
     """Return what a reader of several systems wants first: who is best, and who is tied."""
     columns = (
-        "place",
         "system",
+        "place",
         "possible places",
         "estimate",
         "judge alone",
@@ -192,7 +193,12 @@ def _places_picture(ranks: JudgedRanks, by_judge: Sequence[int]) -> pic.Interval
     return pic.Intervals(
         title=f"Possible places of each system by {ranks.measure}",
         rows=rows,
-        x=pic.Axis(label="place (1: best)", span=(0.5, total + 0.5), digits=0),
+        x=pic.Axis(
+            label="place (1: best)",
+            span=(0.5, total + 0.5),
+            digits=0,
+            ticks=tuple((float(k), str(k)) for k in range(1, total + 1)) * (total <= _TICKS),
+        ),
         keys=(("people and judge", "baseline", True), ("judge alone", "other", True)),
     )
 

@@ -329,7 +329,7 @@ def test_a_column_named_as_the_cluster_is_no_id(tmp_path, column):
     items = read_judged_items(write(tmp_path / "t.csv", text), group="system", cluster=column)
     assert items.ids == ("1", "2", "3")
     assert items.clusters == ("q0", "q0", "q1")
-    with pytest.raises(DataError, match="item 'q0.* occurs already"):
+    with pytest.raises(DataError, match=r"item 'q0.* occurs already"):
         read_judged_items(write(tmp_path / "t.csv", text), group="system")
 
 
