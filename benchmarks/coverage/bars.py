@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import simulated
 
@@ -123,6 +123,11 @@ def of_figures(found: dict) -> list[dict]:
     n_runs = found["figure 2"][0]["runs"]
     what = f"Fig. 2 sweep, {n_runs} runs × 21 sizes × all methods: seconds"
     return [bar(what, slowest, "< 300", slowest < 300)]
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
 
 
 def table(rows: Iterable[dict]) -> str:

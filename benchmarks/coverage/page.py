@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 import bars
+import decisions
 import plots
 import simulated
 import sweeps
@@ -41,6 +42,10 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
             "Every set, default method, population mean; coverage / mean width:",
             sets_table(real["sets"]),
         ]
+    for name, part in (("systems", decisions.systems_part), ("labels", decisions.labels_part)):
+        stored = folder / f"{name}.json"
+        if stored.exists():
+            parts += part(json.loads(stored.read_text(encoding="utf-8")))
     parts += [
         "## Worse and better judges",
         f"![Width and coverage with worse and better judges]({picture}/coverage-judges.svg)",
@@ -102,11 +107,6 @@ def sources(figures: dict) -> list[str]:
     return list(dict.fromkeys(row["source"] for row in figures["figure 2"]))
 
 
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
-
-
 def both(row: dict | None) -> str:
     """Coverage / width, and how many samples got no interval."""
     if row is None or row["coverage"] is None:
@@ -125,7 +125,9 @@ def labels_table(rows: list[dict], source: str) -> str:
         [plots.NAMES.get(m, "… for the unlabelled"), *(both(found.get((m, n))) for n in sizes)]
         for m in methods
     ]
-    return f"{plots.TITLES[source]}:\n\n" + grid(["method", *(f"n = {n}" for n in sizes)], lines)
+    return f"{plots.TITLES[source]}:\n\n" + bars.grid(
+        ["method", *(f"n = {n}" for n in sizes)], lines
+    )
 
 
 def table_1(presets: dict) -> str:
@@ -136,7 +138,7 @@ def table_1(presets: dict) -> str:
         means = facts_["DCG@10 by human, by judge"]
         cells = [f"{means[r][0]:.2f} / {means[r][1]:.2f}" for r in rankers]
         rows.append([name, *cells, str(facts_["BM25: correlation"])])
-    return grid(["preset", *rankers, "correlation, BM25"], rows)
+    return bars.grid(["preset", *rankers, "correlation, BM25"], rows)
 
 
 def default_table(rows: list[dict]) -> str:
@@ -159,7 +161,7 @@ def default_table(rows: list[dict]) -> str:
         "labels",
         "PPI [R]",
     ]
-    return "Coverage / mean width:\n\n" + grid(head, lines)
+    return "Coverage / mean width:\n\n" + bars.grid(head, lines)
 
 
 def odd_table(rows: list[dict]) -> str:
@@ -174,7 +176,7 @@ def odd_table(rows: list[dict]) -> str:
         ]
         for j in simulated.JUDGES
     ]
-    return grid(["judge", *(f"n = {n}" for n in simulated.SIZES)], lines)
+    return bars.grid(["judge", *(f"n = {n}" for n in simulated.SIZES)], lines)
 
 
 def families_table(rows: list[dict]) -> str:
@@ -200,8 +202,9 @@ def families_table(rows: list[dict]) -> str:
                 cells.append(f"{min(covers):.3f}, {mean(covers):.3f}, {wide}")
             lines.append([family, plots.NAMES[method], *cells])
     head = ["sets", "method", *(f"n = {n}" for n in sizes)]
-    return "Lowest coverage, mean coverage, mean width as a multiple of labels alone:\n\n" + grid(
-        head, lines
+    return (
+        "Lowest coverage, mean coverage, mean width as a multiple of labels alone:\n\n"
+        + bars.grid(head, lines)
     )
 
 
@@ -219,7 +222,7 @@ def sets_table(rows: list[dict]) -> str:
         lines.append([name, *(both(found[name, n]) for n in sizes)])
         if (name, sizes[0]) in scaled:
             lines.append(["… with bounds", *(both(scaled[name, n]) for n in sizes)])
-    return grid(["set", *(f"n = {n}" for n in sizes)], lines)
+    return bars.grid(["set", *(f"n = {n}" for n in sizes)], lines)
 
 
 def per_query_table(rows: list[dict]) -> str:
@@ -236,7 +239,7 @@ def per_query_table(rows: list[dict]) -> str:
         for preset in simulated.BAR_PRESETS
         for rule in names
     ]
-    return grid(["preset", "rule", *(f"n = {n}" for n in sizes)], lines)
+    return bars.grid(["preset", "rule", *(f"n = {n}" for n in sizes)], lines)
 
 
 def documents_table(rows: list[dict]) -> str:
@@ -256,4 +259,4 @@ def documents_table(rows: list[dict]) -> str:
         ]
         for preset, judge, target in keys
     ]
-    return grid(["preset", "judge", "target", *methods.values()], lines)
+    return bars.grid(["preset", "judge", "target", *methods.values()], lines)

@@ -376,7 +376,11 @@ def _ledger(report: JudgedReport) -> b.Section:
         "judges": "judges differing",
     }
     shown = [part for part in parts if any(getattr(ledger, part) for _, ledger in known)]
-    nouns = {"labels": "labels", "items": f"judged {units}", "judges": "runs of the judge"}
+    nouns = {
+        "labels": "labels",
+        "items": f"judged {units}",
+        "judges": "judges (or runs) like these",
+    }
     steps = {(s.what, s.n): f"{count(s.n)} more {nouns[s.what]}" for _, x in known for s in x.next}
     rows = []
     for mean, ledger in known:

@@ -1,0 +1,108 @@
+"""Part of docs/coverage.md: systems compared at once, draws within strata, and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+
+from bars import grid
+
+
+def systems_part(found: dict) -> list[str]:
+    """How often some difference, direction or place was wrong; widths and Kendall's τ."""
+    cells = found["cells"]
+    rows = [
+        [
+            row["population"].replace("simulated ", "simulated: "),
+            str(row["systems"]),
+            str(row["n"]),
+            str(row["runs"]),
+            *(f"{row[key]:.3f}" for key in WRONG),
+            "–" if row[ONE] is None else f"{row[ONE]:.3f}",
+            f"{row['width']:.3f}",
+            "–" if _equal(row) else " / ".join(f"{row[key]:.2f}" for key in TAUS),
+        ]
+        for row in cells
+    ]
+    head = [
+        "items of", "systems", "labels", "runs", "some difference missed", "direction wrong",
+        "place missed", "one difference missed", "median width", "τ: both / judge / labels",
+    ]  # fmt: skip
+    return [
+        "## Several systems at once",
+        "Each run draws the systems, the labelled items and 200 others from real or simulated "
+        "items (a simulated population: kind of value, systems, spread of their levels, error of the "
+        "judge). How often *some* difference of all pairs lay outside its interval, excluded 0 in "
+        "the wrong direction, or some system's place was not among those named; how often one "
+        "difference by itself was missed; and Kendall's τ of the ranking, of the judge's and of "
+        "that by labels alone with the true order. Each miss should be at most .05; a bar is "
+        "missed where an exact test rejects it at .001.",
+        _bars(found["bars"]),
+        grid(head, rows),
+        "Made by `python benchmarks/coverage/systems.py`.",
+    ]
+
+
+WRONG = ("some difference missed", "some direction wrong", "some rank missed")
+ONE = "one difference missed"
+TAUS = ("tau", "tau of judge", "tau of labels")
+
+
+def _equal(row: dict) -> bool:
+    return ", 0, " in row["population"]
+
+
+def labels_part(found: dict) -> list[str]:
+    """What a draw within strata gains, and whether plans reach their width."""
+    few, many = (
+        [
+            r
+            for r in found["draws"]
+            if (r["judge values"] <= 3) == small and "simulated" not in r["set"]
+        ]
+        for small in (True, False)
+    )
+    sizes = sorted({r["n"] for r in found["draws"]})
+    rows = []
+    for name, kept in (("judges of 2 or 3 values", few), ("other judges", many)):
+        for n in sizes:
+            at = [r for r in kept if r["n"] == n]
+            rows.append([
+                name, str(n), *_spread([r["width"] for r in at], 3),
+                f"{min(r['strata'] for r in at):.3f}", f"{min(r['random'] for r in at):.3f}",
+            ])  # fmt: skip
+    head = [
+        "real sets", "labels", "width / random draw", "lowest", "highest",
+        "lowest coverage, strata", "lowest coverage, random",
+    ]  # fmt: skip
+    plans = []
+    for pilot, oracle in dict.fromkeys((r["pilot"], r["oracle"]) for r in found["plans"]):
+        at = [r for r in found["plans"] if (r["pilot"], r["oracle"]) == (pilot, oracle)]
+        plans.append([
+            str(pilot), str(oracle), *_spread([r["reached"] for r in at], 2),
+            *_spread([r["labels"] for r in at], 2),
+        ])  # fmt: skip
+    planned = [
+        "labels of the pilot", "labels an oracle takes", "width reached", "lowest", "highest",
+        "labels / oracle's", "lowest", "highest",
+    ]  # fmt: skip
+    return [
+        "## Labels drawn where they help, and plans",
+        "Items drawn within strata of the judge's value against a random draw of as many; and "
+        "pilots from which `labels plan` says how many labels reach a half-width.",
+        _bars(found["bars"]),
+        grid(head, rows),
+        grid(planned, plans),
+        "Made by `python benchmarks/coverage/labels.py`.",
+    ]
+
+
+def _spread(values: Sequence[float], digits: int) -> list[str]:
+    return [f"{pick(values):.{digits}f}" for pick in (mean, min, max)]
+
+
+def _bars(rows: Sequence[dict]) -> str:
+    lines = [
+        [row["what"], f"{row['value']:.3f}", "; ".join(row["missed"]) or "none"] for row in rows
+    ]
+    return grid(["what", "worst", "cells that miss it"], lines)
