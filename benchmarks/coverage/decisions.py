@@ -31,9 +31,9 @@ def systems_part(found: dict) -> list[str]:
     return [
         "## Several systems at once",
         "Each run draws the systems, the labelled items and 200 others from real or simulated "
-        "items (a simulated population: kind of value, systems, spread of their levels, error of the "
-        "judge). How often *some* difference of all pairs lay outside its interval, excluded 0 in "
-        "the wrong direction, or some system's place was not among those named; how often one "
+        "items (a simulated population: kind of value, systems, spread of their levels, error of "
+        "the judge). How often *some* difference of all pairs lay outside its interval, excluded 0 "
+        "in the wrong direction, or some system's place was not among those named; how often one "
         "difference by itself was missed; and Kendall's τ of the ranking, of the judge's and of "
         "that by labels alone with the true order. Each miss should be at most .05; a bar is "
         "missed where an exact test rejects it at .001.",
