@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -161,7 +162,8 @@ def test_an_item_that_always_kills_its_worker_is_named(
 
 
 def answer(path: str, body: dict, seen: int):
-    number = int(body["messages"][0]["content"].rpartition("Paris ")[2].split()[0])
+    text = body["messages"][0]["content"].rpartition("Paris ")[2]
+    number = int(re.match(r"\d+", text)[0])
     time.sleep(0.1)
     return chat_reply("1", logprobs={"0": -1.0, "1": -0.1 * number})
 
