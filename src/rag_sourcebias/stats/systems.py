@@ -25,6 +25,7 @@ from rag_sourcebias.stats.samples import Design, JudgedSample, Labels, Target, c
 MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
 MIN_LABELED_OF_MANY = 30
 _RESAMPLES_AT_ONCE = 64  # so that what is held of them fits a processor's cache
+_FEWEST_SHRUNK = 4  # systems whose spread can be told from chance
 _MOST_LEVERAGE = 0.9  # an item that decides the slope alone is not blown up without limit
 
 
@@ -132,8 +133,8 @@ def compare_systems(
     lower = np.minimum(centre - quantile * error, gap)
     upper = np.maximum(centre + quantile * error, gap)
     best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
-    score = _shrunk(sample, fit)
     judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
+    score = _shrunk(sample, fit, judge)
     return SystemComparison(
         score=score,
         first=first,
@@ -404,19 +405,27 @@ def _ranks(
     return 1 + above, m - below
 
 
-def _shrunk(sample: JudgedSample, fit: _Fit) -> FloatArray:
-    """Scores whose offsets from the judge are shrunk to their mean (James & Stein 1961).
+def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
+    """Scores whose offsets from the judge are shrunk (James & Stein 1961).
 
-    An offset is how far people put a system above what the judge predicts. What chance explains of
-    the spread of the offsets is taken out of them.
+    An offset is how far people put a system above what the judge predicts. What follows a line in
+    the judge's means (a judge that sees less, or more, between systems than within an item) and
+    what is left are both kept as far as chance does not explain them.
     """
     m = sample.y.shape[1]
-    centred = fit.influence - fit.influence.mean(axis=1, keepdims=True)
-    chance = float((centred * centred).sum()) / max(m - 1, 1)  # of one offset
     offset = fit.offset - fit.offset.mean()
-    spread = float(offset @ offset)
-    kept = max(1 - (m - 1) * chance / spread, 0.0) if spread > 0 and m > 3 else 1.0
-    score: FloatArray = fit.estimate - (1 - kept) * offset
+    if m < _FEWEST_SHRUNK or not offset.any():
+        return fit.estimate
+    centred = fit.influence - fit.influence.mean(axis=1, keepdims=True)
+    chance = float((centred * centred).sum()) / (m - 1)  # of one offset
+    apart = judge - judge.mean()
+    power = float(apart @ apart)
+    tilt = float(apart @ offset) / power if power > 0 else 0.0
+    line = tilt * max(1 - chance / (power * tilt**2), 0.0) * apart if tilt else np.zeros(m)
+    left = offset - tilt * apart
+    spread = float(left @ left)
+    kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
+    score: FloatArray = fit.estimate - offset + line + kept * left
     return score
 
 
