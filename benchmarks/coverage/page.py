@@ -76,8 +76,8 @@ Generative A.I.*, KDD 2024. Coverage of 500 runs is known to ± .02, of 1,500 to
 
 LABELS_NOTE = """Coverage below .7 is drawn at .7. The dotted green line holds CRC to the mean of
 the unlabelled queries, which it is meant for; its interval leaves out their own sampling error.
-Below 10 labels the default gives no interval here, as the scale of DCG is not known. Coverage / mean width of the
-population mean (500 runs; queries with 112 unlabelled ones, Robust04 125):"""
+Below 10 labels the default gives no interval here, as the scale of DCG is not known. Coverage /
+mean width of the population mean (500 runs; queries with 112 unlabelled ones, Robust04 125):"""
 
 SIMULATOR_NOTE = """The presets meet Table 1 of [R] (`benchmarks/coverage/simulator.py`): mean
 DCG@10 by human / judge labels."""

@@ -122,7 +122,7 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     return {
         "figure 2, seconds": seconds,
         "figure 1": sweeps.gain_curves(),
-        "figure 2": sweep,
+        "figure 2": [row for row in sweep if row["failed"] < row["runs"]],
         "figure 3": parallel.everywhere(sweeps.judge_cell, judges),
         "figure 4": {name: sweeps.per_query_panels(name) for name in sources},
         "seconds": round(time.perf_counter() - started, 1),
