@@ -145,7 +145,8 @@ class JudgedRanks:
     best, worst : tuple of int
         Lowest and highest possible rank; all hold at once with the confidence level.
     tau, tau_lower, tau_upper : float
-        Kendall's τ between this order and the judge's, and its interval.
+        Kendall's τ between the judge's means and the corrected ones before they are drawn towards
+        the judge, and its interval.
     to_tell : int or None
         Labelled items after which the first two would be told apart if they differ as much as
         estimated; None where they are told apart already or no such number is in sight.

@@ -46,8 +46,8 @@ class SystemComparison:
         Lowest and highest rank that the differences leave each system, 1 being the best. All m
         hold at once. Without all pairs, 1 and m.
     tau : tuple of float
-        Kendall's τ between the judge's ranking and this one; and the lowest and highest value that
-        the differences leave it.
+        Kendall's τ between the judge's means and the corrected ones, before scores are shrunk; and
+        the lowest and highest value that the differences leave it.
     quantile : float
         Standard errors to each side.
     n_labeled, n_unlabeled : int
@@ -144,7 +144,7 @@ def compare_systems(
         upper=upper,
         best=best,
         worst=worst,
-        tau=_tau(judge, score, (first, second), (lower, upper)),
+        tau=_tau(judge, gap, (first, second), (lower, upper)),
         quantile=quantile,
         n_labeled=sample.n_labeled,
         n_unlabeled=sample.n_unlabeled,
@@ -431,14 +431,17 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
 
 def _tau(
     judge: FloatArray,
-    score: FloatArray,
+    gap: FloatArray,
     pairs: tuple[IntArray, IntArray],
     ends: tuple[FloatArray, FloatArray],
 ) -> tuple[float, float, float]:
-    """Kendall's τ of two rankings, and the lowest and highest that the differences allow."""
+    """Kendall's τ of judge and corrected means, and what the differences leave it.
+
+    Not of the scores: these are drawn towards the judge, and agree with it by construction.
+    """
     first, second = pairs
     says = np.sign(judge[first] - judge[second])
-    now = float((says * np.sign(score[first] - score[second])).mean())
+    now = float((says * np.sign(gap)).mean())
     known = np.where(ends[0] > 0, 1, np.where(ends[1] < 0, -1, 0))
     certain, left = float((says * known).mean()), float((np.abs(says) * (known == 0)).mean())
     return now, min(certain - left, now), max(certain + left, now)
