@@ -149,8 +149,10 @@ def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
     first, second = (shorten(name, 40) for name in ranks.systems[:2])
     unit = "items" if report.kind == "items" else "queries"
     tau = (number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper))
-    agrees = "The judge alone orders the systems like their corrected means by Kendall's "
-        "τ = {} [{}, {}]."
+    agrees = (
+        "The judge alone orders the systems like their corrected means by "
+        "Kendall's τ = {} [{}, {}]."
+    )
     more = (
         f"About {count(ranks.to_tell)} labelled {unit} would tell {first} from {second}, if they "
         f"differ as much as estimated; there are {count(ranks.n_labeled)}."
