@@ -116,7 +116,37 @@ def of_real_sets(cells: list[dict]) -> list[dict]:
                 f"; rejected: {'; '.join(below)}" if below else ""
             )
             rows.append(bar(what, worst["coverage"], target_, not below))
-    return rows
+    return [*rows, *widths(cells)]
+
+
+def widths(cells: list[dict]) -> list[dict]:
+    """Where the default is wider than its limit, would the narrower interval be true?"""
+    alone = {
+        (r["set"], r["scale"], r["n"]): r
+        for r in cells
+        if (r["method"], r["target"]) == ("labels", "population")
+    }
+    limited = [r for r in cells if r.get("limit")]
+    if not limited:
+        return []
+    over = [r for r in limited if r["held"] is not None]
+    true = [r for r in over if not _below({"coverage": r["held"], "runs": 4 * r["runs"]})]
+    ratio = max(r["width"] / alone[r["set"], r["scale"], r["n"]]["width"] for r in limited)
+    where = "; ".join(f"{r['set']}, n = {r['n']}" for r in true)
+    return [
+        bar(
+            f"real sets, {len(limited)} cells: largest mean width / that of labels alone",
+            ratio,
+            "see next line",
+            met=True,
+        ),
+        bar(
+            f"… wider than its limit in {len(over)} cells; drawn in to it, the interval covers in",
+            len(true),
+            "0 cells" + (f": {where}" if where else ""),
+            not true,
+        ),
+    ]
 
 
 def _below(row: dict) -> bool:

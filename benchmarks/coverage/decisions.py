@@ -20,13 +20,15 @@ def systems_part(found: dict) -> list[str]:
             *(f"{row[key]:.3f}" for key in WRONG),
             "–" if row[ONE] is None else f"{row[ONE]:.3f}",
             f"{row['width']:.3f}",
+            *(f"{row[key][1]:.3f}" if row.get(key) else "–" for key in RIVALS),
             "–" if _equal(row) else " / ".join(f"{row[key]:.2f}" for key in TAUS),
         ]
         for row in cells
     ]
     head = [
         "items of", "systems", "labels", "runs", "some difference missed", "direction wrong",
-        "place missed", "one difference missed", "median width", "τ: both / judge / labels",
+        "place missed", "one difference missed", "median width",
+        "… of the narrowest rival true in all cells", "… in this one", "τ: both / judge / labels",
     ]  # fmt: skip
     return [
         "## Several systems at once",
@@ -36,20 +38,46 @@ def systems_part(found: dict) -> list[str]:
         "in the wrong direction, or some system's place was not among those named; how often one "
         "difference by itself was missed; and Kendall's τ of the ranking, of the judge's and of "
         "that by labels alone with the true order. Each miss should be at most .05; a bar is "
-        "missed where an exact test rejects it at .001.",
+        "missed where an exact test rejects it at .001. Rivals are labels alone, PPI and PPI++, "
+        "each at Bonferroni's level and with the quantile of the largest difference; which of them "
+        "is true in this cell is known afterwards only.",
         _bars(found["bars"]),
         grid(head, rows),
-        "Made by `python benchmarks/coverage/systems.py`.",
+        "Made by `python benchmarks/coverage/systems.py`, and `rivals.py` for the other widths.",
     ]
 
 
 WRONG = ("some difference missed", "some direction wrong", "some rank missed")
 ONE = "one difference missed"
+RIVALS = ("rival everywhere", "rival here")
 TAUS = ("tau", "tau of judge", "tau of labels")
 
 
 def _equal(row: dict) -> bool:
     return ", 0, " in row["population"]
+
+
+def judges_part(found: dict) -> list[str]:
+    """Coverage with several judges, and width beside their mean and the median judge."""
+    shown = {
+        "population": "items of", "judges": "judges", "n": "labels", "coverage": "coverage",
+        "r between": "r between judges", "r of median judge": "r with people, median judge",
+        "r of mean": "… their mean", "width / mean's": "width / that by their mean",
+        "width / median judge's": "… by the median judge", "known slopes": "… with known slopes",
+    }  # fmt: skip
+    rows = [
+        [f"{row[key]:.3f}" if isinstance(row[key], float) else str(row[key]) for key in shown]
+        for row in found["cells"]
+    ]
+    return [
+        "## Several judges",
+        "Each judge by itself against all of them; *with known slopes*: what an interval by the "
+        "judges' mean would be as a multiple of one by the median judge if both slopes were known, "
+        "which is all that averaging can gain.",
+        _bars(found["bars"]),
+        grid(list(shown.values()), rows),
+        "Made by `python benchmarks/coverage/judges.py`.",
+    ]
 
 
 def labels_part(found: dict) -> list[str]:

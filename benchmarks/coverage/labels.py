@@ -135,7 +135,7 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
                 return math.inf
 
         goal = float(np.quantile([half(*drawn(), wanted) for _ in range(runs)], ASSURANCE))
-        found = []
+        found, draws = [], []
         for _ in range(runs):
             y, f = drawn()
             try:
@@ -143,7 +143,9 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
             except InsufficientDataError:
                 continue
             found.append((n, half(y, f, n) <= goal, n > pilot))
+            draws.append((y, f))
         n, reached, above = np.array(found, dtype=float).T
+        more = float(n.mean()) / wanted
         rows.append(
             {
                 "set": data.name,
@@ -153,7 +155,21 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
                 "reached": round(float(reached.mean()), 4),
                 "above floor": int(above.sum()),
                 "reached above floor": round(float(reached[above > 0].mean()), 4),
-                "labels": round(float(n.mean()) / wanted, 4),
+                "labels": round(more, 4),
+                # Where plans ask for more than 1.5 times the oracle's: would fewer have done?
+                "reached with 1.5": round(
+                    float(
+                        np.mean(
+                            [
+                                half(y, f, max(pilot, round(k * 1.5 / more))) <= goal
+                                for (y, f), k in zip(draws, n, strict=True)
+                            ]
+                        )
+                    ),
+                    4,
+                )
+                if more > 1.5
+                else None,
             }
         )
     return rows
@@ -202,9 +218,12 @@ def bars(draws: list[dict], plans: list[dict]) -> list[dict]:
             ),
         },
         {
-            "what": "labels / oracle's, at most 1.5",
+            "what": "labels / oracle's, at most 1.5, or fewer would not reach it in .75",
             "value": max(r["labels"] for r in plans),
-            "missed": misses(plans, lambda r: r["labels"] > 1.5),
+            "missed": misses(
+                plans,
+                lambda r: r["labels"] > 1.5 and not below(r["reached with 1.5"], r["plans"], 0.75),
+            ),
         },
     ]
 

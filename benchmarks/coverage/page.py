@@ -42,7 +42,11 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
             "Every set, default method, population mean; coverage / mean width:",
             sets_table(real["sets"]),
         ]
-    for name, part in (("systems", decisions.systems_part), ("labels", decisions.labels_part)):
+    for name, part in (
+        ("systems", decisions.systems_part),
+        ("judges", decisions.judges_part),
+        ("labels", decisions.labels_part),
+    ):
         stored = folder / f"{name}.json"
         if stored.exists():
             parts += part(json.loads(stored.read_text(encoding="utf-8")))

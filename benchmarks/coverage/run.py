@@ -129,23 +129,26 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     }
 
 
+BY_SIZE = ("n", "coverage", "width", "failed", "r", "limit", "held")
+
+
 def folded(rows: list[dict]) -> list[dict]:
     """Rows that differ in n only, as one with lists."""
-    lists = ("n", "coverage", "width", "failed")
     found: dict[tuple, dict] = {}
     for row in rows:
-        head = {k: v for k, v in row.items() if k not in lists}
-        line = found.setdefault(tuple(head.values()), head | {name: [] for name in lists})
-        for name in lists:
-            line[name].append(row[name])
-    return list(found.values())
+        head = {k: v for k, v in row.items() if k not in BY_SIZE}
+        line = found.setdefault(tuple(head.values()), head | {name: [] for name in BY_SIZE})
+        for name in BY_SIZE:
+            line[name].append(row.get(name))
+    return [{k: v for k, v in row.items() if v != [None] * len(row["n"])} for row in found.values()]
 
 
 def unfolded(rows: list[dict]) -> list[dict]:
     """What ``folded`` was given."""
-    lists = ("n", "coverage", "width", "failed")
     return [
-        row | {name: row[name][i] for name in lists} for row in rows for i in range(len(row["n"]))
+        row | {name: row[name][i] for name in BY_SIZE if name in row}
+        for row in rows
+        for i in range(len(row["n"]))
     ]
 
 

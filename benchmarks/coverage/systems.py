@@ -109,15 +109,20 @@ def _simulated(of: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float] | N
     return y, y + float(error) * rng.normal(size=y.shape), None
 
 
+def drawn(y_all: np.ndarray, m: int, n: int, run: int) -> tuple[np.ndarray, np.ndarray]:
+    """Systems and items of one draw, labelled items first."""
+    rng = np.random.default_rng([m, n, run])
+    chosen = np.sort(rng.choice(y_all.shape[1], m, replace=False))
+    return chosen, rng.integers(0, len(y_all), n + OTHERS)
+
+
 def cells(name: str, m: int, n: int, runs: int) -> list[dict]:
     """One row: how often some difference, direction or rank was wrong, widths, and Kendall's τ."""
     y_all, f_all, bounds = population(name)
     missed = turned = ranks = single = 0
     widths, taus = [], []
     for run in range(runs):
-        rng = np.random.default_rng([m, n, run])
-        chosen = np.sort(rng.choice(y_all.shape[1], m, replace=False))
-        rows = rng.integers(0, len(y_all), n + OTHERS)
+        chosen, rows = drawn(y_all, m, n, run)
         y, f = y_all[rows][:, chosen], f_all[rows][:, chosen]
         truth = y_all[:, chosen].mean(0)
         found = compare_systems(y[:n], f[:n], f[n:], bounds=bounds, n_resamples=RESAMPLES, rng=run)
