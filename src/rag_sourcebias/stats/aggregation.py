@@ -147,9 +147,12 @@ class Bucket:
     def observation(self, key: Hashable) -> Observation:
         """Return the average."""
         # A mean of numbers in [0, 1] can leave it by a rounding error.
-        mean = np.clip(np.array(self.values) / self.n, 0, 1)
-        base = None if self.null is None else np.clip(np.array(self.null) / self.n, 0, 1)
-        return Observation(key=key, values=mean, null=base, n_events=self.n)
+        return Observation(
+            key=key,
+            values=np.clip(np.array(self.values) / self.n, 0, 1),
+            null=None if self.null is None else np.clip(np.array(self.null) / self.n, 0, 1),
+            n_events=self.n,
+        )
 
 
 # Repeated queries, sessions and time buckets: what belongs together becomes one observation.
@@ -294,20 +297,21 @@ class Aggregator:
             )
 
     def _take(self, key: Hashable) -> Observation:
-        bucket = self._open.pop(key)
         self.n_observations += 1
         if self.remember:
             self._closed[key] = None
             if len(self._closed) > self.remember:
                 self._closed.popitem(last=False)
-        return bucket.observation(key)
+        return self._open.pop(key).observation(key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values; keys must be text or numbers."""
-        names = ("groups", "max_seconds", "max_events", "max_open", "remember")
         data = write_state(
             self.kind,
-            {name: getattr(self, name) for name in names},
+            {
+                name: getattr(self, name)
+                for name in ("groups", "max_seconds", "max_events", "max_open", "remember")
+            },
             {name: getattr(self, name) for name in _COUNTERS},
         )
         # Ages, not times: the clock of the next process may count from elsewhere.
@@ -335,8 +339,9 @@ class Aggregator:
             for name in _COUNTERS:
                 setattr(found, name, int(state[name]))
             for key, age, n, values, null in state["open"]:
-                base = None if null is None else list(null)
-                found._open[key] = Bucket(now - float(age), int(n), list(values), base)
+                found._open[key] = Bucket(
+                    now - float(age), int(n), list(values), None if null is None else list(null)
+                )
             found._closed = OrderedDict.fromkeys(state["closed"])
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"stored state of an aggregator: {error!r:.80}") from None

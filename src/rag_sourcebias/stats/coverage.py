@@ -126,7 +126,6 @@ def bootstrap_ends(
             ratios = shifts / np.sqrt(np.maximum(squares, 0.0) / (n - 1))
         error = values.std(axis=1, ddof=1) / math.sqrt(n)
         ordered = np.sort(shifts, axis=1)
-        empirical = np.quantile(ordered, tails, axis=1).T
         bca = np.array(
             [
                 np.quantile(row, _bca_tails(deviations, row, tails))
@@ -135,7 +134,7 @@ def bootstrap_ends(
         )
         # a resample without spread says nothing about the ratio
         student = np.array([np.quantile(row[np.isfinite(row)], tails) for row in ratios])
-        found["empirical"].append(centre[:, None] + empirical)
+        found["empirical"].append(centre[:, None] + np.quantile(ordered, tails, axis=1).T)
         found["bca"].append(centre[:, None] + bca)
         found["studentized"].append(centre[:, None] - (student * error[:, None])[:, ::-1])
     return {kind: np.concatenate(ends) for kind, ends in found.items()}
@@ -143,10 +142,12 @@ def bootstrap_ends(
 
 def _counts(n: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
     """How often each position is drawn in each resample; shape (n_resamples, n)."""
-    drawn = rng.integers(0, n, (n_resamples, n))
-    flat = drawn + n * np.arange(n_resamples)[:, None]
-    counts = np.bincount(flat.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
-    return counts.astype(np.float64)
+    flat = rng.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+    return (
+        np.bincount(flat.ravel(), minlength=n * n_resamples)
+        .reshape(n_resamples, n)
+        .astype(np.float64)
+    )
 
 
 def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> FloatArray:
@@ -154,12 +155,12 @@ def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> F
     size = len(ordered)
     slack = 1e-12 * float(np.abs(centred).max())
     below, upto = np.searchsorted(ordered, [-slack, slack], side="left")
-    share = (below + upto) / 2 / size
-    bias = normal_quantile(min(max(share, 1 / size), 1 - 1 / size))
+    bias = normal_quantile(min(max((below + upto) / 2 / size, 1 / size), 1 - 1 / size))
     acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
     z = bias + np.array([normal_quantile(float(tail)) for tail in tails])
-    shifted = bias + z / (1 - acceleration * z)
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in shifted])
+    return np.array(
+        [0.5 * math.erfc(-value / math.sqrt(2)) for value in bias + z / (1 - acceleration * z)]
+    )
 
 
 # Counts of what a method did over simulated samples.
@@ -285,12 +286,14 @@ class Methods:
     def _bootstraps(self, samples: list[Sample], seed: int) -> dict[str, FloatArray]:
         if samples[0].clusters is not None or self.target != "population":
             raise DataError("the bootstrap is defined for single items and target 'population'")
-        rng = np.random.default_rng(seed)
         spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
         ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
         if spread:
-            drawn = np.stack([samples[i].y for i in spread])
-            for kind, values in bootstrap_ends(drawn, confidence_level=self.level, rng=rng).items():
+            for kind, values in bootstrap_ends(
+                np.stack([samples[i].y for i in spread]),
+                confidence_level=self.level,
+                rng=np.random.default_rng(seed),
+            ).items():
                 ends[kind][spread] = values
         return ends
 
@@ -424,8 +427,12 @@ def coverage_study(
     population = Population(y, yhat, codes)
     cells = []
     for n in sizes:
-        samples = [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)]
-        cells += study.cells(n, samples, methods, int(generator.integers(2**63)))
+        cells += study.cells(
+            n,
+            [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)],
+            methods,
+            int(generator.integers(2**63)),
+        )
     return CoverageStudy(
         cells=tuple(cells),
         target=target,

@@ -109,8 +109,9 @@ class RankedLabels:
 
     def total(self, gains: FloatArray) -> FloatArray:
         """Sum ω · gain within each query; ``gains`` of shape (m,)."""
-        sums = np.bincount(self.query, weights=self.weights * gains, minlength=self.n_queries)
-        return sums.astype(np.float64, copy=False)  # of no documents at all numpy counts integers
+        return np.bincount(
+            self.query, weights=self.weights * gains, minlength=self.n_queries
+        ).astype(np.float64, copy=False)  # of no documents at all numpy counts integers
 
     def take(self, queries: npt.NDArray[np.integer[Any]]) -> RankedLabels:
         """Return the queries asked for, in that order; a query may occur several times."""
@@ -199,10 +200,11 @@ class JudgedRanking:
 
     def unjudged(self, cutoff: int) -> IntArray:
         """Retrieved documents without a label within the cutoff; shape (n_queries,)."""
-        inside = (self.rank > 0) & (self.rank <= cutoff)
-        found = np.bincount(self.labels.query_codes[inside], minlength=len(self.labels.query_ids))
-        missing: IntArray = np.minimum(self.n_retrieved, cutoff) - found
-        return missing
+        found = np.bincount(
+            self.labels.query_codes[(self.rank > 0) & (self.rank <= cutoff)],
+            minlength=len(self.labels.query_ids),
+        )
+        return np.minimum(self.n_retrieved, cutoff) - found
 
     def ranked_labels(
         self, measure: str, *, gain: GainScale = "exponential", min_grade: int = 1
@@ -217,17 +219,14 @@ class JudgedRanking:
         rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
         rows = rows[np.lexsort((self.rank[rows], self.labels.query_codes[rows]))]
         weigh = dcg_weights if name == "DCG" else precision_weights
-        gains = (
-            _gains(self.labels.n_grades, gain)
-            if name == "DCG"
-            else (np.arange(self.labels.n_grades) >= min_grade).astype(np.float64)
-        )
         return RankedLabels(
             probs=self.labels.probs[rows],
             weights=weigh(self.rank[rows], cutoff),
             query=self.labels.query_codes[rows].astype(np.int64),
             n_queries=len(self.labels.query_ids),
-            gains=gains,
+            gains=_gains(self.labels.n_grades, gain)
+            if name == "DCG"
+            else (np.arange(self.labels.n_grades) >= min_grade).astype(np.float64),
         )
 
     def values(
@@ -276,8 +275,7 @@ class JudgedRanking:
         relevant = _sums(self.labels.query_codes, worth, len(grid))
         if name == "Recall":
             return _ratio(grid.sum(axis=1), relevant)
-        before = np.cumsum(grid, axis=1) - grid
-        return _ratio((grid * (1 + before)) @ (1 / ranks), relevant)
+        return _ratio((grid * (1 + (np.cumsum(grid, axis=1) - grid))) @ (1 / ranks), relevant)
 
     def _grid(self, worth: FloatArray, cutoff: int) -> FloatArray:
         """Worth by query and rank; 0 where nothing labelled was retrieved."""
@@ -292,8 +290,7 @@ class JudgedRanking:
         order = np.lexsort((-worth, codes))
         sizes = np.bincount(codes, minlength=len(self.labels.query_ids))
         place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        weights = dcg_weights(place + 1, cutoff)
-        return _sums(codes[order], worth[order] * weights, len(sizes))
+        return _sums(codes[order], worth[order] * dcg_weights(place + 1, cutoff), len(sizes))
 
 
 def _gains(n_grades: int, gain: GainScale) -> FloatArray:
@@ -447,14 +444,12 @@ def _tail_shares(tails: FloatArray, keep: float | FloatArray) -> FloatArray:
     """min(1, tail / keep); 1 where nothing is kept."""
     if np.ndim(keep) == 0:
         return np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
-    kept = np.where(keep == 0, 1.0, keep)
-    return np.where(keep == 0, 1.0, np.minimum(tails, keep) / kept)
+    return np.where(keep == 0, 1.0, np.minimum(tails, keep) / np.where(keep == 0, 1.0, keep))
 
 
 def _check_lambda(lam: FloatArray) -> None:
     if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
-        bad = lam.ravel()[~(np.abs(lam.ravel()) <= 1)]
-        raise DataError(f"lambda {bad[0]} is outside [-1, 1]")
+        raise DataError(f"lambda {lam.ravel()[~(np.abs(lam.ravel()) <= 1)][0]} is outside [-1, 1]")
 
 
 # The λ at which a perturbed utility reaches a human value, in closed form.
@@ -495,9 +490,8 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
         Human utility of each query.
     """
     check_values(labels, y)
-    path = UtilityPath.of(labels)
     solve = _bisected if labels.gain_of_mean else _sorted
-    return Crossing(*solve(path, np.asarray(y, dtype=np.float64)))
+    return Crossing(*solve(UtilityPath.of(labels), np.asarray(y, dtype=np.float64)))
 
 
 def set_crossing(
@@ -559,9 +553,8 @@ class _Profile:
     def __init__(self, path: UtilityPath, tails: FloatArray) -> None:
         n_steps, n = len(path.steps), path.n_queries
         starts = np.searchsorted(path.query, np.arange(n + 1))
-        width = int(np.diff(starts).max(initial=0))
         place = (path.query, np.arange(len(path.query)) - starts[path.query])
-        padded = np.zeros((2, n, width, n_steps))
+        padded = np.zeros((2, n, int(np.diff(starts).max(initial=0)), n_steps))
         padded[0][place], padded[1][place] = tails.T, path.weights[:, None] * path.steps
         s, w = padded.reshape(2, n, -1)
         order = np.argsort(-s, axis=1, kind="stable")
@@ -594,8 +587,11 @@ class _Profile:
 
     def smallest(self, target: FloatArray) -> FloatArray:
         """Return the smallest c with F(c) ≤ target; 0 where even the extreme grade is below."""
-        inside = np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target))
-        return np.where(target >= self.total, 0.0, inside)
+        return np.where(
+            target >= self.total,
+            0.0,
+            np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target)),
+        )
 
 
 def _bisected(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:

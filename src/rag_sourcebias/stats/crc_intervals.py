@@ -68,8 +68,11 @@ def normal_score(errors: FloatArray) -> float:
         return _score(1.0 - (1.0 - share) ** n)
     draws = np.arange(1, n + 1)
     # logarithms, as the coefficients of many queries are no floats
-    orders = np.cumsum(np.log((n + 1 - draws) / draws))
-    logs = orders + draws * math.log(share) + (n - draws) * math.log1p(-share)
+    logs = (
+        np.cumsum(np.log((n + 1 - draws) / draws))
+        + draws * math.log(share)
+        + (n - draws) * math.log1p(-share)
+    )
     draws, mass = draws[logs > _NO_MASS], np.exp(logs[logs > _NO_MASS])
     root, ratio = _saddle(present)
     score = root * np.sqrt(draws) + np.log(ratio) / (root * np.sqrt(draws))
@@ -96,8 +99,7 @@ def _saddle(errors: FloatArray) -> tuple[float, float]:
 
     The saddlepoint minimises log mean exp(s·e), which is convex in s.
     """
-    scale = math.sqrt(float(errors @ errors) / len(errors))
-    e = errors / scale
+    e = errors / math.sqrt(float(errors @ errors) / len(errors))
     squares = e * e
     s, low, high = -float(e.mean()), -math.inf, math.inf
     for _ in range(_STEPS):
@@ -295,8 +297,7 @@ class _Search:
             return self.low, (self.high_sums - self.low_sums) / (self.high - self.low)
         at = self.high if self.low_sums is None else self.low
         step = math.copysign(1e-4 * (1.0 - abs(at)) + 1e-12, -at)
-        rise = self.errors(at + step) - self.errors(at)
-        return at, self.active.sums(rise / step)
+        return at, self.active.sums((self.errors(at + step) - self.errors(at)) / step)
 
     def settle(self) -> float:
         """Return the answer, after a look at the jump at an end that was not passed."""
@@ -473,8 +474,10 @@ def crc_mean_interval(
     CalibrationError
         If human values lie beyond what the labels can reach.
     """
-    found = crc_interval(calibrate_dual(labels, y, confidence_level=confidence_level), others)
-    return replace(found, correlation=judge_correlation(y, labels.utilities()))
+    return replace(
+        crc_interval(calibrate_dual(labels, y, confidence_level=confidence_level), others),
+        correlation=judge_correlation(y, labels.utilities()),
+    )
 
 
 def two_grades(values: FloatArray, bounds: tuple[float, float] | None) -> RankedLabels:
@@ -515,8 +518,7 @@ def _both_ways(path: UtilityPath, y: FloatArray, center: float) -> tuple[_Side, 
 
 
 def _select(side: _Side, batches: Batches, misses: int) -> float:
-    total = int(batches.weights.sum())
-    share = min(0.5, (misses + 1 + 4.0 * sqrt(misses + 1)) / total)
+    share = min(0.5, (misses + 1 + 4.0 * sqrt(misses + 1)) / int(batches.weights.sum()))
     guess = solve_level(side.errors, share, start=side.center, known=side.there, tolerance=_LOOSE)
     return smallest_lambda(side.errors, batches, misses, guess=guess)
 
@@ -536,8 +538,9 @@ def _checked(indices: npt.NDArray[np.integer[Any]], n: int) -> npt.NDArray[np.in
         raise DataError(f"batch indices of shape {indices.shape}; (batches, queries) is expected")
     lowest, highest = int(indices.min(initial=0)), int(indices.max(initial=0))
     if lowest < 0 or highest >= n:
-        bad = lowest if lowest < 0 else highest
-        raise DataError(f"batch index {bad} with {n} labelled queries")
+        raise DataError(
+            f"batch index {lowest if lowest < 0 else highest} with {n} labelled queries"
+        )
     return indices.astype(np.intp, copy=False)
 
 
@@ -581,8 +584,7 @@ def residual_bounds(
     share = away**2 / squares
     alone = 1.0 / len(y) + share >= _ALONE
     slope = float(away @ y) / squares
-    left_out = (y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share)
-    sizes = np.abs(left_out)
+    sizes = np.abs((y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share))
     scale_slope, kept = _scale(sizes, away, squares)
     own = _without_own(sizes, sizes.mean() + scale_slope * away, 1.0 / len(y) + kept * share)
     smallest = _SMALLEST_SCALE * float(sizes.mean())

@@ -422,16 +422,18 @@ def document_interval(
     check_amount(labels, sample, y, target)
     fit = _regress(labels, sample, y)
     n_queries = labels.n_queries
-    weight = labels.weights[sample.rows]
     utilities = labels.total(fit.fitted)
-    estimate = (float(utilities.sum()) + float(weight / chance @ fit.residual)) / n_queries
+    estimate = (
+        float(utilities.sum()) + float(labels.weights[sample.rows] / chance @ fit.residual)
+    ) / n_queries
     error = fit.influence * fit.left_out
     variance = float((1 - chance) @ error**2) / n_queries**2
     degrees = float(max(int((chance < 1).sum()) - _FEATURES, 1))
     if target == "population":
-        query = labels.query[sample.rows]
         # what is certain has no design variance, and its residual counts once
-        part = utilities + np.bincount(query, weights=error, minlength=n_queries)
+        part = utilities + np.bincount(
+            labels.query[sample.rows], weights=error, minlength=n_queries
+        )
         total = float(part.var(ddof=1)) / n_queries
         degrees = combined_degrees(variance, degrees, total, n_queries - 1)
         variance = max(total, variance)
@@ -654,11 +656,10 @@ def outlook(
     noise = (labels.weights * sigma) ** 2
     own = float(noise.sum()) / labels.n_queries
     joint = float((labels.total(sigma) ** 2).sum()) / labels.n_queries
-    utilities = labels.total(fitted)
     return Outlook(
         size=size,
         noise=noise,
-        explained=float(utilities.var(ddof=1)) if labels.n_queries > 1 else 0.0,
+        explained=float(labels.total(fitted).var(ddof=1)) if labels.n_queries > 1 else 0.0,
         residual=(1 - shared) * own + shared * joint,
         n_queries=labels.n_queries,
         per_query=int(used.sum()) / labels.n_queries,
@@ -676,8 +677,11 @@ def _guess(
         # a constant judge: a quarter of the scale is the spread of gains that fill half of it
         sd = float(np.ptp(labels.gains)) / 4 / math.sqrt(1 - GUESSED_CORRELATION**2)
     missed = sd * math.sqrt(1 - GUESSED_CORRELATION**2)
-    scale = missed / math.sqrt(float(np.mean(spread[used] ** 2)))
-    return center + GUESSED_CORRELATION * (gain - center), scale, SHARED_IN_QUERY
+    return (
+        center + GUESSED_CORRELATION * (gain - center),
+        missed / math.sqrt(float(np.mean(spread[used] ** 2))),
+        SHARED_IN_QUERY,
+    )
 
 
 def _from_pilot(

@@ -99,7 +99,6 @@ def twin_ranks(
     seen = (b_place >= 0) | (o_place >= 0)
     b_place, o_place = b_place[seen], o_place[seen]
     b_span, o_span = (_span(ordered, place, ties) for place in (b_place, o_place))
-    above = np.where(o_span[0] < b_span[0], 1.0, np.where(o_span[0] > b_span[0], 0.0, 0.5))
     return TwinRanks(
         query=keys[seen] // max(len(tags.pair_ids), 1),
         baseline_row=rows[b_doc[seen]],
@@ -108,7 +107,7 @@ def twin_ranks(
         other_rank=_mean_rank(o_span),
         baseline_score=_scores(ordered, b_place),
         other_score=_scores(ordered, o_place),
-        above=above,
+        above=np.where(o_span[0] < b_span[0], 1.0, np.where(o_span[0] > b_span[0], 0.0, 0.5)),
         n_unseen=int(np.count_nonzero(~seen)),
     )
 
@@ -133,8 +132,9 @@ def _pair_keys(
     )
     unique, first = np.unique(key, return_index=True)
     if len(unique) < len(key):
-        repeated = np.setdiff1d(np.arange(len(key)), first)[0]
-        pair = tags.pair_ids[int(key[repeated]) % len(tags.pair_ids)]
+        pair = tags.pair_ids[
+            int(key[np.setdiff1d(np.arange(len(key)), first)[0]]) % len(tags.pair_ids)
+        ]
         raise DataError(
             f"source {source!r} holds more than one document with pair_id {pair!r}; a pair has "
             "one version per source"
@@ -238,25 +238,26 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
     browsing : str
         Attention on the ranks, see :func:`attention_weights`.
     """
-    depth = int(np.diff(run.offsets).max(initial=0))
-    return _shares(run, tags, attention_weights(browsing, depth))
+    return _shares(run, tags, attention_weights(browsing, int(np.diff(run.offsets).max(initial=0))))
 
 
 def _shares(run: Run, tags: TagTable, weights: FloatArray) -> Exposure:
     reach = np.concatenate(([0.0], np.cumsum(weights)))
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
-    attention = (reach[stop] - reach[start]) / (stop - start)
     n_groups = len(tags.sources) + 1
     group = source_codes_for(run.doc_ids, tags)[run.doc_codes]
     group[group < 0] = n_groups - 1
     total = np.bincount(
         run.query_codes * n_groups + group,
-        weights=attention,
+        weights=(reach[stop] - reach[start]) / (stop - start),
         minlength=len(run.query_ids) * n_groups,
     ).reshape(len(run.query_ids), n_groups)
     answered = np.flatnonzero(np.diff(run.offsets) > 0)
-    shares = total[answered] / total[answered].sum(axis=1, keepdims=True)
-    return Exposure(sources=(*tags.sources, ""), shares=shares.T, query_index=answered)
+    return Exposure(
+        sources=(*tags.sources, ""),
+        shares=(total[answered] / total[answered].sum(axis=1, keepdims=True)).T,
+        query_index=answered,
+    )
 
 
 def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -> FloatArray:
@@ -272,11 +273,8 @@ def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -
             raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
     weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
     weights[k:] = 0.0
-    found = _shares(run, tags, weights)
-    difference: FloatArray = (
-        found.shares[found.sources.index(baseline)] - found.shares[found.sources.index(other)]
-    )
-    return difference
+    shares = dict(zip((*tags.sources, ""), _shares(run, tags, weights).shares, strict=True))
+    return shares[baseline] - shares[other]
 
 
 def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
@@ -301,8 +299,7 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
 
     def divergence(p: FloatArray) -> FloatArray:
         ratio = np.divide(p, middle, out=np.ones_like(middle), where=p > 0)
-        terms: FloatArray = np.sum(p * np.log2(ratio), axis=0)
-        return terms
+        return np.asarray(np.sum(p * np.log2(ratio), axis=0))
 
     goals = np.broadcast_to(goal[:, None], middle.shape)
     return np.clip(1 - (divergence(found.shares) + divergence(goals)) / 2, 0.0, 1.0)
@@ -352,7 +349,6 @@ class Dependence:
         known = rows >= 0
         pair = np.full(len(rows), -1, dtype=np.int64)
         pair[known] = tags.pair_codes[rows[known]]
-        alone = len(tags.pair_ids) + np.arange(len(rows))
         rewriters = None
         if merged_from is not None:
             rewriters = np.full(len(rows), -1, dtype=np.int64)
@@ -361,7 +357,7 @@ class Dependence:
             rewriters[(rewriters >= 0) & kept[rewriters]] = -1
         return cls(
             query_ids=qrels.query_ids,
-            documents=np.where(pair >= 0, pair, alone),
+            documents=np.where(pair >= 0, pair, len(tags.pair_ids) + np.arange(len(rows))),
             rewriters=rewriters,
             clusters=None if clusters is None else _codes(qrels.query_ids, clusters),
         )
@@ -376,8 +372,9 @@ class Dependence:
         if self.clusters is None:
             return np.arange(len(query_ids))
         code = dict(zip(self.query_ids, self.clusters.tolist(), strict=True))
-        beyond = len(self.query_ids)
-        return np.array([code.get(q, beyond + i) for i, q in enumerate(query_ids)], dtype=np.int64)
+        return np.array(
+            [code.get(q, len(self.query_ids) + i) for i, q in enumerate(query_ids)], dtype=np.int64
+        )
 
     @property
     def what(self) -> str:

@@ -168,13 +168,11 @@ def ppi_interval(
 
 def tuned_power(y: FloatArray, yhat: FloatArray, yhat_unlabeled: FloatArray) -> float:
     """Return λ minimising the estimated variance, in [0, 1]; 0 for a constant judge."""
-    everything = np.concatenate([yhat, yhat_unlabeled])
-    spread = float(everything.var(ddof=1))
+    spread = float(np.concatenate([yhat, yhat_unlabeled]).var(ddof=1))
     if spread == 0.0:
         return 0.0
     together = float(((y - y.mean()) * (yhat - yhat.mean())).mean())
-    ratio = len(y) / len(yhat_unlabeled)
-    return min(max(together / ((1 + ratio) * spread), 0.0), 1.0)
+    return min(max(together / ((1 + len(y) / len(yhat_unlabeled)) * spread), 0.0), 1.0)
 
 
 # Prediction-powered inference with a cross-fitted power.
@@ -218,8 +216,7 @@ def crossfit_ppi_interval(
 
     sums_y, sums_f = without(human), without(judge)
     together = (without(human * judge) - sums_y * sums_f / rest) / np.maximum(rest - 1, 1)
-    everything = np.concatenate([judge, pool])
-    spread = float(everything.var(ddof=1))
+    spread = float(np.concatenate([judge, pool]).var(ddof=1))
     power = together / ((1 + n / n_pool) * spread) if spread > 0 else np.zeros(folds)
     residual = human - power[code] * judge
     weight = float((power * sizes).sum() / n)
@@ -227,10 +224,9 @@ def crossfit_ppi_interval(
     # The residuals of different folds have different centres when λ differs; remove the shift.
     level = residual + (power[code] - weight) * float(pool.mean())
     variance = float(level.var(ddof=1)) / n + weight**2 * float(pool.var(ddof=1)) / n_pool
-    half = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance)
     return ppi_result(
         estimate,
-        half,
+        t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance),
         confidence_level=confidence_level,
         method=f"PPI (cross-fitted λ = {weight:.3g})",
         target="population",
@@ -269,10 +265,9 @@ def paper_ppi_interval(
     human, judge, everything = ppi_samples(y, yhat, yhat_all)
     error = human - judge
     variance = error.var(ddof=1) / len(error) + everything.var(ddof=1) / len(everything)
-    half = normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance))
     return ppi_result(
         float(everything.mean() + error.mean()),
-        half,
+        normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance)),
         confidence_level=confidence_level,
         method="PPI (paper)",
         target="population",
@@ -318,15 +313,16 @@ def default_interval(
     if alone:
         sample = _without_judge(sample)
     asked = method == "labels" or n < MIN_LABELED
-    plain = asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
-    if plain and form == Form(None):
-        share = n / (n + sample.n_unlabeled)
+    if (
+        asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
+    ) and form == Form(None):
         found = t_interval(
-            human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
+            human,
+            confidence_level=level,
+            fraction_labeled=n / (n + sample.n_unlabeled) if target == "pool" else 0.0,
         )
         if target == "unlabeled" and sample.n_unlabeled:
-            stretch = math.sqrt(1 + n / sample.n_unlabeled)
-            half = found.half_width * stretch
+            half = found.half_width * math.sqrt(1 + n / sample.n_unlabeled)
             found = replace(
                 found, lower=found.estimate - half, upper=found.estimate + half, target=target
             )
@@ -374,8 +370,9 @@ def _ends(
     if form.bounds is None:
         power += 0.5 * min(1.0, MIN_LABELED / sample.n_labeled) ** 2
     fit = fit_regression(sample, target, leverage=power)
-    quantile = t_quantile(0.5 + level / 2, fit.degrees)
-    return draw_interval(sample, fit, target, quantile, form, most_skew=MOST_SKEW)
+    return draw_interval(
+        sample, fit, target, t_quantile(0.5 + level / 2, fit.degrees), form, most_skew=MOST_SKEW
+    )
 
 
 def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
@@ -418,9 +415,11 @@ def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
         drawn = "within each stratum the labelled items were drawn at random from the judged pool"
     else:
         drawn = "the labelled items were drawn at random from the judged pool"
-    units = "items are independent" if sample.cluster is None else "clusters are independent"
-    same = "the judge treats labelled and unlabelled items alike"
-    return drawn, units, same
+    return (
+        drawn,
+        "items are independent" if sample.cluster is None else "clusters are independent",
+        "the judge treats labelled and unlabelled items alike",
+    )
 
 
 # One function for the mean of human values: the default method and the others by name.
@@ -522,10 +521,13 @@ def mean_interval(
     if method == "ppi-crossfit":
         return crossfit_ppi_interval(human, judge, pool, confidence_level=confidence_level, rng=rng)
     if method == "ppi-paper":
-        everything = np.concatenate([judge, pool])
-        return paper_ppi_interval(human, judge, everything, confidence_level=confidence_level)
-    found = bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng)
-    return replace(found, n_unlabeled=len(pool))
+        return paper_ppi_interval(
+            human, judge, np.concatenate([judge, pool]), confidence_level=confidence_level
+        )
+    return replace(
+        bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng),
+        n_unlabeled=len(pool),
+    )
 
 
 def _combined(
@@ -545,8 +547,9 @@ def _combined(
     if len(silent):
         raise DataError(f"judge column {silent[0]} (counted from 0) has no value; leave it out")
     clusters = design.get("clusters")
-    units = n if clusters is None else len(np.unique(np.asarray(clusters)))
-    x, penalty = combine_judges(judges, n, units)
+    x, penalty = combine_judges(
+        judges, n, n if clusters is None else len(np.unique(np.asarray(clusters)))
+    )
     return replace(JudgedSample.build(y, x[:n], x[n:], **design), penalty=penalty)
 
 
@@ -799,11 +802,10 @@ def judged_relative_delta_interval(
             n=sample.n_labeled,
         )
     fit = fit_regression(sample, target)
-    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
     human, judge = (values[:, 0] - values[:, 1] for values in (sample.y, sample.x))
     return comparison(
         sample,
-        _fieller(fit, quantile),
+        _fieller(fit, t_quantile(0.5 + confidence_level / 2, fit.degrees)),
         method="Relative Δ (Fieller), regression on the judge",
         target=target,
         confidence_level=confidence_level,
@@ -824,9 +826,8 @@ def _fieller(fit: RegressionFit, quantile: float) -> tuple[float, float, float]:
     # (sin φ, −cos φ)·(a, b) is 0 at the true direction. A direction is accepted where the square of
     # this contrast is at most q² times its variance: v·form·v ≤ 0 with v = (cos φ, sin φ).
     outer = np.outer(mean, mean) - quantile**2 * fit.covariance
-    form = np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]])
     here = math.atan2(mean[1], mean[0])
-    roots = _crossings(form)
+    roots = _crossings(np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]]))
     low = max((root for root in roots if root <= here), default=0.0)
     high = min((root for root in roots if root >= here), default=math.pi / 2)
     ends = [_relative_delta(angle) for angle in (here, high, low)]

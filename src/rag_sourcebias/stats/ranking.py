@@ -166,8 +166,7 @@ def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
     place[sorted(range(len(ids)), key=lambda i: run.doc_ids[ids[i]], reverse=True)] = np.arange(
         len(ids)
     )
-    within = np.lexsort((place[np.searchsorted(ids, codes)], block))
-    order[tied] = order[tied][within]
+    order[tied] = order[tied][np.lexsort((place[np.searchsorted(ids, codes)], block))]
     return order
 
 
@@ -251,11 +250,10 @@ def score_run(
     >>> float(score_run(run, qrels, measures=["MRR"], cutoffs=[5]).values[0, 0, 0])
     0.5
     """
-    groups = np.zeros(len(qrels.doc_ids), dtype=np.int64)
     return group_scores(
         run,
         qrels,
-        groups,
+        np.zeros(len(qrels.doc_ids), dtype=np.int64),
         ("all",),
         measures=measures,
         cutoffs=cutoffs,
@@ -289,8 +287,7 @@ def group_scores(
             raise DataError(f"unknown measure {measure!r}; there are {list(MEASURES)}")
     if not cutoffs or min(cutoffs) < 1:
         raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
-    hits = join(run, qrels, ties=ties)
-    cells = Cells.build(hits, qrels, groups, n_groups=len(names))
+    cells = Cells.build(join(run, qrels, ties=ties), qrels, groups, n_groups=len(names))
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
     shape = (len(rows), len(qrels.query_ids), len(names))
     return SourceScores(
@@ -380,13 +377,12 @@ class Cells:
         """Return what each hit contributes to the value of its cell."""
         if measure == "MRR":
             return self._reciprocal_rank(k)
-        size = self.stop - self.start
         if measure == "NDCG":
             raw = _gain(self.grade, gain) * discounts(self.start, self.stop, k)
         elif measure == "MAP":
             raw = self._precision_terms(k)
         else:
-            raw = ranks_within(self.start, self.stop, k) / size
+            raw = ranks_within(self.start, self.stop, k) / (self.stop - self.start)
         return raw / self.scale(measure, k, gain=gain)[self.cell]
 
     def scale(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
@@ -414,11 +410,8 @@ class Cells:
         size = self.stop - self.start
         slope = (self.tied - 1) / np.maximum(size - 1, 1)
         at_start = self.before + 1 - (self.start + 1) * slope
-        terms: FloatArray = (
-            at_start * harmonic_sums(self.start, self.stop, k)
-            + slope * ranks_within(self.start, self.stop, k)
-        ) / size
-        return terms
+        total = at_start * harmonic_sums(self.start, self.stop, k)
+        return np.asarray((total + slope * ranks_within(self.start, self.stop, k)) / size)
 
     def _reciprocal_rank(self, k: int) -> FloatArray:
         """Expected reciprocal rank of the first hit of each cell, as a term of that hit."""
@@ -448,23 +441,20 @@ def ranks_within(start: IntArray, stop: IntArray, k: int) -> IntArray:
 def discounts(start: IntArray, stop: IntArray, k: int) -> FloatArray:
     """Return the expected discount 1/log2(rank + 1) within the cutoff of a hit in each block."""
     total = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
-    spread: FloatArray = (total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start)
-    return spread
+    return np.asarray((total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start))
 
 
 def harmonic_sums(start: IntArray, stop: IntArray, k: int) -> FloatArray:
     """Sum 1/rank over the ranks of tie blocks within the cutoff."""
     total = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
-    spread: FloatArray = total[np.minimum(stop, k)] - total[np.minimum(start, k)]
-    return spread
+    return total[np.minimum(stop, k)] - total[np.minimum(start, k)]
 
 
 def _first(cell: IntArray) -> IntArray:
     """Place of the first entry of each entry's cell, in sorted cells."""
     place = np.arange(len(cell))
     place[1:][cell[1:] == cell[:-1]] = 0
-    first: IntArray = np.maximum.accumulate(place)
-    return first
+    return np.maximum.accumulate(place)
 
 
 def _gain(grade: IntArray, gain: Gain) -> FloatArray:
@@ -560,12 +550,17 @@ def source_scores(
     recode = np.full(len(tags.sources) + 1, -1, dtype=np.int64)
     for code, name in enumerate(names):
         recode[tags.sources.index(name)] = code
-    groups = recode[source_codes_for(qrels.doc_ids, tags)]
     scores = group_scores(
-        run, qrels, groups, names, measures=measures, cutoffs=cutoffs, ties=ties, gain=gain
+        run,
+        qrels,
+        recode[source_codes_for(qrels.doc_ids, tags)],
+        names,
+        measures=measures,
+        cutoffs=cutoffs,
+        ties=ties,
+        gain=gain,
     )
-    judged = scores.n_relevant.sum(axis=1)
-    for name, count in zip(names, judged, strict=True):
+    for name, count in zip(names, scores.n_relevant.sum(axis=1), strict=True):
         if count == 0:
             raise DataError(
                 f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
@@ -621,8 +616,9 @@ class ChanceScores:
         return self._per_query(self.base_terms)
 
     def _per_query(self, terms: FloatArray) -> FloatArray:
-        n = len(self.both)
-        return np.stack([np.bincount(self.query, weights=row, minlength=n) for row in terms])
+        return np.stack(
+            [np.bincount(self.query, weights=row, minlength=len(self.both)) for row in terms]
+        )
 
 
 def chance_scores(
@@ -770,15 +766,9 @@ class _Labels:
             slope += joint * (self.tied[g] - same)
         slope /= np.maximum(size - 1, 1)
         at_start = 1 + above - (self.start + 1) * slope
-        terms: FloatArray = (
-            self.share[source]
-            * (
-                at_start * harmonic_sums(self.start, self.stop, k)
-                + slope * ranks_within(self.start, self.stop, k)
-            )
-            / size
-        )
-        return terms
+        total = at_start * harmonic_sums(self.start, self.stop, k)
+        total += slope * ranks_within(self.start, self.stop, k)
+        return np.asarray(self.share[source] * total / size)
 
     def _first(self, source: int, k: int) -> FloatArray:
         """Expected reciprocal rank of the first hit with the label, shared within tie blocks."""
@@ -797,10 +787,9 @@ class _Labels:
             )
             return np.where(np.any(left < 0, axis=0), 0.0, np.exp(chance.sum(axis=0)))
 
-        size = self.stop - self.start
         here = none_among(self.before) - none_among(self.before + self.tied)
         terms = np.where(self.stop <= k, here / self.stop, 0.0)
-        for i in np.flatnonzero(size > 1):
+        for i in np.flatnonzero(self.stop - self.start > 1):
             terms[i] = self._first_in_block(source, int(i), k) / self.tied[:, i].sum()
         return terms
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -133,9 +134,11 @@ class ScorePair:
         # Of several equally common ones the nearest to the overall share, so that exchanging the
         # sources mirrors the result.
         common = float(commonest[np.abs(commonest - self.h / (self.h + self.l)).argmin()])
-        above = int(np.count_nonzero(share > common + _SAME))
-        below = int(np.count_nonzero(share < common - _SAME))
-        return common, above, below
+        return (
+            common,
+            int(np.count_nonzero(share > common + _SAME)),
+            int(np.count_nonzero(share < common - _SAME)),
+        )
 
     @property
     def differing(self) -> int:
@@ -495,13 +498,12 @@ def _exact(pair: ScorePair, level: float) -> Interval:
 def _delta(pair: ScorePair, level: float) -> Interval:
     x = math.log(pair.h / pair.l)
     width = t_quantile(0.5 + level / 2, pair.n - 1) * math.sqrt(pair.var_log)
-    assumptions = (SAMPLED, "enough queries that ln of the ratio of means is nearly normal")
     return pair.interval(
         200 * math.tanh((x - width) / 2),
         200 * math.tanh((x + width) / 2),
         level,
         "delta",
-        assumptions,
+        (SAMPLED, "enough queries that ln of the ratio of means is nearly normal"),
     )
 
 
@@ -521,13 +523,12 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
         )
     b = diff * total - t2 * (pair.v_h - pair.v_l)
     root = math.sqrt(max(b**2 - a * (diff**2 - t2 * v_diff), 0.0))
-    assumptions = (SAMPLED, "the mean scores are nearly normal (Fieller's set)")
     return pair.interval(
         200 * max((b - root) / a, -1.0),
         200 * min((b + root) / a, 1.0),
         level,
         "fieller",
-        assumptions,
+        (SAMPLED, "the mean scores are nearly normal (Fieller's set)"),
     )
 
 
@@ -587,9 +588,8 @@ def win_rate_at(
         )
     design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
     beta, fitted, bread = _fit(wins, design)
-    scores = design * (wins - fitted)[:, None]
     sums = np.zeros((g, design.shape[1]))
-    np.add.at(sums, code, scores)
+    np.add.at(sums, code, design * (wins - fitted)[:, None])
     variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
     if variance < _CONSTANT**2:
         raise InsufficientDataError(
@@ -789,6 +789,15 @@ def correct_relative_delta(observed: Interval, detector: DetectorQuality) -> Int
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 
+def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
+    """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
+    block = max(1, _BLOCK // n)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
+        yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
+
+
 def bootstrap_means(
     columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
 ) -> FloatArray:
@@ -903,7 +912,8 @@ def bootstrap_relative_delta(
             n=len(baseline),
         )
     seen = total > 0
-    delta = 200 * ((means[seen, 0] - means[seen, 1]) / total[seen])
     tail = (1 - confidence_level) / 2
-    lower, upper = np.quantile(delta, [tail, 1 - tail])
+    lower, upper = np.quantile(
+        200 * ((means[seen, 0] - means[seen, 1]) / total[seen]), [tail, 1 - tail]
+    )
     return float(lower), float(upper)

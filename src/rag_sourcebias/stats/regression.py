@@ -70,8 +70,9 @@ def has_spread(values: FloatArray) -> bool:
     """Whether values differ by more than rounding."""
     if not len(values):
         return False
-    size = max(abs(float(values.min())), abs(float(values.max())))
-    return float(values.max()) - float(values.min()) > 1e-12 * size
+    return float(values.max()) - float(values.min()) > 1e-12 * max(
+        abs(float(values.min())), abs(float(values.max()))
+    )
 
 
 def spread_values(y: npt.ArrayLike) -> FloatArray:
@@ -201,12 +202,11 @@ def bootstrap_interval(
     tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
     mean = float(values.mean())
     if kind == "studentized":
-        error = values.std(ddof=1) / math.sqrt(n)
         # A resample without spread says nothing about the ratio; with n ≥ 10 there are few.
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = (means - mean) / errors
         ratios = ratios[np.isfinite(ratios)]
-        high, low = np.quantile(ratios, tails) * error
+        high, low = np.quantile(ratios, tails) * (values.std(ddof=1) / math.sqrt(n))
         lower, upper = mean - low, mean - high
     elif kind == "bca":
         lower, upper = np.quantile(means, _bca_tails(values, means, tails))
@@ -286,13 +286,12 @@ def item_influence(
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
-        total = sample.y.sum(axis=0)
-        others = (total - sample.y[alone]) / max(sample.n_labeled - 1, 1)
-        left_out[alone] = sample.y[alone] - others
+        left_out[alone] = sample.y[alone] - (sample.y.sum(axis=0) - sample.y[alone]) / max(
+            sample.n_labeled - 1, 1
+        )
     # What rounding leaves of a perfect fit is no residual.
     left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
-    influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
-    return influence
+    return (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
 
 
 def stratum_rest(sample: JudgedSample) -> FloatArray:
@@ -301,11 +300,9 @@ def stratum_rest(sample: JudgedSample) -> FloatArray:
         return np.ones(sample.n_labeled)
     units = sample.stratum
     if sample.cluster is not None:
-        pairs = np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)
-        units = pairs[0]
+        units = np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)[0]
     count = np.maximum(np.bincount(units, minlength=sample.n_strata), 2)
-    rest: FloatArray = 1 - 1 / count[sample.stratum]
-    return rest
+    return 1 - 1 / count[sample.stratum]
 
 
 def cluster_influence(
@@ -466,8 +463,7 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _pseudo_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
     values, vectors = np.linalg.eigh(gram)
     kept = values > CONSTANT * values[-1]
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    return inverse, int(kept.sum())
+    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
 
 
 def _target_means(
@@ -496,8 +492,7 @@ def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
         factor = np.ones(sample.n_strata)
     else:
         factor = 1 + n / n_pool
-    per_item: FloatArray = factor[sample.stratum]
-    return per_item
+    return factor[sample.stratum]
 
 
 def _fitted_covariance(
@@ -521,8 +516,7 @@ def _fitted_covariance(
         codes = np.unique(cluster, return_inverse=True)[1]
         centred = np.stack([np.bincount(codes, weights=c) for c in centred.T], axis=1)
         units = len(centred)
-    covariance: FloatArray = centred.T @ centred / size**2 * (units / max(units - 1, 1))
-    return covariance
+    return np.asarray(centred.T @ centred / size**2 * (units / max(units - 1, 1)))
 
 
 # Score intervals for means of bounded values, from a regression on the judge.
@@ -545,15 +539,13 @@ def score_form(
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
     n = _effective_units(sample)
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
-    reach = sampling_reach(sample, target)
     pseudo = 2 * (1 - share) ** 2 + 2 * share**2
-    smoothed = (n * variance + reach * pseudo / n) / (n + 4)
+    smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + 4)
     if smoothed <= 0:
         estimate = low + width * share
         return estimate, estimate, estimate
     pulled = (n * share + 2) / (n + 4)
-    effective = pulled * (1 - pulled) / smoothed
-    lower, upper = wilson_ends(share, effective, quantile)
+    lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
     if target != "population":
         # What is left to estimate are the items where people and judge part: rare, and not pulled
         # towards the middle as Wilson's form pulls.
@@ -571,8 +563,7 @@ def _effective_units(sample: JudgedSample) -> float:
     n, y = sample.n_labeled, sample.y[:, 0]
     if sample.cluster is None or not has_spread(y):
         return float(sample.n_units)
-    codes = np.unique(sample.cluster, return_inverse=True)[1]
-    apart = np.bincount(codes, weights=y - y.mean())
+    apart = np.bincount(np.unique(sample.cluster, return_inverse=True)[1], weights=y - y.mean())
     effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
     return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
 
@@ -626,8 +617,7 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     y = sample.y[:, 0]
     if bounds is not None:
         _check_bounds(y, bounds)
-        ends = np.isin(y, bounds)
-        score = bool(ends.all()) or not has_spread(y) or _piled(y, bounds) is not None
+        score = bool(np.isin(y, bounds).all()) or not has_spread(y) or _piled(y, bounds) is not None
         return Form(bounds if score else None, bounds)
     if np.isin(y, (0.0, 1.0)).all():
         return Form((0.0, 1.0), (0.0, 1.0))
@@ -667,10 +657,7 @@ def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
     n = len(values)
     middle = np.sort(values, axis=0)[[(n - 1) // 2, n // 2]]  # a value half of them share is here
     tied = (values == middle[:, None]).sum(axis=1).max(axis=0)
-    found: npt.NDArray[np.bool_] = (tied >= np.maximum(_MIN_TIED, n - tied)) & (
-        n - tied < _MIN_DEPARTING
-    )
-    return found
+    return np.asarray((tied >= np.maximum(_MIN_TIED, n - tied)) & (n - tied < _MIN_DEPARTING))
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:

@@ -317,8 +317,7 @@ def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
     if np.any(array < 0) or not array.any():
         raise DataError("weights must be at least 0, and not all 0")
     # Only ratios matter; a mean of 1 keeps sums of squares on the scale of the data.
-    scaled: FloatArray = array / array.mean()
-    return scaled
+    return np.asarray(array / array.mean())
 
 
 # Checks of values: outside the scale, or all the same.
@@ -363,8 +362,7 @@ def is_constant(values: FloatArray) -> bool:
     known = values[~np.isnan(values)]
     if not len(known):
         return True
-    span = float(known.max()) - float(known.min())
-    return span <= 1e-12 * max(1.0, abs(float(known[0])))
+    return float(known.max()) - float(known.min()) <= 1e-12 * max(1.0, abs(float(known[0])))
 
 
 # Checks before an interval: the scale of the labels, and whether labelled items look random.
@@ -404,8 +402,7 @@ def how_drawn(cluster: IntArray, labeled: npt.NDArray[np.bool_]) -> Drawn:
     n, total = int(labeled.sum()), len(labeled)
     drawn = np.arange(total - n + 1, total + 1, dtype=np.float64)
     sizes, place = np.unique(size, return_inverse=True)
-    missed = [float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes]
-    reached = 1 - np.array(missed)[place]
+    reached = 1 - np.array([float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes])[place]
     spread = float(np.sqrt((reached * (1 - reached)).sum()))
     return "items" if (seen > 0).sum() >= reached.sum() - _TYPICAL * spread else "both"
 
@@ -494,13 +491,11 @@ def check_random_labels(
             raise DataError("groups and values differ in length")
         if min(len(labeled), len(unlabeled)) >= _FEWEST:
             p_values[2], notes[2] = _group_check(labeled_groups, unlabeled_groups)
-    adjusted = adjust_p_values(p_values)
-    level = 1 - confidence_level
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random, or weight "
         "or stratify by what decided"
-        for p, note in zip(adjusted, notes, strict=True)
-        if p is not None and p < level
+        for p, note in zip(adjust_p_values(p_values), notes, strict=True)
+        if p is not None and p < 1 - confidence_level
     )
 
 
@@ -526,8 +521,7 @@ def _mean_tail(pool: FloatArray, mean: float, n: int) -> float:
     mean = abs(mean)
     top = float(values.max())
     if mean >= top - 1e-9:
-        share = float(weights[values >= top - 1e-9].sum())
-        return float(min(1.0, 2 * share**n))
+        return float(min(1.0, 2 * float(weights[values >= top - 1e-9].sum()) ** n))
     tilt, low, high = 0.0, 0.0, math.inf
     for _ in range(100):
         power = np.exp(tilt * (values - top)) * weights
@@ -577,11 +571,10 @@ def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
     cdf_at, cdf_before = through / len(many), strictly / len(many)
     gap = float(max(np.abs(up_to - cdf_at).max(), np.abs(below - cdf_before).max()))
     size = math.sqrt(len(x) * len(rest) / (len(x) + len(rest)))
-    note = (
+    return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), (
         "the judge values of labelled and unlabelled items are distributed differently "
         f"(largest gap of the cumulative shares {gap:.2g})"
     )
-    return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), note
 
 
 def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[float | None, str]:
@@ -596,11 +589,11 @@ def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[floa
     others = np.array([there[name] for name in names], dtype=np.float64)
     share = (hits + others) / (n + m)
     count, size = (hits, n) if n <= m else (others, m)
-    upper = np.where(count > 0, bdtrc(count - 1.0, size, share), 1.0)
-    p = 2 * np.minimum(bdtr(count, size, share), upper)
+    p = 2 * np.minimum(
+        bdtr(count, size, share), np.where(count > 0, bdtrc(count - 1.0, size, share), 1.0)
+    )
     worst = int(np.flatnonzero(p <= p.min() * (1 + 1e-6))[0])
-    note = (
+    return float(min(1.0, p[worst] * len(names))), (
         f"group {names[worst]!r} makes up {hits[worst] / n:.1%} of the labelled and "
         f"{others[worst] / m:.1%} of the unlabelled items"
     )
-    return float(min(1.0, p[worst] * len(names))), note

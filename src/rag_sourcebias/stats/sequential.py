@@ -55,8 +55,7 @@ def as_rows(values: npt.ArrayLike, groups: int) -> FloatArray:
 def log_mean_exp(log_values: FloatArray) -> FloatArray:
     """Logarithm of the mean of exponentials: an average of e-processes is one."""
     top = log_values.max(axis=-1, keepdims=True)
-    mean = np.exp(log_values - top).mean(axis=-1)
-    return np.asarray(np.log(mean) + top.squeeze(-1))
+    return np.asarray(np.log(np.exp(log_values - top).mean(axis=-1)) + top.squeeze(-1))
 
 
 # What the mean of the observations is under the null: a number, or somewhere in a range.
@@ -133,8 +132,12 @@ def write_state(
     kind: str, settings: Mapping[str, Any], members: Mapping[str, Any], *, version: int = VERSION
 ) -> dict[str, Any]:
     """Return plain values of settings and of members, which are numbers or arrays of them."""
-    state = {name: np.asarray(value).tolist() for name, value in members.items()}
-    return {"kind": kind, "version": version, "settings": dict(settings), "state": state}
+    return {
+        "kind": kind,
+        "version": version,
+        "settings": dict(settings),
+        "state": {name: np.asarray(value).tolist() for name, value in members.items()},
+    }
 
 
 def read_state(
@@ -313,8 +316,9 @@ class BettingTest:
         self.log_e = np.zeros(self.groups)
         self.peak = np.zeros(self.groups)
         self.alarm_at: IntArray = np.zeros(self.groups, np.int64)
-        sides = 2 if self.side == "two-sided" else 1
-        self._capital = np.zeros((self.groups, sides * len(FRACTIONS)))
+        self._capital = np.zeros(
+            (self.groups, (2 if self.side == "two-sided" else 1) * len(FRACTIONS))
+        )
 
     def update(
         self, values: npt.ArrayLike, *, null: NullMean | None = None
@@ -538,8 +542,7 @@ class ChangeDetector:
     ) -> npt.NDArray[np.bool_]:
         """Add one observation of every group; return where it raised an alarm."""
         rows = np.reshape(np.asarray(values, np.float64), (1, -1))
-        raised: npt.NDArray[np.bool_] = self.update_many(rows, null=null)[0] >= self.run_length
-        return raised
+        return np.asarray(self.update_many(rows, null=null)[0] >= self.run_length)
 
     def update_many(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
         """Add observations, shape (n, groups), in order.

@@ -104,16 +104,14 @@ def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
     error = interval.half_width / z
     if not error > 0:
         return None
-    degrees = max(n - 1, 1)
-    truth = interval.estimate + error * stdtrit(degrees, _GRID)
+    truth = interval.estimate + error * stdtrit(max(n - 1, 1), _GRID)
 
     def assurance(size: float) -> float:
         later = error * math.sqrt(n / size)
-        favours = ndtr(np.abs(truth) / later - z)
         alike = np.maximum(
             ndtr((margin - truth) / later - z) - ndtr((-margin - truth) / later + z), 0.0
         )
-        return float(np.minimum(np.maximum(favours, alike), 1.0).mean())
+        return float(np.minimum(np.maximum(ndtr(np.abs(truth) / later - z), alike), 1.0).mean())
 
     low, high = float(n), float(n)
     while assurance(high) < _ASSURANCE:
@@ -264,23 +262,30 @@ def centred_delta(
             factors,
             confidence_level=config.confidence_level,
         )
-        scoring = np.bincount(units, weights=base, minlength=len(kept)) > 0
-        _require_informative(float(information * scoring.sum()), len(kept), dependence.what)
+        _require_informative(
+            float(information * (np.bincount(units, weights=base, minlength=len(kept)) > 0).sum()),
+            len(kept),
+            dependence.what,
+        )
     except InsufficientDataError as error:
         return replace(found, refusal=str(error)), None
     ratio = _weighted(chance, row, unit_of, information)
     lower, upper = ratio.ends(config.confidence_level)
-    interval = Interval(
-        estimate=ratio.estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=config.confidence_level,
-        method="weighted " + dependence.what,
-        n_labeled=len(kept),
-        assumptions=assumptions,
-    )
     return (
-        replace(found, value=ratio.estimate, interval=interval, information=information),
+        replace(
+            found,
+            value=ratio.estimate,
+            interval=Interval(
+                estimate=ratio.estimate,
+                lower=lower,
+                upper=upper,
+                confidence_level=config.confidence_level,
+                method="weighted " + dependence.what,
+                n_labeled=len(kept),
+                assumptions=assumptions,
+            ),
+            information=information,
+        ),
         ratio.p_value(0.0),
     )
 
@@ -501,8 +506,9 @@ def adjusted(
         values = iter(adjust_p_values(raw, correction=config.correction))
         for i in index:
             cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
-            verdicts = verdicts_of(cells, config, family)
-            result[i] = replace(systems[i], cells=cells, verdicts=verdicts)
+            result[i] = replace(
+                systems[i], cells=cells, verdicts=verdicts_of(cells, config, family)
+            )
         if variant == "mixed":
             n_tests = family
     return tuple(result), n_tests
@@ -559,12 +565,10 @@ def measure_system(
         for other, found in chance.items()
     )
     # rewrites by several models share a pair, which then has no one twin
-    paired = () if config.merge_llms else compared
     twins = [
         _twins(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
-        for other in paired
+        for other in (() if config.merge_llms else compared)
     ]
-    row = scores.measures.index(config.primary_measure)
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
@@ -580,7 +584,9 @@ def measure_system(
         n_empty=_empty(run, qrels),
         notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
         chance=per_query,
-        across=across_sources(per_query, row, config) if len(per_query) > 1 else None,
+        across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
+        if len(per_query) > 1
+        else None,
     )
 
 
@@ -667,8 +673,9 @@ def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
         notes.append(f"{unjudged} queries of the run have no judgments and are left out")
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
-        inside = (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
-        tied = (run.scores[1:] == run.scores[:-1]) & inside
+        tied = (run.scores[1:] == run.scores[:-1]) & (
+            (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
+        )
         n_tied = len(np.unique(run.query_codes[1:][tied]))
         if n_tied:
             how = "averaged over" if config.ties == "expected" else "broken by document id"
@@ -752,9 +759,11 @@ def _win_rate(
 ) -> Interval:
     """P(other above baseline), with pairs that several queries share as a factor."""
     require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
-    pair = tags.pair_codes[found.baseline_row].astype(np.int64)
     information = independent_share(
-        found.above - found.above.mean(), unit, [pair], confidence_level=level
+        found.above - found.above.mean(),
+        unit,
+        [tags.pair_codes[found.baseline_row].astype(np.int64)],
+        confidence_level=level,
     )
     require_clusters(
         int(information * len(np.unique(unit)) + 1e-9),

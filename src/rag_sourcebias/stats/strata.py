@@ -76,8 +76,7 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
     units without any judge value are a stratum of their own. A stratum of one unit joins the one
     below it.
     """
-    m = len(items)
-    codes = np.arange(m) if items.clusters is None else _codes(items.clusters)
+    codes = np.arange(len(items)) if items.clusters is None else _codes(items.clusters)
     known = items.judged
     n_units = int(codes.max()) + 1
     count = np.bincount(codes[known], minlength=n_units)
@@ -99,8 +98,7 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
 
 
 def _codes(names: tuple[str, ...]) -> IntArray:
-    codes: IntArray = np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
-    return codes
+    return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
 def _cut(value: FloatArray, n_strata: int) -> IntArray:
@@ -182,8 +180,11 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
             "labelled already; ask for more"
         )
     share = _allocate(parts, n_units, np.full(len(parts), MIN_LABELED))
-    values = np.unique(items.judge[items.judged])
-    each = _PER_VALUE if len(values) == 2 and items.clusters is None else PER_STRATUM
+    each = (
+        _PER_VALUE
+        if len(np.unique(items.judge[items.judged])) == 2 and items.clusters is None
+        else PER_STRATUM
+    )
     n_strata = int(np.clip(share.min() // each, 1, MOST_STRATA))
     strata = item_strata(items, n_strata)
     labeled = np.bincount(strata.stratum[before], minlength=len(strata.sizes))
@@ -192,8 +193,9 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
     drawn = np.zeros(len(strata.sizes), dtype=np.int64)
     for group in range(len(parts)):
         of_group = home == group
-        least = np.maximum(labeled[of_group], _FEWEST)
-        drawn[of_group] = _allocate(strata.sizes[of_group], int(share[group]), least)
+        drawn[of_group] = _allocate(
+            strata.sizes[of_group], int(share[group]), np.maximum(labeled[of_group], _FEWEST)
+        )
     # units in random order within each stratum, those labelled before first
     order = np.lexsort((generator.random(len(before)), ~before, strata.stratum))
     place = np.arange(len(order)) - np.searchsorted(strata.stratum[order], strata.stratum[order])

@@ -126,17 +126,17 @@ def compare_systems(
     weight = np.where(size.seen_by_pseudo, PSEUDO_ITEMS, 0.0)
     unseen = weight * size.reach**2 * sampling_reach(sample, target) / n
     error = np.sqrt((n * variance + unseen) / (n + weight))
-    largest = _Largest(fit, first, second, weight / n, unseen / n, error)
-    quantile = largest.quantile(confidence_level, n_resamples, as_generator(rng), sample.stratum)
+    quantile = _Largest(fit, first, second, weight / n, unseen / n, error).quantile(
+        confidence_level, n_resamples, as_generator(rng), sample.stratum
+    )
     gap = fit.estimate[first] - fit.estimate[second]
     centre = gap * n / (n + weight) if size.binary else gap
     lower = np.minimum(centre - quantile * error, gap)
     upper = np.maximum(centre + quantile * error, gap)
     best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
     judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
-    score = _shrunk(sample, fit, judge)
     return SystemComparison(
-        score=score,
+        score=_shrunk(sample, fit, judge),
         first=first,
         second=second,
         difference=gap,
@@ -206,8 +206,11 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     """
     n, m = sample.y.shape
     everything = np.concatenate([sample.x, sample.x_unlabeled])
-    codes = np.concatenate([sample.stratum, sample.stratum_unlabeled])
-    wanted = codes if target != "unlabeled" else sample.stratum_unlabeled
+    wanted = (
+        np.concatenate([sample.stratum, sample.stratum_unlabeled])
+        if target != "unlabeled"
+        else sample.stratum_unlabeled
+    )
     share = np.bincount(wanted, minlength=sample.n_strata) / max(len(wanted), 1)
     labeled = np.bincount(sample.stratum, minlength=sample.n_strata)
     weight = (share / labeled)[sample.stratum]  # of one item in a mean over the target
@@ -220,8 +223,7 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     over = everything if target != "unlabeled" else sample.x_unlabeled
     shift = over.mean(axis=0) - means[1]
     leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
-    free = 1 - np.minimum(leverage, _MOST_LEVERAGE)
-    residual = (y - slope * x) / np.sqrt(free)[:, None]
+    residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
     influence = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
     influence = influence * np.sqrt(sampling_factor(sample, target))[:, None]
@@ -243,8 +245,7 @@ def _within(sample: JudgedSample, values: FloatArray) -> FloatArray:
 def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Variance of each difference under a covariance of systems."""
     own = np.diag(covariance)
-    found: FloatArray = own[first] + own[second] - 2 * covariance[first, second]
-    return np.maximum(found, 0.0)
+    return np.maximum(own[first] + own[second] - 2 * covariance[first, second], 0.0)
 
 
 class _Reach(NamedTuple):
@@ -262,8 +263,9 @@ def _reach(
     scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
     gaps = y[:, first] - y[:, second]
     if scale is not None and np.isin(y, scale).all():
-        full = np.full(len(first), scale[1] - scale[0])
-        return _Reach(full, np.ones(len(first), dtype=bool), binary=True)
+        return _Reach(
+            np.full(len(first), scale[1] - scale[0]), np.ones(len(first), dtype=bool), binary=True
+        )
     even = np.ptp(gaps, axis=0) <= 1e-12 * max(float(np.abs(y).max(initial=0.0)), 1e-300)
     largest = np.abs(gaps).max(axis=0)
     reach = np.where(even, scale[1] - scale[0] if scale else largest.max(), largest)
@@ -348,8 +350,7 @@ class _Largest(NamedTuple):
 def _root(covariance: FloatArray) -> FloatArray:
     """Matrix A with AᵀA the covariance."""
     values, vectors = np.linalg.eigh(covariance)
-    root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    return root
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
 
 def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, int, slice]]:
@@ -425,8 +426,7 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
     left = offset - tilt * apart
     spread = float(left @ left)
     kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
-    score: FloatArray = fit.estimate - offset + line + kept * left
-    return score
+    return np.asarray(fit.estimate - offset + line + kept * left)
 
 
 def _tau(

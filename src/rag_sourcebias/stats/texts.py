@@ -181,8 +181,9 @@ def _meteor() -> Similarity:
 
 @cache
 def _rouge_l() -> Similarity:
-    library = _library("rouge_score.rouge_scorer", "ROUGE-L")
-    scorer = library.RougeScorer(["rougeL"], tokenizer=_Words())
+    scorer = _library("rouge_score.rouge_scorer", "ROUGE-L").RougeScorer(
+        ["rougeL"], tokenizer=_Words()
+    )
 
     def rouge_l(text: str, reference: str) -> float:
         return float(scorer.score(reference, text)["rougeL"].fmeasure)
@@ -211,8 +212,9 @@ class _Stemmer:
     """Porter's stems, each worked out once: they are most of METEOR's cost otherwise."""
 
     def __init__(self) -> None:
-        stem = _library("nltk.stem.porter", "METEOR").PorterStemmer().stem
-        self.stem: Callable[[str], str] = lru_cache(maxsize=_STEMS)(stem)
+        self.stem: Callable[[str], str] = lru_cache(maxsize=_STEMS)(
+            _library("nltk.stem.porter", "METEOR").PorterStemmer().stem
+        )
 
 
 class _NoSynonyms:
@@ -227,8 +229,9 @@ def _library(module: str, feature: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        package = name.replace("_", "-")
-        raise MissingExtraError(package=package, extra="text", feature=feature) from error
+        raise MissingExtraError(
+            package=name.replace("_", "-"), extra="text", feature=feature
+        ) from error
 
 
 # Statistics of texts, one value per text ([W] Fig. 1, 4, 6; [K] Fig. 3).
