@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -278,13 +279,10 @@ class Aggregator:
     def close(self, *, now: float) -> list[Observation]:
         """Return the observations whose time is over."""
         self._now = max(self._now, now)
-        done = []
-        while self._open:
-            key, bucket = next(iter(self._open.items()))
-            if self._now - bucket.opened < self.max_seconds:
-                break
-            done.append(self._take(key))
-        return done
+        over = takewhile(
+            lambda key: self._now - self._open[key].opened >= self.max_seconds, self._open
+        )
+        return [self._take(key) for key in list(over)]
 
     def flush(self) -> list[Observation]:
         """Close all buckets, as at the end of a replay."""

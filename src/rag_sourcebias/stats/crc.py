@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -27,11 +26,6 @@ from rag_sourcebias.stats.ranking import rank_of_labels
 def dcg_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:
     """ω of DCG@k: 1 / log2(rank + 1) through the cutoff, then 0; ranks start at 1."""
     return np.where(ranks <= cutoff, 1.0 / np.log2(ranks + 1.0), 0.0)
-
-
-def precision_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:
-    """ω of P@k: 1/k through the cutoff, then 0; ranks start at 1."""
-    return np.where(ranks <= cutoff, 1.0 / cutoff, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,10 +212,11 @@ class JudgedRanking:
             )
         rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
         rows = rows[np.lexsort((self.rank[rows], self.labels.query_codes[rows]))]
-        weigh = dcg_weights if name == "DCG" else precision_weights
         return RankedLabels(
             probs=self.labels.probs[rows],
-            weights=weigh(self.rank[rows], cutoff),
+            weights=dcg_weights(self.rank[rows], cutoff)
+            if name == "DCG"
+            else np.full(len(rows), 1.0 / cutoff),
             query=self.labels.query_codes[rows].astype(np.int64),
             n_queries=len(self.labels.query_ids),
             gains=_gains(self.labels.n_grades, gain)
@@ -300,7 +295,7 @@ def _gains(n_grades: int, gain: GainScale) -> FloatArray:
     return np.exp2(grades) - 1 if gain == "exponential" else grades
 
 
-def _sums(codes: npt.NDArray[np.int32], values: FloatArray, size: int) -> FloatArray:
+def _sums(codes: npt.NDArray[np.integer[Any]], values: FloatArray, size: int) -> FloatArray:
     return np.bincount(codes, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -372,9 +367,7 @@ class UtilityPath:
     @classmethod
     def of(cls, labels: RankedLabels) -> UtilityPath:
         """Prepare ``labels``; documents of weight 0 are dropped."""
-        used: slice | IntArray = slice(None)
-        if not labels.weights.all():
-            used = np.flatnonzero(labels.weights)
+        used = slice(None) if labels.weights.all() else np.flatnonzero(labels.weights)
         columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
         levels = (
             np.arange(len(labels.gains), dtype=np.float64) if labels.gain_of_mean else labels.gains
@@ -459,11 +452,11 @@ def _check_lambda(lam: FloatArray) -> None:
 # at ±1 where a distribution has no mass on the extreme grade.
 
 
+#: Sums of errors within this of 0 count as 0.
 TIE = 1e-9
-"""Sums of errors within this of 0 count as 0."""
 
+#: The last λ before the jump at 1.
 INSIDE = float(np.nextafter(1.0, 0.0))
-"""The last λ before the jump at 1."""
 
 _BISECTIONS = 60
 
@@ -529,8 +522,8 @@ def check_values(labels: RankedLabels, y: FloatArray) -> None:
 
 def _sorted(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Solve by sorting the tails of each query."""
-    bottom = _sum(path, path.weights * path.floor)
-    top = bottom + _sum(path, path.weights * float(path.steps.sum()))
+    bottom = _sums(path.query, path.weights * path.floor, path.n_queries)
+    top = bottom + _sums(path.query, path.weights * float(path.steps.sum()), path.n_queries)
     rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
     low, high = y - TIE, y + TIE
     now = path.at(0.0)
@@ -541,10 +534,6 @@ def _sorted(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
     )
     return first, last
-
-
-def _sum(path: UtilityPath, values: FloatArray) -> FloatArray:
-    return np.bincount(path.query, weights=values, minlength=path.n_queries).astype(np.float64)
 
 
 class _Profile:
@@ -645,8 +634,8 @@ def score_rank(n: int, confidence_level: float) -> int:
     """
     alpha = tail_mass(confidence_level)
     if (n + 1) * alpha < 1:
-        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, "labelled queries")
-    return ceil((n + 1) * (1 - alpha))
+        raise _too_few(n, math.ceil(1 / alpha - 1), confidence_level, "labelled queries")
+    return math.ceil((n + 1) * (1 - alpha))
 
 
 def misses_per_side(n: int, confidence_level: float) -> int:
@@ -658,9 +647,9 @@ def misses_per_side(n: int, confidence_level: float) -> int:
         If n < 2/α − 1.
     """
     alpha = tail_mass(confidence_level)
-    rank = floor((n + 1) * alpha / 2)
+    rank = math.floor((n + 1) * alpha / 2)
     if rank < 1:
-        raise _too_few(n, ceil(2 / alpha - 1), confidence_level, "labelled queries")
+        raise _too_few(n, math.ceil(2 / alpha - 1), confidence_level, "labelled queries")
     return rank - 1
 
 
@@ -675,9 +664,9 @@ def paper_misses(n: int, confidence_level: float, *, what: str = "labelled queri
         If the threshold is negative, n < 1/α − 1: no λ exists.
     """
     alpha = tail_mass(confidence_level)
-    misses = floor((n * alpha - (1 - alpha)) / 2)
+    misses = math.floor((n * alpha - (1 - alpha)) / 2)
     if misses < 0:
-        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, what)
+        raise _too_few(n, math.ceil(1 / alpha - 1), confidence_level, what)
     return misses
 
 

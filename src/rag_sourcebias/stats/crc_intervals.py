@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from math import factorial, floor, prod, sqrt
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -399,7 +398,7 @@ def calibrate_dual(
         misses = paper_misses(drawn, confidence_level, what="bootstrap batches")
         high, low = (_select(side, batches, misses) for side in sides)
     elif n <= _LISTED:
-        batches, misses = _every_batch(n), floor(alpha / 2 * n**n)
+        batches, misses = _every_batch(n), math.floor(alpha / 2 * n**n)
         high, low = (_select(side, batches, misses) for side in sides)
     else:
         high, low = (_limit(side, float(alpha / 2)) for side in sides)
@@ -518,7 +517,7 @@ def _both_ways(path: UtilityPath, y: FloatArray, center: float) -> tuple[_Side, 
 
 
 def _select(side: _Side, batches: Batches, misses: int) -> float:
-    share = min(0.5, (misses + 1 + 4.0 * sqrt(misses + 1)) / int(batches.weights.sum()))
+    share = min(0.5, (misses + 1 + 4.0 * math.sqrt(misses + 1)) / int(batches.weights.sum()))
     guess = solve_level(side.errors, share, start=side.center, known=side.there, tolerance=_LOOSE)
     return smallest_lambda(side.errors, batches, misses, guess=guess)
 
@@ -547,7 +546,10 @@ def _checked(indices: npt.NDArray[np.integer[Any]], n: int) -> npt.NDArray[np.in
 def _every_batch(n: int) -> Batches:
     """List the distinct batches of n out of n queries, weighted by their number of orders."""
     rows = list(combinations_with_replacement(range(n), n))
-    orders = [factorial(n) // prod(factorial(row.count(i)) for i in set(row)) for row in rows]
+    orders = [
+        math.factorial(n) // math.prod(math.factorial(row.count(i)) for i in set(row))
+        for row in rows
+    ]
     return Batches(np.array(rows, dtype=np.intp), np.array(orders, dtype=np.int64))
 
 

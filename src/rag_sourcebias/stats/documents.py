@@ -356,14 +356,6 @@ _ASSUMPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    fitted: FloatArray  # (m,) expected human gain of every document
-    residual: FloatArray  # (k,) human minus fitted gain
-    left_out: FloatArray  # (k,) the same with the document itself left out of the fit
-    influence: FloatArray  # (k,) weight of each human gain in the estimated total
-
-
 def document_interval(
     labels: RankedLabels,
     sample: DocumentSample,
@@ -420,13 +412,12 @@ def document_interval(
     y = _checked_gains(labels, sample, human_gains)
     chance = sample.inclusion[sample.rows]
     check_amount(labels, sample, y, target)
-    fit = _regress(labels, sample, y)
+    fitted, residual, error = _regress(labels, sample, y)
     n_queries = labels.n_queries
-    utilities = labels.total(fit.fitted)
+    utilities = labels.total(fitted)
     estimate = (
-        float(utilities.sum()) + float(labels.weights[sample.rows] / chance @ fit.residual)
+        float(utilities.sum()) + float(labels.weights[sample.rows] / chance @ residual)
     ) / n_queries
-    error = fit.influence * fit.left_out
     variance = float((1 - chance) @ error**2) / n_queries**2
     degrees = float(max(int((chance < 1).sum()) - _FEATURES, 1))
     if target == "population":
@@ -471,7 +462,14 @@ def judge_features(labels: RankedLabels) -> FloatArray:
     return np.column_stack(columns)
 
 
-def _regress(labels: RankedLabels, sample: DocumentSample, y: FloatArray) -> _Fit:
+def _regress(
+    labels: RankedLabels, sample: DocumentSample, y: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the human gain expected of every document, and two residuals of each labelled one.
+
+    Human minus fitted gain; and the same with the document itself left out of the fit, times the
+    weight of the human gain in the estimated total.
+    """
     x = judge_features(labels)
     rows, chance = sample.rows, sample.inclusion[sample.rows]
     inside = x[rows]
@@ -489,13 +487,10 @@ def _regress(labels: RankedLabels, sample: DocumentSample, y: FloatArray) -> _Fi
     leverage = loss * np.einsum("ij,jk,ik->i", inside, inverse, inside)
     expanded = weight / chance
     gap = labels.weights @ x - expanded @ inside
-    return _Fit(
-        fitted=fitted,
-        residual=residual,
-        # a certain document is never predicted, so there is nothing to leave out
-        left_out=np.where(random, residual / np.maximum(1 - leverage, 1e-3), residual),
-        influence=np.where(random, expanded + loss * (inside @ (inverse @ gap)), expanded),
-    )
+    influence = np.where(random, expanded + loss * (inside @ (inverse @ gap)), expanded)
+    # a certain document is never predicted, so there is nothing to leave out
+    left_out = np.where(random, residual / np.maximum(1 - leverage, 1e-3), residual)
+    return fitted, residual, influence * left_out
 
 
 def _checked_gains(
@@ -545,12 +540,11 @@ def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
 
 
 def _notes(k: int, correlation: float | None) -> tuple[str, ...]:
-    notes: list[str] = []
     if correlation is None:
-        notes.append("the judge does not tell these documents apart: the labels alone carry this")
-    elif k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
-        notes.append("no sign that the judge helps: the labels alone carry this")
-    return tuple(notes)
+        return ("the judge does not tell these documents apart: the labels alone carry this",)
+    if k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
+        return ("no sign that the judge helps: the labels alone carry this",)
+    return ()
 
 
 # What half-width to expect from labels that are not there yet.
@@ -642,11 +636,11 @@ def outlook(
     InsufficientDataError
         If the pilot has fewer than 10 labelled documents.
     """
-    size = labels.weights * residual_spread(labels)
+    spread = residual_spread(labels)
+    size = labels.weights * spread
     used = size > 0
     if not used.any():
         raise DataError("no document has a rank with weight: there is nothing to label")
-    spread = residual_spread(labels)
     if pilot is None:
         fitted, scale, shared = _guess(labels, spread, used)
     else:

@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig, DataSummary
 from rag_sourcebias.core.values import FloatArray, IntArray
-from rag_sourcebias.stats.ranking import Ties, rank_span, source_codes_for, trec_order
+from rag_sourcebias.stats.ranking import Ties, places_of, rank_span, source_codes_for, trec_order
 from rag_sourcebias.stats.texts import mean_words
 
 # Which of two versions of one document ranks higher, and by how much.
@@ -144,10 +144,8 @@ def _pair_keys(
 
 def _places(run: Run, qrels: Qrels, query: IntArray, doc: IntArray) -> IntArray:
     """Entry of the run that holds each (query, document) of the qrels, -1 when not retrieved."""
-    run_query = {q: i for i, q in enumerate(run.query_ids)}
-    run_doc = {d: i for i, d in enumerate(run.doc_ids)}
-    q_map = np.array([run_query.get(q, -1) for q in qrels.query_ids], dtype=np.int64)
-    d_map = np.array([run_doc.get(d, -1) for d in qrels.doc_ids], dtype=np.int64)
+    q_map = places_of(qrels.query_ids, run.query_ids)
+    d_map = places_of(qrels.doc_ids, run.doc_ids)
     if not len(query) or not len(run):
         return np.full(len(query), -1, dtype=np.int64)
     width = len(run.doc_ids)
@@ -274,7 +272,7 @@ def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -
     weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
     weights[k:] = 0.0
     shares = dict(zip((*tags.sources, ""), _shares(run, tags, weights).shares, strict=True))
-    return shares[baseline] - shares[other]
+    return np.asarray(shares[baseline] - shares[other])
 
 
 def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
@@ -305,6 +303,7 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
     return np.clip(1 - (divergence(found.shares) + divergence(goals)) / 2, 0.0, 1.0)
 
 
+#: Source of all documents by language models once they are merged.
 MERGED = "llm"
 Design = Literal["rewrites", "independent", "unknown"]
 
@@ -480,8 +479,7 @@ def data_warnings(
             f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
             "but belong to no source"
         )
-    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
-    if outside:
+    if outside := int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)):
         warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
     warnings += _coverage_warnings(qrels, tags)
     if data.n_queries < 100:
@@ -513,14 +511,14 @@ def _coverage_warnings(qrels: Qrels, tags: TagTable) -> list[str]:
     """Name sources without relevant documents for some queries."""
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
     relevant = qrels.grades > 0
-    result = []
-    for code, source in enumerate(tags.sources):
-        having = len(np.unique(qrels.query_codes[relevant & (codes == code)]))
-        missing = len(qrels.query_ids) - having
-        if missing:
-            result.append(
-                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
-                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
-                "leaves them out"
-            )
-    return result
+    n = len(qrels.query_ids)
+    missing = [
+        n - len(np.unique(qrels.query_codes[relevant & (codes == code)]))
+        for code in range(len(tags.sources))
+    ]
+    return [
+        f"{count} of {n} queries have no relevant document of {source}: they score 0 for it in the "
+        "published Relative Δ, the centred one leaves them out"
+        for source, count in zip(tags.sources, missing, strict=True)
+        if count
+    ]

@@ -311,11 +311,17 @@ def default_interval(
     notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
     alone = method == "labels" or found_judge in {"few", "constant"}
     if alone:
-        sample = _without_judge(sample)
+        sample = replace(
+            sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None
+        )
     asked = method == "labels" or n < MIN_LABELED
     if (
-        asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
-    ) and form == Form(None):
+        asked
+        and sample.n_strata == 1
+        and sample.cluster is None
+        and not sample.shifted
+        and form == Form(None)
+    ):
         found = t_interval(
             human,
             confidence_level=level,
@@ -401,10 +407,6 @@ def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
     if not any(has_spread(column) for column in sample.x.T):
         return "constant"
     return "weak" if abs(correlation) <= 1 / math.sqrt(units - 2) else ""
-
-
-def _without_judge(sample: JudgedSample) -> JudgedSample:
-    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None)
 
 
 def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
@@ -508,13 +510,10 @@ def mean_interval(
             f"method {method!r} does not take {', '.join(extra) or 'bounds'}; use 'regression'"
         )
     human, judge, pool = sample.y[:, 0], sample.x[:, 0], sample.x_unlabeled[:, 0]
-    if method == "ppi":
+    if method in ("ppi", "ppi++"):
+        power = lam if method == "ppi" else None
         return ppi_interval(
-            human, judge, pool, lam=lam, target=target, confidence_level=confidence_level
-        )
-    if method == "ppi++":
-        return ppi_interval(
-            human, judge, pool, lam=None, target=target, confidence_level=confidence_level
+            human, judge, pool, lam=power, target=target, confidence_level=confidence_level
         )
     if target != "population":
         raise DataError(f"method {method!r} is defined for target 'population', not {target!r}")
@@ -666,11 +665,11 @@ def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:
     level = first.confidence_level
     if level != second.confidence_level or first.target != second.target:
         raise DataError("the two intervals differ in confidence level or target")
-    errors, degrees = [], []
-    for interval in (first, second):
-        free = float(max(interval.n_labeled - 2, 1))
-        errors.append(interval.half_width / t_quantile(0.5 + level / 2, free))
-        degrees.append(free)
+    degrees = [float(max(interval.n_labeled - 2, 1)) for interval in (first, second)]
+    errors = [
+        interval.half_width / t_quantile(0.5 + level / 2, free)
+        for interval, free in zip((first, second), degrees, strict=True)
+    ]
     variance = errors[0] ** 2 + errors[1] ** 2
     spread = sum(e**4 / d for e, d in zip(errors, degrees, strict=True))
     free = variance**2 / spread if spread > 0 else min(degrees)

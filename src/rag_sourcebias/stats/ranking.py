@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -63,8 +63,8 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
     order = np.argsort(wanted, kind="stable")
     wanted, grades = wanted[order], qrels.grades[relevant][order]
 
-    query = np.repeat(_codes(run.query_ids, qrels.query_ids), np.diff(run.offsets))
-    doc = _codes(run.doc_ids, qrels.doc_ids)[run.doc_codes]
+    query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
+    doc = places_of(run.doc_ids, qrels.doc_ids)[run.doc_codes]
     entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
     query, doc = query[entries], doc[entries]
     key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
@@ -99,7 +99,8 @@ def _candidates(
     return np.flatnonzero(table[slot(query, doc)])
 
 
-def _codes(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+    """Return the place of each name in the vocabulary, -1 where it is not there."""
     if names == vocabulary:
         return np.arange(len(names), dtype=np.int64)
     get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
@@ -191,9 +192,9 @@ def rank_of_labels(
     order = np.argsort(key, kind="stable")
     wanted = key[order]
     sizes = np.diff(run.offsets)
-    of_run = _codes(run.query_ids, query_ids)
+    of_run = places_of(run.query_ids, query_ids)
     query = np.repeat(of_run, sizes)
-    doc = _codes(run.doc_ids, doc_ids)[run.doc_codes]
+    doc = places_of(run.doc_ids, doc_ids)[run.doc_codes]
     entry = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
     place = np.searchsorted(wanted, entry)
     place[place == len(wanted)] = 0
@@ -211,8 +212,8 @@ def rank_of_labels(
 # trec_eval's. All groups are scored in one pass over the relevant entries of the run.
 
 
+#: Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``.
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
-"""Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
 
 Gain = Literal["linear", "exponential"]
 
@@ -335,10 +336,7 @@ class Cells:
         if np.all(stop - start == 1):
             tied, before = np.ones_like(place), place - first_of_cell
         else:
-            opens = np.ones(len(cell), dtype=bool)
-            opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
-            bounds = np.append(np.flatnonzero(opens), len(cell))
-            block = np.cumsum(opens) - 1
+            bounds, block = _tie_blocks(cell, start)
             tied = np.diff(bounds)[block]
             before = bounds[block] - first_of_cell
         relevant = np.flatnonzero((qrels.grades > 0) & (groups[qrels.doc_codes] >= 0))
@@ -450,6 +448,13 @@ def harmonic_sums(start: IntArray, stop: IntArray, k: int) -> FloatArray:
     return total[np.minimum(stop, k)] - total[np.minimum(start, k)]
 
 
+def _tie_blocks(cell: IntArray, start: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where the tie blocks of sorted cells begin and end, and the block of each entry."""
+    opens = np.ones(len(cell), dtype=bool)
+    opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
+    return np.append(np.flatnonzero(opens), len(cell)), np.cumsum(opens) - 1
+
+
 def _first(cell: IntArray) -> IntArray:
     """Place of the first entry of each entry's cell, in sorted cells."""
     place = np.arange(len(cell))
@@ -458,9 +463,7 @@ def _first(cell: IntArray) -> IntArray:
 
 
 def _gain(grade: IntArray, gain: Gain) -> FloatArray:
-    if gain == "exponential":
-        return np.exp2(grade) - 1
-    return grade.astype(np.float64)
+    return np.exp2(grade) - 1 if gain == "exponential" else grade.astype(np.float64)
 
 
 # Source bias on a mixed corpus: per-source scores and Relative Δ ([K] §3.1).
@@ -646,30 +649,28 @@ def chance_scores(
     sign = np.where(cells.cell % 2 == 0, 1.0, -1.0)
     place = np.zeros(len(hits.query), dtype=np.int64)
     place[labels.hit] = np.arange(len(labels.hit))
-    names, skew, base, expected, largest = [], [], [], [], []
-    for measure in measures:
-        for k in cutoffs:
-            scale = cells.scale(measure, k, gain=gain).reshape(-1, 2).T
-            by_chance = labels.expected(measure, k, gain=gain) / scale[:, labels.query]
-            terms = by_chance[1] - by_chance[0]
-            own = (sign * cells.terms(measure, k, gain=gain))[inside]
-            np.add.at(terms, place[cells.hit[inside]], own)
-            names.append(f"{measure}@{k}")
-            skew.append(terms)
-            base.append(by_chance.mean(axis=0))
-            expected.append(
-                [
-                    np.bincount(labels.query, weights=row, minlength=len(labels.both))
-                    for row in by_chance
-                ]
-            )
-            most = int(labels.n.sum(axis=2).max(initial=0))
-            largest.append(min(most, k) / k if measure == "P" else 1.0)
+    pairs = list(product(measures, cutoffs))
+    skew, base, expected = [], [], []
+    for measure, k in pairs:
+        scale = cells.scale(measure, k, gain=gain).reshape(-1, 2).T
+        by_chance = labels.expected(measure, k, gain=gain) / scale[:, labels.query]
+        terms = by_chance[1] - by_chance[0]
+        own = (sign * cells.terms(measure, k, gain=gain))[inside]
+        np.add.at(terms, place[cells.hit[inside]], own)
+        skew.append(terms)
+        base.append(by_chance.mean(axis=0))
+        expected.append(
+            [
+                np.bincount(labels.query, weights=row, minlength=len(labels.both))
+                for row in by_chance
+            ]
+        )
+    most = int(labels.n.sum(axis=2).max(initial=0))
     return ChanceScores(
-        measures=tuple(names),
+        measures=tuple(f"{measure}@{k}" for measure, k in pairs),
         expected=np.array(expected),
         both=labels.both,
-        largest=np.array(largest),
+        largest=np.array([min(most, k) / k if measure == "P" else 1.0 for measure, k in pairs]),
         query=labels.query,
         doc=hits.doc[labels.hit],
         skew_terms=np.array(skew),
@@ -716,10 +717,7 @@ class _Labels:
         hit = hit[np.lexsort((hits.start[hit], hits.query[hit]))]
         query, start = hits.query[hit], hits.start[hit]
         level = np.searchsorted(levels, hits.grade[hit])
-        opens = np.ones(len(hit), dtype=bool)
-        opens[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
-        bounds = np.append(np.flatnonzero(opens), len(hit))
-        block = np.cumsum(opens) - 1
+        bounds, block = _tie_blocks(query, start)
         first = np.searchsorted(query, query)
         before, tied = [], []
         for g in range(n_levels):
@@ -744,8 +742,7 @@ class _Labels:
     def expected(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return each hit's expected, unscaled term per source; shape (2, h)."""
         if measure == "NDCG":
-            grade = np.exp2(self.grade) - 1 if gain == "exponential" else self.grade
-            return self.share * (grade * discounts(self.start, self.stop, k))
+            return self.share * (_gain(self.grade, gain) * discounts(self.start, self.stop, k))
         if measure == "MAP":
             return np.stack([self._precision(s, k) for s in (0, 1)])
         if measure == "MRR":

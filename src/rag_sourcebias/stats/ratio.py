@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
     FloatArray,
+    IntArray,
     Interval,
     as_generator,
     beta_quantile,
@@ -250,10 +251,7 @@ class BoundedRatio:
             distance = min(max(probit - target, -_FAR), _FAR)
             if abs(distance) < _CLOSE or abs(outer - inner) < _CLOSE * (abs(inner) + abs(outer)):
                 break
-            if (distance > 0) == low:
-                inner = guess
-            else:
-                outer = guess
+            inner, outer = (guess, outer) if (distance > 0) == low else (inner, guess)
             guess = guess - distance / slope if slope > 0 and abs(distance) < _FAR else outer
         return guess
 
@@ -334,10 +332,7 @@ def _saddlepoint(v: FloatArray, a: FloatArray, lowest: float, highest: float, ne
     for _ in range(_STEPS):
         part = v / (1 - s * v)
         first = float(a @ part)
-        if first > 0:
-            high = s
-        else:
-            low = s
+        low, high = (low, s) if first > 0 else (s, high)
         step = first / float(a @ (part * part))
         new = s - step if low < s - step < high else (low + high) / 2
         if abs(new - s) <= _CLOSE * abs(new):
@@ -813,12 +808,9 @@ def bootstrap_means(
     -------
     float64 array of shape (resamples, m)
     """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: draw how often each distinct row comes.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
+    rows, counts = _distinct(columns, resamples)
     n, distinct = len(columns), len(rows)
     result = np.empty((resamples, columns.shape[1]))
     block = max(1, _BLOCK // max(n, distinct))
@@ -835,6 +827,14 @@ def bootstrap_means(
             drawn = drawn.reshape(stop - start, distinct)
         result[start:stop] = drawn.astype(np.float64) @ rows / n
     return result
+
+
+def _distinct(columns: FloatArray, resamples: int) -> tuple[FloatArray, IntArray]:
+    """Check what is to be resampled; return distinct rows, and how often each occurs."""
+    if resamples < 1:
+        raise DataError(f"resamples {resamples} must be at least 1")
+    require_finite(columns, "columns", remedy="leave out queries without a value")
+    return np.unique(columns, axis=0, return_counts=True)
 
 
 def dirichlet_sums(
@@ -856,12 +856,9 @@ def dirichlet_sums(
     sums : float64 array of shape (resamples, m)
     share : float64 array of shape (resamples,)
     """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
+    rows, counts = _distinct(columns, resamples)
     shapes = np.append(counts, 1).astype(np.float64)
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
     block = max(1, _BLOCK // len(shapes))

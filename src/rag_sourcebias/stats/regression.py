@@ -151,11 +151,10 @@ def _share(successes: float, n: float, confidence_level: float) -> float:
 
 
 def _proportion(ends: tuple[float, float, float], n: float, level: float, name: str) -> Interval:
-    share, lower, upper = ends
     return Interval(
-        estimate=share,
-        lower=lower,
-        upper=upper,
+        estimate=ends[0],
+        lower=ends[1],
+        upper=ends[2],
         confidence_level=level,
         method=f"labels alone ({name})",
         n_labeled=round(n),
@@ -166,7 +165,6 @@ def _proportion(ends: tuple[float, float, float], n: float, level: float, name: 
 # Bootstrap intervals for a mean, from human labels alone.
 
 
-BootstrapKind = Literal["bca", "studentized", "empirical"]
 _CHUNK = 4_000_000  # resampled values held at a time
 
 
@@ -174,7 +172,7 @@ def bootstrap_interval(
     y: npt.ArrayLike,
     *,
     confidence_level: float = 0.95,
-    kind: BootstrapKind = "bca",
+    kind: Literal["bca", "studentized", "empirical"] = "bca",
     n_resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
 ) -> Interval:
@@ -248,11 +246,10 @@ def _bca_tails(values: FloatArray, means: FloatArray, tails: FloatArray) -> Floa
     bias = normal_quantile(min(max(below, 1 / len(means)), 1 - 1 / len(means)))
     centred = values - mean
     acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
-    shifted = []
-    for tail in tails:
-        z = bias + normal_quantile(float(tail))
-        shifted.append(0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)))
-    return np.array(shifted)
+    moved = [bias + normal_quantile(float(tail)) for tail in tails]
+    return np.array(
+        [0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)) for z in moved]
+    )
 
 
 # What a regression estimate would lose without each item or cluster.
@@ -357,8 +354,6 @@ class RegressionFit:
     covariance : float64 array of shape (k, k)
     degrees : float
         Degrees of freedom for a t quantile.
-    slopes : float64 array of shape (p, k)
-        0 for a judge column that is constant on the labelled items.
     rank : int
         Fitted parameters.
     skewness : float
@@ -368,7 +363,6 @@ class RegressionFit:
     estimate: FloatArray
     covariance: FloatArray
     degrees: float
-    slopes: FloatArray
     rank: int
     skewness: float
 
@@ -408,7 +402,9 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
             spent = float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
         degrees = max(sample.n_labeled - spent, 1.0)
         if sample.shifted:
-            degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
+            # Kish's effective number of items
+            effective = float(sample.weights.sum() ** 2 / np.square(sample.weights).sum())
+            degrees = max(min(degrees, effective - rank), 1.0)
     else:
         influence = cluster_influence(
             sample, design, (gram, moments), towards @ coefficients, towards
@@ -419,13 +415,10 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
     covariance = influence.T @ influence
     if target == "population":
         covariance = covariance + _fitted_covariance(sample, design, pool, coefficients)
-    slopes = np.where(scale[:, None] > 0, coefficients[sample.n_strata :], 0.0)
-    slopes = slopes / np.where(scale > 0, scale, 1.0)[:, None]
     return RegressionFit(
         estimate=towards @ coefficients,
         covariance=covariance,
         degrees=degrees,
-        slopes=slopes,
         rank=rank,
         skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
     )
@@ -471,15 +464,8 @@ def _target_means(
 ) -> FloatArray:
     """Mean design row of the items the estimate is about."""
     if (sample.shifted or target == "unlabeled") and len(pool):
-        mean: FloatArray = pool.mean(axis=0)
-    else:
-        mean = (design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool))
-    return mean
-
-
-def _effective(weights: FloatArray) -> float:
-    """Kish's effective number of items."""
-    return float(weights.sum() ** 2 / np.square(weights).sum())
+        return np.asarray(pool.mean(axis=0))
+    return np.asarray((design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool)))
 
 
 def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
@@ -616,17 +602,21 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     """
     y = sample.y[:, 0]
     if bounds is not None:
-        _check_bounds(y, bounds)
+        low, high = bounds
+        if not low < high:
+            raise DataError(f"bounds {bounds}: the first must be below the second")
+        outside = np.flatnonzero((y < low) | (y > high))
+        if len(outside):
+            raise DataError(
+                f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
+                f"{y[outside[0]]:g} at position {outside[0]}"
+            )
         score = bool(np.isin(y, bounds).all()) or not has_spread(y) or _piled(y, bounds) is not None
         return Form(bounds if score else None, bounds)
     if np.isin(y, (0.0, 1.0)).all():
         return Form((0.0, 1.0), (0.0, 1.0))
-    if not has_spread(y):
-        return Form(None)
-    end = _piled(y, (float(y.min()), float(y.max())))
-    if end is None:
-        return Form(None)
-    seen = _joint_range(sample, end)
+    end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
+    seen = None if end is None else _joint_range(sample, end)
     if seen is None:
         return Form(None)
     return Form(
@@ -635,18 +625,6 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
         f"most labels are {end:g}: human values are taken to lie in [{seen[0]:.4g}, "
         f"{seen[1]:.4g}], the range seen; give bounds if you know them",
     )
-
-
-def _check_bounds(y: FloatArray, bounds: tuple[float, float]) -> None:
-    low, high = bounds
-    if not low < high:
-        raise DataError(f"bounds {bounds}: the first must be below the second")
-    outside = np.flatnonzero((y < low) | (y > high))
-    if len(outside):
-        raise DataError(
-            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
-            f"{y[outside[0]]:g} at position {outside[0]}"
-        )
 
 
 def piled(values: FloatArray) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -200,6 +200,45 @@ def restore(target: object, members: Mapping[str, Any], state: Mapping[str, Any]
         setattr(target, name, found if isinstance(now, np.ndarray) else found.item())
 
 
+class _Saved:
+    """What is built from settings and can be stored with its members."""
+
+    kind: ClassVar[str]
+    _settings: ClassVar[tuple[str, ...]]
+    _members: ClassVar[tuple[str, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain JSON values."""
+        settings, members = (
+            {name: getattr(self, name) for name in names}
+            for names in (self._settings, self._members)
+        )
+        if isinstance(settings["null"], NullRange):
+            settings["null"] = settings["null"].to_plain()
+        return write_state(self.kind, settings, members)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Go on from what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        DataError
+            If it is not the state of such a test.
+        UnsupportedVersionError
+            If another release wrote it.
+        """
+        settings, state = read_state(data, cls.kind)
+        found = rebuild(cls, settings)
+        restore(found, {name: getattr(found, name) for name in cls._members}, state)
+        return found
+
+    def _set_null(self, null: NullMean | None, groups: int) -> None:
+        self.null = None if null is None else as_range(null)
+        if self.null is not None:
+            self.null.to((groups,))
+
+
 # Tests and confidence sequences by betting, of means of values in [0, 1].
 
 
@@ -243,7 +282,7 @@ def log_payoffs(
     return np.asarray(np.concatenate([np.log1p(part[..., None] * fractions) for part in parts], -1))
 
 
-class BettingTest:
+class BettingTest(_Saved):
     """Do values in [0, 1] have the means of their baselines? Each may have its own.
 
     Memory per group is constant. Evidence is non-negative, starts at 1 and has expectation at
@@ -280,6 +319,8 @@ class BettingTest:
     """
 
     kind = "betting"
+    _settings = ("confidence_level", "null", "groups", "side")
+    _members = ("n", "log_e", "peak", "alarm_at", "_capital")
 
     def __init__(
         self,
@@ -295,9 +336,7 @@ class BettingTest:
             raise DataError(f"groups must be at least 1, got {groups}")
         self.side: Side = side
         self.groups, self.confidence_level = groups, confidence_level
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.reset()
 
     @property
@@ -378,36 +417,6 @@ class BettingTest:
         self.peak = np.maximum(self.peak, log_e.max(axis=0))
         return log_e
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {
-            "confidence_level": self.confidence_level,
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "side": self.side,
-        }
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BettingTest:
-        """Go on from what :meth:`to_dict` returned.
-
-        Raises
-        ------
-        DataError
-            If it is not the state of such a test.
-        UnsupportedVersionError
-            If another release wrote it.
-        """
-        settings, state = read_state(data, cls.kind)
-        test = rebuild(cls, settings)
-        restore(test, test._state(), state)
-        return test
-
-    def _state(self) -> dict[str, Any]:
-        members = {"n": self.n, "log_e": self.log_e, "peak": self.peak, "alarm_at": self.alarm_at}
-        return members | {"_capital": self._capital}
-
 
 # Confidence sequence for the mean of values in [0, 1], by betting against every candidate mean.
 # The capital of bets above m falls in m, that of bets below m rises in m; so the largest grid
@@ -476,7 +485,7 @@ class BettingInterval:
 _TRIED = 32  # rows whose payoffs are worked out before one of them raises an alarm
 
 
-class ChangeDetector:
+class ChangeDetector(_Saved):
     """Raise an alarm soon after means leave their baselines, and start again.
 
     Parameters
@@ -502,6 +511,8 @@ class ChangeDetector:
     """
 
     kind = "change"
+    _settings = ("null", "groups", "run_length", "method", "side", "joint")
+    _members = ("n", "n_alarms", "last_alarm", "_sums")
 
     def __init__(
         self,
@@ -520,9 +531,7 @@ class ChangeDetector:
             raise DataError(
                 f"groups must be at least 1 and run_length above 1, got {groups} and {run_length}"
             )
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.groups, self.run_length, self.method = groups, float(run_length), method
         self.side: Side = side
         self.joint = joint
@@ -544,8 +553,15 @@ class ChangeDetector:
         rows = np.reshape(np.asarray(values, np.float64), (1, -1))
         return np.asarray(self.update_many(rows, null=null)[0] >= self.run_length)
 
-    def update_many(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
+    def update_many(
+        self, values: npt.ArrayLike, *, null: NullMean | None = None, stop: bool = False
+    ) -> FloatArray:
         """Add observations, shape (n, groups), in order.
+
+        Parameters
+        ----------
+        stop : bool
+            Add none after the first that raises an alarm.
 
         Returns
         -------
@@ -558,13 +574,6 @@ class ChangeDetector:
         DataError
             If a value or baseline is not in [0, 1], or no baseline is known.
         """
-        return self._run(values, null, stop=False)
-
-    def until_alarm(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
-        """Add observations as ``update_many`` does, none after the first that raises an alarm."""
-        return self._run(values, null, stop=True)
-
-    def _run(self, values: npt.ArrayLike, null: NullMean | None, *, stop: bool) -> FloatArray:
         rows = as_rows(values, self.groups)
         found = self.null if null is None else as_range(null)
         if found is None:
@@ -596,30 +605,6 @@ class ChangeDetector:
     def _average(self, sums: FloatArray) -> FloatArray:
         each = sums.mean(axis=1)
         return np.asarray(each.mean(keepdims=True) if self.joint else each)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "run_length": self.run_length,
-            "method": self.method,
-            "side": self.side,
-            "joint": self.joint,
-        }
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ChangeDetector:
-        """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        found = rebuild(cls, settings)
-        restore(found, found._state(), state)
-        return found
-
-    def _state(self) -> dict[str, Any]:
-        members = {"n": self.n, "n_alarms": self.n_alarms, "last_alarm": self.last_alarm}
-        return members | {"_sums": self._sums}
 
 
 # A baseline from a frozen window of the past, with the error of that window.
@@ -697,7 +682,7 @@ def reference_window(
     )
 
 
-def window_interval(column: FloatArray, level: float, *, points: int = 1001) -> tuple[float, float]:
+def window_interval(column: FloatArray, level: float, points: int = 1001) -> tuple[float, float]:
     """Return an interval for the mean of observations in [0, 1], shape (n,), at this level.
 
     ``points`` are the candidates of an interval by betting: fewer are faster, and make it wider.
@@ -744,7 +729,7 @@ class Change(NamedTuple):
     level: float | None
 
 
-class RestartingDetector:
+class RestartingDetector(_Saved):
     """Raise an alarm soon after the mean of a group moves, then learn where it is now.
 
     Parameters
@@ -766,6 +751,8 @@ class RestartingDetector:
     """
 
     kind = "restarting-change"
+    _settings = ("null", "groups", "run_length", "window", "window_error")
+    _members = ("_lower", "_upper", "_level", "_sum")
 
     def __init__(
         self,
@@ -780,9 +767,7 @@ class RestartingDetector:
             raise DataError(f"a window of changes has 2 to 100000 observations, got {window}")
         if not 0 < window_error < 1:
             raise DataError(f"window_error {window_error!r} is outside (0, 1)")
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.groups, self.run_length = groups, float(run_length)
         self.window, self.window_error = window, window_error
         # e-CUSUM: a group in which nothing happens never raises an alarm there
@@ -830,15 +815,20 @@ class RestartingDetector:
         moved = self.n_alarms > 0
         watched = np.where(moved, (rows - low + 1) / 2, rows) if self.null is None else rows
         # While a group learns its range is [0, 1], against which there is no evidence.
-        ends = NullRange(np.where(moved, self._lower, low), np.where(moved, self._upper, high))
-        path = self._detector.until_alarm(watched, null=ends)
+        null = NullRange(np.where(moved, self._lower, low), np.where(moved, self._upper, high))
+        path = self._detector.update_many(watched, null=null, stop=True)
         n = len(path)
         for group, taken in list(self._windows.items()):
             taken.extend(watched[:n, group].tolist())
             for value in rows[:n, group].tolist():  # one by one: parts change nothing
                 self._sum[group] += value
             if len(taken) == self.window:
-                self._restart(group)
+                ends = window_interval(
+                    np.array(taken), 1 - self.window_error / self.groups, _POINTS
+                )
+                self._lower[group], self._upper[group] = ends
+                self._level[group] = self._sum[group] / self.window
+                del self._windows[group]
         for group in np.flatnonzero(path[-1] >= self._detector.run_length).tolist():
             level = float(self._level[group]) if moved[group] else None
             found.append(Change(start + n - 1, group, float(path[-1, group]), level))
@@ -846,23 +836,9 @@ class RestartingDetector:
             self._lower[group], self._upper[group] = 0.0, 1.0
         return n
 
-    def _restart(self, group: int) -> None:
-        taken = np.array(self._windows.pop(group))
-        level = 1 - self.window_error / self.groups
-        ends = window_interval(taken, level, points=_POINTS)
-        self._lower[group], self._upper[group] = ends
-        self._level[group] = self._sum[group] / self.window
-
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values."""
-        settings = {
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "run_length": self.run_length,
-            "window": self.window,
-            "window_error": self.window_error,
-        }
-        data = write_state(self.kind, settings, self._state())
+        data = super().to_dict()
         data["state"]["detector"] = self._detector.to_dict()
         data["state"]["windows"] = [
             [group, taken.tolist()] for group, taken in self._windows.items()
@@ -870,11 +846,9 @@ class RestartingDetector:
         return data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> RestartingDetector:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        made = rebuild(cls, settings)
-        restore(made, made._state(), state)
+        made, state = super().from_dict(data), data["state"]
         made._detector = ChangeDetector.from_dict(state.get("detector", {}))
         if made._detector.groups != made.groups:
             raise DataError("the stored detector does not fit the groups")
@@ -888,7 +862,3 @@ class RestartingDetector:
                 raise
             raise DataError(f"stored windows of a detector: {error!r:.80}") from None
         return made
-
-    def _state(self) -> dict[str, Any]:
-        ends = {"_lower": self._lower, "_upper": self._upper}
-        return ends | {"_level": self._level, "_sum": self._sum}

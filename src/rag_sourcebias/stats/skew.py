@@ -453,31 +453,26 @@ def sole_corpus_checks(
     alone: dict[str, SourceScores], config: AuditConfig
 ) -> tuple[SoleCorpusCheck, ...]:
     """Compare quality on the corpus of each source alone ([K] Table 2), paired per query."""
-    return tuple(_sole_corpus_rows(alone, config))
-
-
-def _sole_corpus_rows(
-    alone: dict[str, SourceScores], config: AuditConfig
-) -> Iterator[SoleCorpusCheck]:
-    base = alone[config.baseline_source]
+    base, found = alone[config.baseline_source], []
     for other in (name for name in alone if name != config.baseline_source):
         for measure in base.measures:
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
-            try:
-                interval: Interval | None = clustered_difference(
-                    h - low, np.arange(len(h)), confidence_level=config.confidence_level
-                )
-            except InsufficientDataError:
-                interval = None
-            yield SoleCorpusCheck(
-                measure=measure,
-                baseline=config.baseline_source,
-                other=other,
-                mean_baseline=float(h.mean()),
-                mean_other=float(low.mean()),
-                difference=interval,
-                p_value=difference_test(h - low, np.arange(len(h))),
+            queries = np.arange(len(h))
+            difference = partial(
+                clustered_difference, h - low, queries, confidence_level=config.confidence_level
             )
+            found.append(
+                SoleCorpusCheck(
+                    measure=measure,
+                    baseline=config.baseline_source,
+                    other=other,
+                    mean_baseline=float(h.mean()),
+                    mean_other=float(low.mean()),
+                    difference=_attempt(difference, [], "difference"),
+                    p_value=difference_test(h - low, queries),
+                )
+            )
+    return tuple(found)
 
 
 def adjusted(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -99,8 +99,6 @@ Similarity = Callable[[str, str], float]
 #: What compares a text with a reference, in the order of the papers.
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
 
-_STEMS = 100_000
-
 
 def similarity(name: str) -> Similarity:
     """Return the function behind a name of :data:`SIMILARITIES`.
@@ -155,7 +153,9 @@ def meteor_similarity(synonyms: Any) -> Similarity:  # noqa: ANN401 - nltk's cor
         Anything whose ``synsets(word)`` returns synsets with ``lemmas()``.
     """
     score = _library("nltk.translate.meteor_score", "METEOR").single_meteor_score
-    stemmer = _Stemmer()
+    # each stem is worked out once: they are most of METEOR's cost otherwise
+    stem = lru_cache(maxsize=100_000)(_library("nltk.stem.porter", "METEOR").PorterStemmer().stem)
+    stemmer = SimpleNamespace(stem=stem)
 
     def meteor(text: str, reference: str) -> float:
         return float(score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms))
@@ -176,13 +176,13 @@ def _bleu() -> Similarity:
 
 @cache
 def _meteor() -> Similarity:
-    return meteor_similarity(_wordnet() or _NoSynonyms())
+    return meteor_similarity(_wordnet() or SimpleNamespace(synsets=lambda _: ()))
 
 
 @cache
 def _rouge_l() -> Similarity:
     scorer = _library("rouge_score.rouge_scorer", "ROUGE-L").RougeScorer(
-        ["rougeL"], tokenizer=_Words()
+        ["rougeL"], tokenizer=SimpleNamespace(tokenize=words)
     )
 
     def rouge_l(text: str, reference: str) -> float:
@@ -199,27 +199,6 @@ def _wordnet() -> Any | None:  # noqa: ANN401 - nltk's corpus reader
     except LookupError:  # nltk looks in its folders only; it downloads nothing
         return None
     return wordnet
-
-
-class _Words:
-    """Our words as a tokenizer of rouge-score."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return words(text)
-
-
-class _Stemmer:
-    """Porter's stems, each worked out once: they are most of METEOR's cost otherwise."""
-
-    def __init__(self) -> None:
-        self.stem: Callable[[str], str] = lru_cache(maxsize=_STEMS)(
-            _library("nltk.stem.porter", "METEOR").PorterStemmer().stem
-        )
-
-
-class _NoSynonyms:
-    def synsets(self, word: str) -> Sequence[Any]:  # noqa: ARG002 - nltk's signature
-        return ()
 
 
 def _library(module: str, feature: str) -> ModuleType:
