@@ -44,9 +44,6 @@ class RankedLabels:
         Queries without a document have utility 0.
     gains : float64 array of shape (L,)
         Gain of each grade, not decreasing. [R] uses 2^r − 1.
-    gain_of_mean : bool
-        False: the mean gain E[gain(r)] ([R] Eq. 5, the paper). True: the gain of the mean grade,
-        2^E[r] − 1, as the authors' dataset code does.
     """
 
     probs: FloatArray
@@ -54,7 +51,6 @@ class RankedLabels:
     query: IntArray
     n_queries: int
     gains: FloatArray
-    gain_of_mean: bool = False
 
     def __post_init__(self) -> None:
         m, n_grades = self.probs.shape
@@ -72,14 +68,7 @@ class RankedLabels:
             raise DataError(f"query index {int(self.query[-1])} with {self.n_queries} queries")
 
     @classmethod
-    def from_grid(
-        cls,
-        probs: FloatArray,
-        weights: FloatArray,
-        gains: FloatArray,
-        *,
-        gain_of_mean: bool = False,
-    ) -> RankedLabels:
+    def from_grid(cls, probs: FloatArray, weights: FloatArray, gains: FloatArray) -> RankedLabels:
         """Build from ``probs`` of shape (queries, documents, L) and ``weights`` (documents,)."""
         n_queries, n_docs, n_grades = probs.shape
         return cls(
@@ -88,7 +77,6 @@ class RankedLabels:
             query=np.repeat(np.arange(n_queries), n_docs),
             n_queries=n_queries,
             gains=gains,
-            gain_of_mean=gain_of_mean,
         )
 
     def utilities(self) -> FloatArray:
@@ -96,10 +84,8 @@ class RankedLabels:
         return self.total(self.document_gains())
 
     def document_gains(self) -> FloatArray:
-        """Return the gain expected of every document; shape (m,)."""
-        if not self.gain_of_mean:
-            return self.probs @ self.gains
-        return np.exp2(self.probs @ np.arange(self.probs.shape[1], dtype=np.float64)) - 1.0
+        """Return the gain expected of every document ([R] Eq. 5); shape (m,)."""
+        return self.probs @ self.gains
 
     def total(self, gains: FloatArray) -> FloatArray:
         """Sum ω · gain within each query; ``gains`` of shape (m,)."""
@@ -327,10 +313,11 @@ def perturb(probs: FloatArray, lam: float) -> FloatArray:
     float64 array of shape (m, L)
         Rows sum to 1.
     """
-    _check_lambda(np.asarray(lam))
+    _check_lambda(lam)
     if lam < 0:
         return perturb(probs[:, ::-1], -lam)[:, ::-1]
-    tails = _tail_shares(_running(probs.T[:0:-1])[::-1], 1.0 - lam)
+    tails, keep = _running(probs.T[:0:-1])[::-1], 1.0 - lam
+    tails = np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
     tails = np.column_stack([np.ones(len(probs)), tails.T, np.zeros(len(probs))])
     return tails[:, :-1] - tails[:, 1:]
 
@@ -344,12 +331,12 @@ class UtilityPath:
     upper, lower : float64 arrays of shape (L − 1, m)
         P(grade ≥ r) and P(grade < r) of every document with weight, for r = 1 … L − 1.
     steps : float64 array of shape (L − 1,)
-        Gain (or grade, with ``gain_of_mean``) gained from r − 1 to r.
+        Gain from r − 1 to r.
     floor : float
-        Gain (or grade) of the lowest grade.
+        Gain of the lowest grade.
     starts, present : int64 arrays
         First document and index of every query that has documents.
-    weights, query, n_queries, gain_of_mean
+    weights, query, n_queries
         As in :class:`RankedLabels`, for the documents with weight.
     """
 
@@ -362,64 +349,39 @@ class UtilityPath:
     starts: IntArray
     present: IntArray
     n_queries: int
-    gain_of_mean: bool
 
     @classmethod
     def of(cls, labels: RankedLabels) -> UtilityPath:
         """Prepare ``labels``; documents of weight 0 are dropped."""
         used = slice(None) if labels.weights.all() else np.flatnonzero(labels.weights)
         columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
-        levels = (
-            np.arange(len(labels.gains), dtype=np.float64) if labels.gain_of_mean else labels.gains
-        )
         first = np.ones(len(query), dtype=bool)
         first[1:] = query[1:] != query[:-1]
         starts = np.flatnonzero(first)
         return cls(
             upper=_running(columns[:0:-1])[::-1],
             lower=_running(columns[:-1]),
-            steps=np.diff(levels),
-            floor=float(levels[0]),
+            steps=np.diff(labels.gains),
+            floor=float(labels.gains[0]),
             weights=labels.weights[used],
             query=query,
             starts=starts,
             present=query[starts],
             n_queries=labels.n_queries,
-            gain_of_mean=labels.gain_of_mean,
         )
 
-    def at(self, lam: float | FloatArray) -> FloatArray:
-        """Return the utilities at λ, one for all queries or one for each; shape (n_queries,)."""
-        if np.ndim(lam) == 0:
-            lam = float(lam)
-            if not -1.0 <= lam <= 1.0:
-                _check_lambda(np.asarray(lam))
-            tails = self.upper if lam >= 0 else self.lower
-            return self._total(self._level(tails, 1.0 - abs(lam), rising=lam >= 0))
-        lam = np.asarray(lam, dtype=np.float64)
+    def at(self, lam: float) -> FloatArray:
+        """Return the utilities at λ; shape (n_queries,)."""
         _check_lambda(lam)
-        shift = lam[self.query]
-        rising, keep = shift >= 0, 1.0 - np.abs(shift)
-        level = np.empty(len(shift))
-        level[rising] = self._level(self.upper[:, rising], keep[rising], rising=True)
-        level[~rising] = self._level(self.lower[:, ~rising], keep[~rising], rising=False)
-        return self._total(level)
-
-    def _level(self, tails: FloatArray, keep: float | FloatArray, *, rising: bool) -> FloatArray:
-        """Perturbed gain (or grade) of every document."""
-        if isinstance(keep, float) and keep > 0:  # one division per document, not per grade
+        tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - abs(lam)
+        if keep > 0:  # one division per document, not per grade
             gained = (self.steps @ np.minimum(tails, keep)) / keep
         else:
-            gained = self.steps @ _tail_shares(tails, keep)
-        if rising:
-            return np.asarray(self.floor + gained)
-        return np.asarray(self.floor + float(self.steps.sum()) - gained)
-
-    def _total(self, level: FloatArray) -> FloatArray:
-        gain = np.exp2(level) - 1.0 if self.gain_of_mean else level
+            gained = self.steps @ np.ones_like(tails)
+        level = self.floor + gained if lam >= 0 else self.floor + float(self.steps.sum()) - gained
         total = np.zeros(self.n_queries)
         if len(self.starts):
-            total[self.present] = np.add.reduceat(self.weights * gain, self.starts)
+            total[self.present] = np.add.reduceat(self.weights * level, self.starts)
         return total
 
 
@@ -433,16 +395,9 @@ def _running(columns: FloatArray) -> FloatArray:
     return np.minimum(sums, 1.0, out=sums)
 
 
-def _tail_shares(tails: FloatArray, keep: float | FloatArray) -> FloatArray:
-    """min(1, tail / keep); 1 where nothing is kept."""
-    if np.ndim(keep) == 0:
-        return np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
-    return np.where(keep == 0, 1.0, np.minimum(tails, keep) / np.where(keep == 0, 1.0, keep))
-
-
-def _check_lambda(lam: FloatArray) -> None:
-    if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
-        raise DataError(f"lambda {lam.ravel()[~(np.abs(lam.ravel()) <= 1)][0]} is outside [-1, 1]")
+def _check_lambda(lam: float) -> None:
+    if not abs(lam) <= 1:  # written so that NaN counts as wrong
+        raise DataError(f"lambda {lam} is outside [-1, 1]")
 
 
 # The λ at which a perturbed utility reaches a human value, in closed form.
@@ -457,8 +412,6 @@ TIE = 1e-9
 
 #: The last λ before the jump at 1.
 INSIDE = float(np.nextafter(1.0, 0.0))
-
-_BISECTIONS = 60
 
 
 class Crossing(NamedTuple):
@@ -483,8 +436,19 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
         Human utility of each query.
     """
     check_values(labels, y)
-    solve = _bisected if labels.gain_of_mean else _sorted
-    return Crossing(*solve(UtilityPath.of(labels), np.asarray(y, dtype=np.float64)))
+    path, y = UtilityPath.of(labels), np.asarray(y, dtype=np.float64)
+    bottom = _sums(path.query, path.weights * path.floor, path.n_queries)
+    top = bottom + _sums(path.query, path.weights * float(path.steps.sum()), path.n_queries)
+    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
+    low, high = y - TIE, y + TIE
+    now = path.at(0.0)
+    first = np.where(
+        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
+    )
+    last = np.where(
+        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
+    )
+    return Crossing(first, last)
 
 
 def set_crossing(
@@ -518,22 +482,6 @@ def check_values(labels: RankedLabels, y: FloatArray) -> None:
     if not np.isfinite(y).all():
         bad = int(np.flatnonzero(~np.isfinite(y))[0])
         raise DataError(f"human value of query {bad} is {y[bad]}; leave queries without one out")
-
-
-def _sorted(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve by sorting the tails of each query."""
-    bottom = _sums(path.query, path.weights * path.floor, path.n_queries)
-    top = bottom + _sums(path.query, path.weights * float(path.steps.sum()), path.n_queries)
-    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
-    low, high = y - TIE, y + TIE
-    now = path.at(0.0)
-    first = np.where(
-        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
-    )
-    last = np.where(
-        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
-    )
-    return first, last
 
 
 class _Profile:
@@ -581,35 +529,6 @@ class _Profile:
             0.0,
             np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target)),
         )
-
-
-def _bisected(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve by bisection: the gain of the mean grade is not piecewise W + R/c."""
-    first = _smallest(path, y - TIE, strictly=False)
-    above = _smallest(path, y + TIE, strictly=True)
-    # the last λ at or below y is the limit from the left of the first λ above it
-    last = np.where(above >= 1.0, INSIDE, above)
-    last = np.where(path.at(1.0) <= y + TIE, 1.0, last)
-    return first, np.where(path.at(-INSIDE) > y + TIE, -1.0, last)
-
-
-def _smallest(path: UtilityPath, y: FloatArray, *, strictly: bool) -> FloatArray:
-    """Return the smallest λ at which each utility is at least (more than) y; 1 if none is."""
-
-    def reached(lam: FloatArray) -> FloatArray:
-        values = path.at(lam)
-        return np.asarray(values > y if strictly else values >= y)
-
-    ones = np.ones(path.n_queries)
-    low, high = -INSIDE * ones, INSIDE * ones
-    at_low, at_high, at_bottom = reached(low), reached(high), reached(-ones)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        hit = reached(middle)
-        high, low = np.where(hit, middle, high), np.where(hit, low, middle)
-    found = np.where(at_high, high, 1.0)
-    found = np.where(at_low, -INSIDE, found)
-    return np.where(at_bottom, -1.0, found)
 
 
 # Conformal ranks in exact rationals.

@@ -124,7 +124,8 @@ def pool_fingerprint(labels: RankedLabels) -> str:
         # adding 0 turns -0.0 into 0.0
         digest.update(np.ascontiguousarray(np.round(part, 9) + 0.0, dtype="<f8").tobytes())
     digest.update(np.ascontiguousarray(labels.query, dtype="<i8").tobytes())
-    digest.update(f"{labels.probs.shape} {labels.n_queries} {labels.gain_of_mean}".encode())
+    # as of version 0.1, which had an option here
+    digest.update(f"{labels.probs.shape} {labels.n_queries} False".encode())
     return digest.hexdigest()
 
 
