@@ -140,10 +140,11 @@ class Bucket:
         """Add one event."""
         self.n += 1
         self.values = [a + b for a, b in zip(self.values, values, strict=True)]
-        if self.null is not None and null is not None:
-            self.null = [a + b for a, b in zip(self.null, null, strict=True)]
-        else:
-            self.null = None
+        self.null = (
+            None
+            if self.null is None or null is None
+            else [a + b for a, b in zip(self.null, null, strict=True)]
+        )
 
     def observation(self, key: Hashable) -> Observation:
         """Return the average."""

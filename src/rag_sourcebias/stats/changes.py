@@ -373,17 +373,17 @@ def delta_change_test(
     InsufficientDataError
         With one query, or where neither source scores before or after.
     """
-    moments = _Moments.of(*_pairs(h_before, l_before, h_after, l_after))
-    m = moments.swaps.shape[1]
+    totals, swaps = _moments(*_pairs(h_before, l_before, h_after, l_after))
+    m = swaps.shape[1]
     if m == 0:
         return 1.0
-    observed = float(moments.statistic(np.zeros((1, m)))[0]) * (1 - _SAME_RATIO)
+    observed = float(_statistic(totals, swaps, np.zeros((1, m)))[0]) * (1 - _SAME_RATIO)
     if m <= _EXACT_LIMIT:
         swapped = ((np.arange(2**m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
-        return float(np.mean(moments.statistic(swapped) >= observed))
+        return float(np.mean(_statistic(totals, swaps, swapped) >= observed))
     extreme = 0
     for swapped in coin_flips(m, resamples, as_generator(rng)):
-        extreme += int(np.count_nonzero(moments.statistic(swapped) >= observed))
+        extreme += int(np.count_nonzero(_statistic(totals, swaps, swapped) >= observed))
     return (1 + extreme) / (1 + resamples)
 
 
@@ -412,47 +412,39 @@ def _influence(pair: ScorePair) -> FloatArray:
     return 200 * (pair.baseline * (1 - ratio) - pair.other * (1 + ratio)) / (pair.h + pair.l)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Moments:
-    """Sums from which the change and its standard error follow, and what swaps add to them.
+def _moments(before: ScorePair, after: ScorePair) -> tuple[FloatArray, FloatArray]:
+    """Return sums from which the change and its standard error follow, and what swaps add to them.
 
     Rows are d, s, d², ds, s² of the first system, the same of the second, and the products d₁d₂,
     s₁s₂, d₁s₂ and d₂s₁.
     """
+    d1, s1 = before.baseline - before.other, before.baseline + before.other
+    d2, s2 = after.baseline - after.other, after.baseline + after.other
+    first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
+    second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
+    added = second - first
+    crossed = d2 * s1 - d1 * s2
+    none = np.zeros_like(crossed)
+    changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME_RATIO
+    rows = np.stack((*added, *-added, none, none, crossed, -crossed))
+    products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
+    return np.concatenate((first, second, products)).sum(axis=1), rows[:, changed]
 
-    totals: FloatArray
-    swaps: FloatArray
 
-    @classmethod
-    def of(cls, before: ScorePair, after: ScorePair) -> _Moments:
-        d1, s1 = before.baseline - before.other, before.baseline + before.other
-        d2, s2 = after.baseline - after.other, after.baseline + after.other
-        first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
-        second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
-        added = second - first
-        crossed = d2 * s1 - d1 * s2
-        none = np.zeros_like(crossed)
-        changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME_RATIO
-        rows = np.stack((*added, *-added, none, none, crossed, -crossed))
-        products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
-        return cls(
-            totals=np.concatenate((first, second, products)).sum(axis=1), swaps=rows[:, changed]
-        )
-
-    def statistic(self, swapped: FloatArray) -> FloatArray:
-        """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
-        d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = (
-            self.totals[:, None] + self.swaps @ swapped.T
-        )
-        # A permutation may leave one system without any score: its Relative Δ counts as 0.
-        s1, s2 = np.maximum(s1, _SAME_RATIO), np.maximum(s2, _SAME_RATIO)
-        r1, r2 = d1 / s1, d2 / s2
-        variance = (
-            (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
-            + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
-            - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
-        )
-        return np.asarray(np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME_RATIO**2)))
+def _statistic(totals: FloatArray, swaps: FloatArray, swapped: FloatArray) -> FloatArray:
+    """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
+    d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = (
+        totals[:, None] + swaps @ swapped.T
+    )
+    # A permutation may leave one system without any score: its Relative Δ counts as 0.
+    s1, s2 = np.maximum(s1, _SAME_RATIO), np.maximum(s2, _SAME_RATIO)
+    r1, r2 = d1 / s1, d2 / s2
+    variance = (
+        (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
+        + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
+        - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
+    )
+    return np.asarray(np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME_RATIO**2)))
 
 
 # Are two means over the same queries equal within a margin: two one-sided tests.

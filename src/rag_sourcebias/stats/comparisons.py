@@ -86,9 +86,7 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
         weights = 1 / (within + between)
         return float(weights @ (values - weights @ values / weights.sum()) ** 2)
 
-    low, high = 0.0, float(np.var(values, ddof=1)) * k
-    if spread(0.0) <= k - 1:
-        high = 0.0
+    low, high = 0.0, float(np.var(values, ddof=1)) * k if spread(0.0) > k - 1 else 0.0
     for _ in range(_ITERATIONS if high else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if spread(middle) > k - 1 else (low, middle)
@@ -570,8 +568,7 @@ def queries_to_tell(
         told = np.mean((statistic >= critical) | alike(found, queries, contrast), axis=1)
         return bool(np.mean(told >= _ASSURANCE) >= _ASSURANCE)
 
-    low: int = n
-    high: int = n + 1
+    low, high = n, n + 1
     while not decided(high) and high < _MOST:
         low, high = high, 2 * high
     while high - low > max(1, low // 50):

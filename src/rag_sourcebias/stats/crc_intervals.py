@@ -203,36 +203,6 @@ class Batches:
         return Batches(self.indices[rows], self.weights[rows])
 
 
-def smallest_lambda(errors: Errors, batches: Batches, misses: int, *, guess: float) -> float:
-    """Return the smallest λ at which the error of at most ``misses`` batches is below 0.
-
-    Parameters
-    ----------
-    errors : callable
-        Errors of all queries at λ in [−1, 1], not decreasing in λ; shape (n,).
-    batches : Batches
-    misses : int
-        Batches (by weight) that may stay below 0; sums within 1e-9 are ties, not below.
-    guess : float
-        Where to look first, best a little below the answer.
-
-    Raises
-    ------
-    CalibrationError
-        If more batches than that are below 0 even at λ = 1.
-    """
-    search = _Search(errors, batches, misses)
-    search.look(min(max(guess, -INSIDE), INSIDE))
-    while search.high - search.low > _WIDTH:
-        before = search.high - search.low
-        search.squeeze()
-        if search.high - search.low > before / 2:
-            search.halve()
-        if search.high - search.low == before:  # neighbours in floating point
-            break
-    return search.settle()
-
-
 class _Search:
     """Bracket of the answer with the batches whose critical λ lies in it."""
 
@@ -313,11 +283,11 @@ class _Search:
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
 
 
+#: What a reader must know of a CRC interval over bootstrap batches (METHODS §4.5).
 CAVEAT = (
     "leaves out the sampling error of what is unlabelled: under-covers its mean, and far more the "
     "population mean"
 )
-"""What a reader must know of a CRC interval over bootstrap batches (METHODS §4.5)."""
 
 _LISTED = 8  # queries up to which every batch is listed: 6,435 distinct ones at 8
 _LOOSE = 0.01  # normal quantile, for a first guess
@@ -389,7 +359,13 @@ def calibrate_dual(
         raise CalibrationError(f"{n} labelled queries cannot be resampled; at least 2 are needed")
     path = UtilityPath.of(labels)
     center = balance(path, labels, y)
-    sides = _both_ways(path, np.asarray(y, dtype=np.float64), center)
+    y = np.asarray(y, dtype=np.float64)
+    there = path.at(center) - y
+    # what bounds from above, and the mirror image of what bounds from below
+    sides = (
+        _Side(lambda lam: path.at(lam) - y, center, there),
+        _Side(lambda lam: y - path.at(-lam), -center, -there),
+    )
     drawn: int | None = None
     if indices is None and n_batches is not None:
         indices = as_generator(rng).integers(0, n, size=(n_batches, n))
@@ -509,17 +485,23 @@ class _Side(NamedTuple):
     there: FloatArray
 
 
-def _both_ways(path: UtilityPath, y: FloatArray, center: float) -> tuple[_Side, _Side]:
-    """Return the side that bounds from above, and the mirror image of the one from below."""
-    there = path.at(center) - y
-    rise = _Side(lambda lam: path.at(lam) - y, center, there)
-    return rise, _Side(lambda lam: y - path.at(-lam), -center, -there)
-
-
 def _select(side: _Side, batches: Batches, misses: int) -> float:
+    """Return the smallest λ at which the error of at most ``misses`` batches is below 0.
+
+    They are counted by weight; sums within 1e-9 are ties, not below.
+    """
     share = min(0.5, (misses + 1 + 4.0 * math.sqrt(misses + 1)) / int(batches.weights.sum()))
     guess = solve_level(side.errors, share, start=side.center, known=side.there, tolerance=_LOOSE)
-    return smallest_lambda(side.errors, batches, misses, guess=guess)
+    search = _Search(side.errors, batches, misses)
+    search.look(min(max(guess, -INSIDE), INSIDE))
+    while search.high - search.low > _WIDTH:
+        before = search.high - search.low
+        search.squeeze()
+        if search.high - search.low > before / 2:
+            search.halve()
+        if search.high - search.low == before:  # neighbours in floating point
+            break
+    return search.settle()
 
 
 def _limit(side: _Side, share: float) -> float:
@@ -588,9 +570,12 @@ def residual_bounds(
     slope = float(away @ y) / squares
     sizes = np.abs((y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share))
     scale_slope, kept = _scale(sizes, away, squares)
-    own = _without_own(sizes, sizes.mean() + scale_slope * away, 1.0 / len(y) + kept * share)
     smallest = _SMALLEST_SCALE * float(sizes.mean())
-    own = np.maximum(own, smallest)
+    leverage = 1.0 / len(y) + kept * share
+    own = sizes - (sizes - (sizes.mean() + scale_slope * away)) / np.maximum(
+        1.0 - leverage, 1.0 - _ALONE
+    )
+    own = np.maximum(own, smallest)  # the fit of every query without its own size
     scores = np.where(alone, np.inf, sizes / np.where(own > 0, own, 1.0))
     quantile = float(np.partition(scores, rank - 1)[rank - 1])
 
@@ -612,11 +597,6 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
     noise = float(rest @ rest) / (len(sizes) - 2) / squares
     kept = max(0.0, 1.0 - noise / slope**2) if slope else 0.0
     return kept * slope, kept
-
-
-def _without_own(sizes: FloatArray, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Return the fit of every query without its own size."""
-    return np.asarray(sizes - (sizes - fitted) / np.maximum(1.0 - leverage, 1.0 - _ALONE))
 
 
 # An interval for the utility of every single query ([R] §6.2 option b, METHODS §4.4).

@@ -16,6 +16,7 @@ from rag_sourcebias.core.values import (
     FloatArray,
     IntArray,
     Interval,
+    Stored,
     as_generator,
     check_level,
     t_quantile,
@@ -51,7 +52,7 @@ class LabeledDocuments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DocumentSample:
+class DocumentSample(Stored):
     """Documents to label, drawn with known chances.
 
     Parameters
@@ -86,15 +87,6 @@ class DocumentSample:
     def n_labels(self) -> int:
         """Number of documents in the sample."""
         return len(self.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {
-            "rows": self.rows.tolist(),
-            "inclusion": self.inclusion.tolist(),
-            "seed": self.seed,
-            "fingerprint": self.fingerprint,
-        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DocumentSample:

@@ -481,7 +481,15 @@ def data_warnings(
         )
     if outside := int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)):
         warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
-    warnings += _coverage_warnings(qrels, tags)
+    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
+    for code, source in enumerate(tags.sources):
+        having = np.unique(qrels.query_codes[(qrels.grades > 0) & (codes == code)])
+        if missing := len(qrels.query_ids) - len(having):
+            warnings.append(
+                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
+                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
+                "leaves them out"
+            )
     if data.n_queries < 100:
         warnings.append(
             f"{data.n_queries} queries are few: Relative Δ at cutoff {min(config.cutoffs)} is "
@@ -505,20 +513,3 @@ def data_warnings(
             "documents are not paired across sources: a difference may be one of content or quality"
         )
     return warnings
-
-
-def _coverage_warnings(qrels: Qrels, tags: TagTable) -> list[str]:
-    """Name sources without relevant documents for some queries."""
-    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    relevant = qrels.grades > 0
-    n = len(qrels.query_ids)
-    missing = [
-        n - len(np.unique(qrels.query_codes[relevant & (codes == code)]))
-        for code in range(len(tags.sources))
-    ]
-    return [
-        f"{count} of {n} queries have no relevant document of {source}: they score 0 for it in the "
-        "published Relative Δ, the centred one leaves them out"
-        for source, count in zip(tags.sources, missing, strict=True)
-        if count
-    ]

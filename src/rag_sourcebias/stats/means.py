@@ -284,7 +284,6 @@ def paper_ppi_interval(
 MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
 MIN_CLUSTERS = 5
 MOST_SKEW = 0.25  # of an estimate; taken in full, its own error makes few intervals very wide
-SCORE_FORM = "regression on the judge, score form"  # of bounded values
 
 
 def default_interval(
@@ -342,7 +341,7 @@ def default_interval(
         )
     name = "labels alone" if alone else "regression on the judge"
     if form.bounds is not None:
-        name = "labels alone, score form" if alone else SCORE_FORM
+        name += ", score form"
     estimate, lower, upper = _ends(sample, target, level, form)
     if target == "pool":  # these items are less uncertain than the population they came from
         _, low, high = _ends(sample, "population", level, form)
@@ -829,8 +828,9 @@ def _fieller(fit: RegressionFit, quantile: float) -> tuple[float, float, float]:
     roots = _crossings(np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]]))
     low = max((root for root in roots if root <= here), default=0.0)
     high = min((root for root in roots if root >= here), default=math.pi / 2)
-    ends = [_relative_delta(angle) for angle in (here, high, low)]
-    return ends[0], min(ends[1], ends[0]), max(ends[2], ends[0])
+    points = [(math.cos(angle), math.sin(angle)) for angle in (here, high, low)]
+    estimate, lower, upper = (200.0 * (a - b) / (a + b) for a, b in points)
+    return estimate, min(lower, estimate), max(upper, estimate)
 
 
 def _crossings(form: FloatArray) -> list[float]:
@@ -847,8 +847,3 @@ def _crossings(form: FloatArray) -> list[float]:
     # a rounding error below 0 would come out as π
     angles = [0.0 if angle > math.pi - 1e-12 else angle for angle in angles]
     return sorted(angle for angle in angles if angle <= math.pi / 2 + 1e-12)
-
-
-def _relative_delta(angle: float) -> float:
-    first, second = math.cos(angle), math.sin(angle)
-    return 200.0 * (first - second) / (first + second)

@@ -219,9 +219,10 @@ class BoundedRatio:
         check_level(confidence_level)
         z = normal_quantile(0.5 + confidence_level / 2)
         estimate = self.estimate
-        lower = self._end(-z, self.lowest, low=True)
-        upper = self._end(z, self.highest, low=False)
-        return min(lower, estimate), max(upper, estimate)
+        return (
+            min(self._end(-z, self.lowest, low=True), estimate),
+            max(self._end(z, self.highest, low=False), estimate),
+        )
 
     def p_value(self, value: float = 0.0) -> float:
         """Return the two-sided p-value of the ratio being ``value``.
@@ -429,7 +430,15 @@ def relative_delta_interval(
         )
     _require_normal(pair, method)
     if method == "delta":
-        return _delta(pair, confidence_level)
+        x = math.log(pair.h / pair.l)
+        width = t_quantile(0.5 + confidence_level / 2, pair.n - 1) * math.sqrt(pair.var_log)
+        return pair.interval(
+            200 * math.tanh((x - width) / 2),
+            200 * math.tanh((x + width) / 2),
+            confidence_level,
+            "delta",
+            (SAMPLED, "enough queries that ln of the ratio of means is nearly normal"),
+        )
     if method == "fieller":
         return _fieller(pair, confidence_level)
     lower, upper = bootstrap_relative_delta(
@@ -488,18 +497,6 @@ def _exact(pair: ScorePair, level: float) -> Interval:
     lower = beta_quantile(tail, wins, losses + 1) if wins else 0.0
     upper = beta_quantile(1 - tail, wins + 1, losses) if losses else 1.0
     return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, "exact", (SAMPLED,))
-
-
-def _delta(pair: ScorePair, level: float) -> Interval:
-    x = math.log(pair.h / pair.l)
-    width = t_quantile(0.5 + level / 2, pair.n - 1) * math.sqrt(pair.var_log)
-    return pair.interval(
-        200 * math.tanh((x - width) / 2),
-        200 * math.tanh((x + width) / 2),
-        level,
-        "delta",
-        (SAMPLED, "enough queries that ln of the ratio of means is nearly normal"),
-    )
 
 
 def _fieller(pair: ScorePair, level: float) -> Interval:

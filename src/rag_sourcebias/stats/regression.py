@@ -107,8 +107,8 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
         In [0, 1].
     """
     share = _share(successes, n, confidence_level)
-    lower, upper = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
-    return _proportion((share, lower, upper), n, confidence_level, "Wilson")
+    ends = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
+    return _proportion((share, *ends), n, confidence_level, "Wilson")
 
 
 def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -136,9 +136,12 @@ def clopper_pearson_interval(
     """
     share = _share(successes, n, confidence_level)
     tail = 0.5 - confidence_level / 2
-    lower = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
-    upper = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
-    return _proportion((share, lower, upper), n, confidence_level, "Clopper–Pearson")
+    ends = (
+        share,
+        beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0,
+        beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0,
+    )
+    return _proportion(ends, n, confidence_level, "Clopper–Pearson")
 
 
 def _share(successes: float, n: float, confidence_level: float) -> float:
@@ -473,12 +476,10 @@ def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
     n = np.bincount(sample.stratum, minlength=sample.n_strata).astype(np.float64)
     n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata).astype(np.float64)
     if target == "pool" and not sample.shifted:
-        factor = n_pool / (n + n_pool)
-    elif target == "population" or not n_pool.all():
-        factor = np.ones(sample.n_strata)
-    else:
-        factor = 1 + n / n_pool
-    return factor[sample.stratum]
+        return (n_pool / (n + n_pool))[sample.stratum]
+    if target == "population" or not n_pool.all():
+        return np.ones(sample.n_labeled)
+    return (1 + n / n_pool)[sample.stratum]
 
 
 def _fitted_covariance(
@@ -685,9 +686,8 @@ def draw_interval(
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
     if most_skew is None:
-        skewness = fit.skewness if sample.n_units >= _MIN_SKEW else 0.0
-    else:
-        skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
+        most_skew = math.inf if sample.n_units >= _MIN_SKEW else 0.0
+    skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
     lower = estimate - error * _hall(quantile, skewness)
     upper = estimate - error * _hall(-quantile, skewness)
     if form.clip is not None:

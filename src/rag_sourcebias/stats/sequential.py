@@ -467,9 +467,10 @@ class BettingInterval:
         above, below = np.split(self._capital, 2, axis=1)
         too_low = np.flatnonzero(log_mean_exp(above) >= threshold)
         too_high = np.flatnonzero(log_mean_exp(below) >= threshold)
-        lower = float(self._grid[too_low[-1]]) if len(too_low) else 0.0
-        upper = float(self._grid[too_high[0]]) if len(too_high) else 1.0
-        return lower, upper
+        return (
+            float(self._grid[too_low[-1]]) if len(too_low) else 0.0,
+            float(self._grid[too_high[0]]) if len(too_high) else 1.0,
+        )
 
 
 # Changes after a long quiet time: e-detectors.
@@ -536,8 +537,7 @@ class ChangeDetector(_Saved):
         self.side: Side = side
         self.joint = joint
         self.n = 0
-        bets = len(FRACTIONS) * (2 if side == "two-sided" else 1)
-        self._sums = np.zeros((groups, bets))
+        self._sums = np.zeros((groups, len(FRACTIONS) * (2 if side == "two-sided" else 1)))
         self.n_alarms = np.zeros(1 if joint else groups, np.int64)
         self.last_alarm = np.zeros(1 if joint else groups, np.int64)
 
@@ -694,9 +694,10 @@ def window_interval(column: FloatArray, level: float, points: int = 1001) -> tup
     from scipy.special import betaincinv
 
     n, ones, tail = len(column), float(column.sum()), (1 - level) / 2
-    lower = float(betaincinv(ones, n - ones + 1, tail)) if ones > 0 else 0.0
-    upper = float(betaincinv(ones + 1, n - ones, 1 - tail)) if ones < n else 1.0
-    return lower, upper
+    return (
+        float(betaincinv(ones, n - ones + 1, tail)) if ones > 0 else 0.0,
+        float(betaincinv(ones + 1, n - ones, 1 - tail)) if ones < n else 1.0,
+    )
 
 
 # Changes again and again: after an alarm the level is learnt anew.

@@ -145,26 +145,6 @@ def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> 
     )
 
 
-def skew_cells(
-    scores: SourceScores,
-    chance: Mapping[str, ChanceScores],
-    dependence: Dependence,
-    config: AuditConfig,
-) -> tuple[SkewCell, ...]:
-    """Compare the baseline with every other source, for every measure and cutoff.
-
-    Parameters
-    ----------
-    chance : mapping of str to ChanceScores
-        Per other source.
-    """
-    return tuple(
-        _cell(scores, measure, other, centred_delta(chance[other], i, dependence, config), config)
-        for other in others(scores, config.baseline_source)
-        for i, measure in enumerate(scores.measures)
-    )
-
-
 def _cell(
     scores: SourceScores,
     measure: str,
@@ -182,12 +162,7 @@ def _cell(
         rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
     )
     centred, p_value = found
-    needed = None
-    if (
-        centred.interval is not None
-        and skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
-    ):
-        needed = queries_for_verdict(centred.interval, margin=config.margin)
+    undecided = skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
     return SkewCell(
         measure=measure,
         baseline=config.baseline_source,
@@ -200,7 +175,9 @@ def _cell(
         p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
-        n_needed=needed,
+        n_needed=queries_for_verdict(centred.interval, margin=config.margin)
+        if undecided and centred.interval is not None
+        else None,
         centred=centred,
     )
 
@@ -554,7 +531,11 @@ def measure_system(
         other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
         for other in compared
     }
-    cells = skew_cells(scores, chance, dependence, config)
+    cells = tuple(
+        _cell(scores, measure, other, centred_delta(found, i, dependence, config), config)
+        for other, found in chance.items()
+        for i, measure in enumerate(scores.measures)
+    )
     per_query = tuple(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
@@ -644,15 +625,19 @@ def settings_row(
     """Measure the primary measure alone, per other source, under another setting."""
     measure, _, k = config.primary_measure.partition("@")
     alone = replace(config, measures=(measure,), cutoffs=(int(k),))
-    found = []
-    for other in tags.sources:
-        if other != config.baseline_source:
-            pair = _pair_of(qrels, tags, config.baseline_source, other)
-            delta, _ = centred_delta(chance_of(run, qrels, pair, alone), 0, dependence, alone)
-            found.append(
-                SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
-            )
-    return tuple(found)
+    groups = {
+        other: _pair_of(qrels, tags, config.baseline_source, other)
+        for other in tags.sources
+        if other != config.baseline_source
+    }
+    deltas = {
+        other: centred_delta(chance_of(run, qrels, group, alone), 0, dependence, alone)[0]
+        for other, group in groups.items()
+    }
+    return tuple(
+        SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
+        for other, delta in deltas.items()
+    )
 
 
 def _empty(run: Run, qrels: Qrels) -> int:

@@ -404,9 +404,10 @@ def _ranks(
     if not all_pairs:
         return np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64)
     higher, smaller = lower > 0, upper < 0
-    above = np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m)
-    below = np.bincount(first[higher], minlength=m) + np.bincount(second[smaller], minlength=m)
-    return 1 + above, m - below
+    return (
+        1 + np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m),
+        m - np.bincount(first[higher], minlength=m) - np.bincount(second[smaller], minlength=m),
+    )
 
 
 def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:

@@ -157,21 +157,19 @@ def meteor_similarity(synonyms: Any) -> Similarity:  # noqa: ANN401 - nltk's cor
     stem = lru_cache(maxsize=100_000)(_library("nltk.stem.porter", "METEOR").PorterStemmer().stem)
     stemmer = SimpleNamespace(stem=stem)
 
-    def meteor(text: str, reference: str) -> float:
-        return float(score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms))
-
-    return meteor
+    return lambda text, reference: float(
+        score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms)
+    )
 
 
 @cache
 def _bleu() -> Similarity:
     scorer = _library("sacrebleu.metrics", "BLEU").BLEU(effective_order=True)
 
-    def bleu(text: str, reference: str) -> float:
-        # Rounding takes a perfect score to 100.00000000000004.
-        return min(float(scorer.sentence_score(text, [reference]).score) / 100, 1.0)
-
-    return bleu
+    # Rounding takes a perfect score to 100.00000000000004.
+    return lambda text, reference: min(
+        float(scorer.sentence_score(text, [reference]).score) / 100, 1.0
+    )
 
 
 @cache
@@ -185,10 +183,7 @@ def _rouge_l() -> Similarity:
         ["rougeL"], tokenizer=SimpleNamespace(tokenize=words)
     )
 
-    def rouge_l(text: str, reference: str) -> float:
-        return float(scorer.score(reference, text)["rougeL"].fmeasure)
-
-    return rouge_l
+    return lambda text, reference: float(scorer.score(reference, text)["rougeL"].fmeasure)
 
 
 @cache
@@ -219,9 +214,9 @@ def _library(module: str, feature: str) -> ModuleType:
 #: One entry per text: a reference, several of which the best counts, or None.
 References = Sequence[str | Sequence[str] | None]
 
+#: ``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
+#: how much of another text a text keeps, in [0, 1]. In the order of reports.
 TEXT_STATISTICS = ("words", *SIMILARITIES)
-"""``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
-how much of another text a text keeps, in [0, 1]. In the order of reports."""
 
 _LIBRARIES = {"BLEU": "sacrebleu", "METEOR": "nltk", "ROUGE-L": "rouge_score"}
 
@@ -269,10 +264,8 @@ def text_scores(
                 f"text {row} is {text!r:.80}; give a string, or None where it is missing"
             )
     if name == "words":
-        found = np.full(len(texts), np.nan)
-        present = [row for row, text in enumerate(texts) if text is not None]
-        found[present] = word_counts([text for text in texts if text is not None])
-        return found
+        counts = [np.nan if text is None else len(_WORD.findall(text)) for text in texts]
+        return np.array(counts, dtype=np.float64)
     compare = similarity(name)
     if references is None:
         raise DataError(f"{name} compares texts with references, and none were given")
