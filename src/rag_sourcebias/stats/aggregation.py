@@ -30,7 +30,6 @@ from rag_sourcebias.stats.sequential import read_state, rebuild, write_state
 
 
 _SMALLEST = np.log(np.finfo(np.float64).tiny)
-_BISECTIONS = 60
 
 
 def beta_log_e(
@@ -87,7 +86,7 @@ def beta_interval(
     for outside in (0.0, 1.0):
         good = np.where(n > 0, total / np.maximum(n, 1), outside)
         bad = np.full(good.shape, outside)
-        for _ in range(_BISECTIONS):
+        for _ in range(60):
             middle = (good + bad) / 2
             held = beta_log_e(n, total, middle, a=a, b=b) < threshold
             good, bad = np.where(held, middle, good), np.where(held, bad, middle)

@@ -201,8 +201,7 @@ def _own(factor: IntArray) -> IntArray:
 def _joint(codes: Sequence[IntArray]) -> IntArray:
     key = codes[0]
     for code in codes[1:]:
-        key = key * (int(code.max(initial=0)) + 1) + code
-        key = np.unique(key, return_inverse=True)[1]
+        key = np.unique(key * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
     return key
 
 

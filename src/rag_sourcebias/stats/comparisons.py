@@ -33,7 +33,6 @@ from rag_sourcebias.stats.ratio import SAMPLED, bootstrap_means, coin_flips, dir
 
 
 _FEWEST = 3
-_ITERATIONS = 100
 
 
 def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") -> Interval:
@@ -87,7 +86,7 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
         return float(weights @ (values - weights @ values / weights.sum()) ** 2)
 
     low, high = 0.0, float(np.var(values, ddof=1)) * k if spread(0.0) > k - 1 else 0.0
-    for _ in range(_ITERATIONS if high else 0):
+    for _ in range(100 if high else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if spread(middle) > k - 1 else (low, middle)
     weights = 1 / (within + high)

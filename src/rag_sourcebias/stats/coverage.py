@@ -248,58 +248,20 @@ IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 _BOOTSTRAPS = {"bootstrap": "empirical", "bca": "bca", "studentized": "studentized"}
 
 
-@dataclass(frozen=True, slots=True)
-class Methods:
-    """Runs methods, by name or as callables, on drawn samples."""
+def _cells(
+    samples: list[Sample],
+    methods: Mapping[str, IntervalMethod | None],
+    truths: list[float],
+    seed: int,
+    *,
+    n: int,
+    target: Target,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> list[CoverageCell]:
+    """Run every method, by name or as a callable, on the same samples."""
 
-    target: Target
-    level: float
-    bounds: tuple[float, float] | None
-    population: float
-
-    def cells(
-        self,
-        n: int,
-        samples: list[Sample],
-        methods: Sequence[str] | Mapping[str, IntervalMethod],
-        seed: int,
-    ) -> list[CoverageCell]:
-        """Every method on the same samples."""
-        given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
-        truths = [sample.truth(self.target, self.population) for sample in samples]
-        kinds = {
-            name: _BOOTSTRAPS[name] for name in given if given[name] is None and name in _BOOTSTRAPS
-        }
-        ends = self._bootstraps(samples, seed) if kinds else {}
-        found = []
-        for name, method in given.items():
-            tally = Tally(name, n)
-            for i, (sample, truth) in enumerate(zip(samples, truths, strict=True)):
-                if name in kinds and np.ptp(sample.y):
-                    lower, upper = ends[kinds[name]][i]
-                    tally.add(float(lower), float(upper), truth)
-                else:
-                    tally.attempt(partial(self._interval, sample, name, method, seed), truth)
-            found.append(tally.cell())
-        return found
-
-    def _bootstraps(self, samples: list[Sample], seed: int) -> dict[str, FloatArray]:
-        if samples[0].clusters is not None or self.target != "population":
-            raise DataError("the bootstrap is defined for single items and target 'population'")
-        spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
-        ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
-        if spread:
-            for kind, values in bootstrap_ends(
-                np.stack([samples[i].y for i in spread]),
-                confidence_level=self.level,
-                rng=np.random.default_rng(seed),
-            ).items():
-                ends[kind][spread] = values
-        return ends
-
-    def _interval(
-        self, sample: Sample, name: str, method: IntervalMethod | None, seed: int
-    ) -> Interval:
+    def interval(sample: Sample, name: str, method: IntervalMethod | None) -> Interval:
         if method is not None:
             return method(sample.y, sample.yhat, sample.yhat_unlabeled)
         if name in _BOOTSTRAPS:
@@ -309,13 +271,41 @@ class Methods:
             sample.yhat,
             sample.yhat_unlabeled,
             method=cast("Method", name),
-            target=self.target,
-            confidence_level=self.level,
-            bounds=self.bounds if name in ("regression", "labels") else None,
+            target=target,
+            confidence_level=level,
+            bounds=bounds if name in ("regression", "labels") else None,
             clusters=sample.clusters,
             clusters_unlabeled=sample.clusters_unlabeled,
             rng=seed,
         )
+
+    kinds = {
+        name: _BOOTSTRAPS[name] for name in methods if methods[name] is None and name in _BOOTSTRAPS
+    }
+    if kinds and (samples[0].clusters is not None or target != "population"):
+        raise DataError("the bootstrap is defined for single items and target 'population'")
+    ends = _bootstraps(samples, level, seed) if kinds else {}
+    found = []
+    for name, method in methods.items():
+        tally = Tally(name, n)
+        for i, (sample, truth) in enumerate(zip(samples, truths, strict=True)):
+            if name in kinds and np.ptp(sample.y):
+                lower, upper = ends[kinds[name]][i]
+                tally.add(float(lower), float(upper), truth)
+            else:
+                tally.attempt(partial(interval, sample, name, method), truth)
+        found.append(tally.cell())
+    return found
+
+
+def _bootstraps(samples: list[Sample], level: float, seed: int) -> dict[str, FloatArray]:
+    spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
+    ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
+    if spread:
+        values, rng = np.stack([samples[i].y for i in spread]), np.random.default_rng(seed)
+        for kind, found in bootstrap_ends(values, confidence_level=level, rng=rng).items():
+            ends[kind][spread] = found
+    return ends
 
 
 # Do intervals cover? Resampling complete data as if they were a population.
@@ -423,20 +413,25 @@ def coverage_study(
     codes = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
     if codes is not None and len(codes) != len(y):
         raise DataError(f"{len(codes)} clusters for {len(y)} items")
-    study = Methods(target, confidence_level, bounds, float(y.mean()))
-    population = Population(y, yhat, codes)
+    given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
+    truth, population = float(y.mean()), Population(y, yhat, codes)
     cells = []
     for n in sizes:
-        cells += study.cells(
-            n,
-            [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)],
-            methods,
+        samples = [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)]
+        cells += _cells(
+            samples,
+            given,
+            [sample.truth(target, truth) for sample in samples],
             int(generator.integers(2**63)),
+            n=n,
+            target=target,
+            level=confidence_level,
+            bounds=bounds,
         )
     return CoverageStudy(
         cells=tuple(cells),
         target=target,
         confidence_level=confidence_level,
         n_unlabeled=n_unlabeled,
-        truth=study.population,
+        truth=truth,
     )

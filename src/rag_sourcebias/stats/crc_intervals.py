@@ -604,13 +604,7 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
 
 PerQueryRule = Literal["residual", "recalibrated", "two-sided", "paper"]
 
-_EXCHANGEABLE = "labelled and target queries are exchangeable"
-_REACH = "human values lie between all documents at the lowest and all at the highest grade"
 _FITTED = "the fit to the labelled queries costs no more than one of them"
-_PAPER = (
-    "the rule of the paper spends one n + 1 correction on two sides: it under-covers, "
-    "by up to 1/(n + 1)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -679,7 +673,10 @@ def per_query_intervals(
         raise DataError(f"rule {rule!r}; one of {', '.join(get_args(PerQueryRule))} is expected")
     y = np.asarray(y, dtype=np.float64)
     path = UtilityPath.of(labels_target)
-    assumptions: tuple[str, ...] = (_EXCHANGEABLE, _REACH)
+    assumptions: tuple[str, ...] = (
+        "labelled and target queries are exchangeable",
+        "human values lie between all documents at the lowest and all at the highest grade",
+    )
     low: float | None
     high: float | None
     if rule == "residual":
@@ -696,7 +693,11 @@ def per_query_intervals(
         else:
             allowed = paper_misses if rule == "paper" else misses_per_side
             low, high = _two_parameters(labels_labelled, y, allowed(len(y), confidence_level))
-            assumptions += (_PAPER,) if rule == "paper" else ()
+            if rule == "paper":
+                assumptions += (
+                    "the rule of the paper spends one n + 1 correction on two sides: it "
+                    "under-covers, by up to 1/(n + 1)",
+                )
         lower, upper = path.at(low), path.at(high)
         estimate = np.clip(path.at(center), lower, upper)
     return PerQueryIntervals(

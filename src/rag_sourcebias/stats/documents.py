@@ -335,7 +335,6 @@ def labels_needed(n_certain: int, available: int) -> int:
 
 
 _FEATURES = 3
-_METHOD = "documents sampled, regression on the judge"
 _ASSUMPTIONS = {
     "pool": (
         "the documents were drawn by the stored design and every one of them was labelled",
@@ -428,7 +427,7 @@ def document_interval(
         lower=estimate - half,
         upper=estimate + half,
         confidence_level=confidence_level,
-        method=_METHOD,
+        method="documents sampled, regression on the judge",
         target=target,
         n_labeled=sample.n_labels,
         n_unlabeled=int(np.count_nonzero(sample.inclusion)) - sample.n_labels,

@@ -527,7 +527,6 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
 # Win rate of twins at equal length, by logistic regression (METHODS §1.5).
 
 
-_MAX_STEPS = 50
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
 _CONSTANT = 1e-12
 _EXTRAPOLATED = "… also beyond the covariate values seen, where the win rate is extrapolated"
@@ -628,7 +627,7 @@ def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> 
 def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Newton's method; returns coefficients, fitted probabilities and the inverse information."""
     beta: FloatArray = np.zeros(design.shape[1])
-    for _ in range(_MAX_STEPS):
+    for _ in range(50):
         fitted = 1 / (1 + np.exp(-np.clip(design @ beta, -40, 40)))
         weight = fitted * (1 - fitted)
         information = (design * weight[:, None]).T @ design

@@ -446,10 +446,7 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
 
     def rows(x: FloatArray, stratum: npt.NDArray[np.int64]) -> FloatArray:
         matrix = np.empty((len(x), sample.n_strata + x.shape[1]))
-        if sample.n_strata == 1:
-            matrix[:, 0] = 1.0
-        else:
-            matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
+        matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
         matrix[:, sample.n_strata :] = (x - centre) * usable
         return matrix
 

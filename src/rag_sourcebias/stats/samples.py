@@ -481,20 +481,18 @@ def check_random_labels(
     if (labeled_groups is None) != (unlabeled_groups is None):
         raise DataError("groups are needed of the labelled and of the unlabelled items, or of none")
     x, rest = labeled[~np.isnan(labeled)], unlabeled[~np.isnan(unlabeled)]
-    p_values: list[float | None] = [None, None, None]
-    notes = ["", "", ""]
+    found: list[tuple[float | None, str]] = []
     if min(len(x), len(rest)) >= _FEWEST:
-        p_values[0], notes[0] = _mean_check(x, rest)
-        p_values[1], notes[1] = _shape_check(x, rest)
+        found += [_mean_check(x, rest), _shape_check(x, rest)]
     if labeled_groups is not None and unlabeled_groups is not None:
         if len(labeled_groups) != len(labeled) or len(unlabeled_groups) != len(unlabeled):
             raise DataError("groups and values differ in length")
         if min(len(labeled), len(unlabeled)) >= _FEWEST:
-            p_values[2], notes[2] = _group_check(labeled_groups, unlabeled_groups)
+            found.append(_group_check(labeled_groups, unlabeled_groups))
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random, or weight "
         "or stratify by what decided"
-        for p, note in zip(adjust_p_values(p_values), notes, strict=True)
+        for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)
         if p is not None and p < 1 - confidence_level
     )
 

@@ -661,10 +661,7 @@ def reference_window(
         If an argument is out of its range.
     """
     check_level(confidence_level)
-    rows = np.asarray(values, np.float64)
-    rows = as_rows(
-        rows[:, None] if rows.ndim == 1 else rows, rows.shape[-1] if rows.ndim > 1 else 1
-    )
+    rows = as_rows(values, np.shape(values)[-1] if np.ndim(values) > 1 else 1)
     if len(rows) < 2:
         raise InsufficientDataError(
             f"a reference window needs at least 2 observations, there are {len(rows)}",
