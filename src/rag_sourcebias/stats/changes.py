@@ -86,17 +86,12 @@ class CrossedMean:
             seeds=seeds,
         )
 
-    def seed_part(self, tail: float) -> float:
-        """Squared half width that random seeds add; ``tail`` is the probability beyond one end."""
-        if self.seed_variance == 0:
-            return 0.0
-        return t_quantile(1 - tail, self.seeds - 1) ** 2 * self.seed_variance
-
     def half_width(self, tail: float) -> float:
         """Distance from the mean to the end beyond which lies ``tail``."""
-        return math.sqrt(
-            t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance + self.seed_part(tail)
-        )
+        variance = t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance
+        if self.seed_variance > 0:
+            variance += t_quantile(1 - tail, self.seeds - 1) ** 2 * self.seed_variance
+        return math.sqrt(variance)
 
     def above_zero(self, level: float) -> bool:
         """Whether a mean of 0 or less is rejected, one-sided."""
@@ -390,7 +385,6 @@ def delta_change_test(
 def _pairs(
     h_before: FloatArray, l_before: FloatArray, h_after: FloatArray, l_after: FloatArray
 ) -> tuple[ScorePair, ScorePair]:
-    """Check the scores before and after."""
     before, after = ScorePair.of(h_before, l_before), ScorePair.of(h_after, l_after)
     if before.n != after.n:
         raise DataError(

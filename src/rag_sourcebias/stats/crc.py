@@ -250,8 +250,7 @@ class JudgedRanking:
         if name == "P":
             return np.asarray(grid.sum(axis=1) / cutoff)
         if name == "MRR":
-            none_before = np.cumprod(1 - grid, axis=1)
-            none_before = np.concatenate([np.ones((len(grid), 1)), none_before[:, :-1]], axis=1)
+            none_before = np.cumprod(np.hstack([np.ones((len(grid), 1)), 1 - grid[:, :-1]]), axis=1)
             return np.asarray((grid * none_before) @ (1 / ranks))
         relevant = _sums(self.labels.query_codes, worth, len(grid))
         if name == "Recall":

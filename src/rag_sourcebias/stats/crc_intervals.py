@@ -171,22 +171,19 @@ _CHUNK = 1 << 17  # draws summed at a time, so that they stay in cache
 _WIDTH = 2e-16
 
 
-class Batches:
+class Batches(NamedTuple):
     """Bootstrap batches.
 
     Parameters
     ----------
     indices : integer array of shape (M, n)
         Queries of each batch.
-    weights : int64 array of shape (M,), optional
-        How many batches each row stands for; 1 by default.
+    weights : int64 array of shape (M,)
+        How many batches each row stands for.
     """
 
-    def __init__(
-        self, indices: npt.NDArray[np.intp], weights: npt.NDArray[np.int64] | None = None
-    ) -> None:
-        self.indices = indices
-        self.weights = np.ones(len(indices), dtype=np.int64) if weights is None else weights
+    indices: npt.NDArray[np.intp]
+    weights: npt.NDArray[np.int64]
 
     def sums(self, errors: FloatArray) -> FloatArray:
         """Return the summed error of every batch; shape (M,)."""
@@ -197,10 +194,6 @@ class Batches:
             # "clip" only spares a second bounds check
             np.take(errors, part, mode="clip").dot(ones, out=total[start : start + rows])
         return total
-
-    def keep(self, rows: npt.NDArray[np.bool_]) -> Batches:
-        """Return the batches marked."""
-        return Batches(self.indices[rows], self.weights[rows])
 
 
 class _Search:
@@ -233,13 +226,7 @@ class _Search:
             self.low, self.low_sums = lam, sums
         self.low_sums = None if self.low_sums is None else self.low_sums[keep]
         self.high_sums = None if self.high_sums is None else self.high_sums[keep]
-        self.active = self.active.keep(keep)
-
-    def halve(self) -> None:
-        """Try an end not yet tried, or the middle."""
-        if self.high == 1.0 or self.low == -1.0:
-            self.look(INSIDE if self.high == 1.0 else -INSIDE)
-        self.look((self.low + self.high) / 2)
+        self.active = Batches(self.active.indices[keep], self.active.weights[keep])
 
     def squeeze(self) -> None:
         """Look on both sides of where straight lines put the answer."""
@@ -370,7 +357,10 @@ def calibrate_dual(
     if indices is None and n_batches is not None:
         indices = as_generator(rng).integers(0, n, size=(n_batches, n))
     if indices is not None:
-        batches, drawn = Batches(_checked(indices, n)), len(indices)
+        batches, drawn = (
+            Batches(_checked(indices, n), np.ones(len(indices), np.int64)),
+            len(indices),
+        )
         misses = paper_misses(drawn, confidence_level, what="bootstrap batches")
         high, low = (_select(side, batches, misses) for side in sides)
     elif n <= _LISTED:
@@ -498,7 +488,10 @@ def _select(side: _Side, batches: Batches, misses: int) -> float:
         before = search.high - search.low
         search.squeeze()
         if search.high - search.low > before / 2:
-            search.halve()
+            # an end not yet tried, or the middle
+            if search.high == 1.0 or search.low == -1.0:
+                search.look(INSIDE if search.high == 1.0 else -INSIDE)
+            search.look((search.low + search.high) / 2)
         if search.high - search.low == before:  # neighbours in floating point
             break
     return search.settle()

@@ -102,13 +102,6 @@ class DocumentSample(Stored):
         )
 
 
-def check_rows(rows: IntArray, n_rows: int) -> None:
-    """Raise unless the rows are those of different documents."""
-    outside = rows[(rows < 0) | (rows >= n_rows)]
-    if len(outside):
-        raise DataError(f"labelled row {int(outside[0])} is not one of the pool's {n_rows}")
-
-
 def pool_fingerprint(labels: RankedLabels) -> str:
     """SHA-256 of the pool: judge distributions (to 1e-9), weights, queries and gains."""
     digest = hashlib.sha256()
@@ -246,7 +239,9 @@ def design_document_sample(
     size = labels.weights * residual_spread(labels)
     known = np.zeros(0, dtype=np.int64)
     if pilot is not None:
-        check_rows(pilot.rows, len(size))
+        outside = pilot.rows[(pilot.rows < 0) | (pilot.rows >= len(size))]
+        if len(outside):
+            raise DataError(f"labelled row {outside[0]} is not one of the pool's {len(size)}")
         known = pilot.rows[size[pilot.rows] > 0]
     if n_labels <= len(known) or n_labels < 1:
         raise InsufficientDataError(

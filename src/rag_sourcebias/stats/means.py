@@ -622,12 +622,16 @@ def difference_interval(
     if reach is None:  # a correction for skewness may only widen: of few rankings it is wrong
         _, low, high = draw_interval(gaps, fit, target, quantile, Form(None))
         lower, upper = min(lower, low), max(upper, high)
-    return comparison(
-        sample,
-        (estimate, lower, upper),
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
         method="difference, regression on the judge",
         target=target,
-        confidence_level=confidence_level,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
         correlation=judge_correlation(gaps.y[:, 0], gaps.x[:, 0]),
     )
 
@@ -734,30 +738,6 @@ def two_columns(
     return sample
 
 
-def comparison(
-    sample: JudgedSample,
-    ends: tuple[float, float, float],
-    *,
-    method: str,
-    target: Target,
-    confidence_level: float,
-    correlation: float,
-) -> Interval:
-    """Build the interval of a comparison from (estimate, lower, upper)."""
-    return Interval(
-        estimate=ends[0],
-        lower=ends[1],
-        upper=ends[2],
-        confidence_level=confidence_level,
-        method=method,
-        target=target,
-        n_labeled=sample.n_labeled,
-        n_unlabeled=sample.n_unlabeled,
-        assumptions=assumptions_of(sample),
-        correlation=correlation,
-    )
-
-
 # Relative Δ between two sources when most labels come from a judge.
 
 
@@ -801,12 +781,18 @@ def judged_relative_delta_interval(
         )
     fit = fit_regression(sample, target)
     human, judge = (values[:, 0] - values[:, 1] for values in (sample.y, sample.x))
-    return comparison(
-        sample,
-        _fieller(fit, t_quantile(0.5 + confidence_level / 2, fit.degrees)),
+    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
+    estimate, lower, upper = _fieller(fit, quantile)
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
         method="Relative Δ (Fieller), regression on the judge",
         target=target,
-        confidence_level=confidence_level,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
         correlation=judge_correlation(human, judge),
     )
 

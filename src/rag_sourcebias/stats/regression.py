@@ -640,8 +640,7 @@ def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
     """Return the end at which half the labels or more pile up while few depart from it."""
     for end in ends:
         departing = int(np.count_nonzero(y != end))
-        tied = len(y) - departing
-        if tied >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
+        if len(y) - departing >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
             return end
     return None
 

@@ -352,8 +352,7 @@ class BettingTest(_Saved):
     def reset(self) -> None:
         """Forget everything; the guarantee then starts anew."""
         self.n = 0
-        self.log_e = np.zeros(self.groups)
-        self.peak = np.zeros(self.groups)
+        self.log_e, self.peak = np.zeros(self.groups), np.zeros(self.groups)
         self.alarm_at: IntArray = np.zeros(self.groups, np.int64)
         self._capital = np.zeros(
             (self.groups, (2 if self.side == "two-sided" else 1) * len(FRACTIONS))
@@ -538,8 +537,7 @@ class ChangeDetector(_Saved):
         self.joint = joint
         self.n = 0
         self._sums = np.zeros((groups, len(FRACTIONS) * (2 if side == "two-sided" else 1)))
-        self.n_alarms = np.zeros(1 if joint else groups, np.int64)
-        self.last_alarm = np.zeros(1 if joint else groups, np.int64)
+        self.n_alarms, self.last_alarm = np.zeros((2, 1 if joint else groups), np.int64)
 
     @property
     def statistic(self) -> FloatArray:

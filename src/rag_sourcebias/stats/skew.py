@@ -765,12 +765,10 @@ def _pair_texts(
     pairs, where = np.unique(
         np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
     )
-    base = [corpus.texts[row] for row in pairs[0]]
-    other = [corpus.texts[row] for row in pairs[1]]
+    base, other = ([corpus.texts[row] for row in rows] for rows in pairs)
     ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
     kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
-    where = where.ravel()
-    return ratio[where], kept[where]
+    return ratio[where.ravel()], kept[where.ravel()]
 
 
 def _exposure(
