@@ -220,11 +220,6 @@ class Aggregator:
         self._closed: OrderedDict[Hashable, None] = OrderedDict()
         self._now = -math.inf
 
-    @property
-    def n_open(self) -> int:
-        """Buckets open now."""
-        return len(self._open)
-
     def add(
         self,
         key: Hashable,

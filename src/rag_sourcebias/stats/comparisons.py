@@ -247,9 +247,8 @@ def kendalls_w(ranks: RankArray) -> float | None:
     centred = values - (values.shape[1] + 1) / 2
     # Σ(r − r̄)² of a query is (k³ − k − T)/12: ties need no counting.
     largest = float(np.sum(centred**2)) / len(values)
-    if largest == 0:
-        return None
-    return min(float(np.sum(centred.mean(axis=0) ** 2)) / largest, 1.0)
+    seen = float(np.sum(centred.mean(axis=0) ** 2))
+    return None if largest == 0 else min(seen / largest, 1.0)
 
 
 def friedman_test(ranks: RankArray) -> FriedmanTest:

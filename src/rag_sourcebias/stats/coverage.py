@@ -68,8 +68,9 @@ class Population:
             rows, copy, cut = drawn, None, n
         else:
             sizes = (self.starts[1:] - self.starts[:-1])[drawn]
-            first = np.cumsum(sizes) - sizes
-            rows = np.repeat(self.starts[drawn] - first, sizes) + np.arange(int(sizes.sum()))
+            rows = np.repeat(self.starts[drawn] - (np.cumsum(sizes) - sizes), sizes) + np.arange(
+                int(sizes.sum())
+            )
             # a cluster drawn twice counts as two
             rows, copy = self.order[rows], np.repeat(np.arange(n + pool), sizes)
             cut = int(sizes[:n].sum())
@@ -113,7 +114,9 @@ def bootstrap_ends(
         For ``"empirical"``, ``"bca"`` and ``"studentized"``.
     """
     n = samples.shape[1]
-    counts = _counts(n, n_resamples, rng)
+    # how often each position is drawn in each resample
+    flat = rng.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+    counts = np.bincount(flat.ravel(), minlength=flat.size).reshape(flat.shape).astype(np.float64)
     tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
     found: dict[str, list[FloatArray]] = {kind: [] for kind in KINDS}
     for start in range(0, len(samples), _AT_ONCE):
@@ -138,16 +141,6 @@ def bootstrap_ends(
         found["bca"].append(centre[:, None] + bca)
         found["studentized"].append(centre[:, None] - (student * error[:, None])[:, ::-1])
     return {kind: np.concatenate(ends) for kind, ends in found.items()}
-
-
-def _counts(n: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each position is drawn in each resample; shape (n_resamples, n)."""
-    flat = rng.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
-    return (
-        np.bincount(flat.ravel(), minlength=n * n_resamples)
-        .reshape(n_resamples, n)
-        .astype(np.float64)
-    )
 
 
 def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> FloatArray:
@@ -336,10 +329,7 @@ class CoverageStudy(Stored):
 
     def cell(self, method: str, n: int) -> CoverageCell:
         """Return one cell; KeyError when it was not studied."""
-        for cell in self.cells:
-            if cell.method == method and cell.n == n:
-                return cell
-        raise KeyError((method, n))
+        return {(cell.method, cell.n): cell for cell in reversed(self.cells)}[method, n]
 
 
 def coverage_study(

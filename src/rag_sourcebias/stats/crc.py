@@ -97,8 +97,9 @@ class RankedLabels:
         """Return the queries asked for, in that order; a query may occur several times."""
         starts = np.searchsorted(self.query, np.arange(self.n_queries + 1))
         sizes = np.diff(starts)[queries]
-        offsets = np.cumsum(sizes) - sizes
-        rows = np.repeat(starts[queries] - offsets, sizes) + np.arange(int(sizes.sum()))
+        rows = np.repeat(starts[queries] - (np.cumsum(sizes) - sizes), sizes) + np.arange(
+            int(sizes.sum())
+        )
         return replace(
             self,
             probs=self.probs[rows],
@@ -373,10 +374,11 @@ class UtilityPath:
         """Return the utilities at λ; shape (n_queries,)."""
         _check_lambda(lam)
         tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - abs(lam)
-        if keep > 0:  # one division per document, not per grade
-            gained = (self.steps @ np.minimum(tails, keep)) / keep
-        else:
-            gained = self.steps @ np.ones_like(tails)
+        gained = (  # one division per document, not per grade
+            (self.steps @ np.minimum(tails, keep)) / keep
+            if keep > 0
+            else self.steps @ np.ones_like(tails)
+        )
         level = self.floor + gained if lam >= 0 else self.floor + float(self.steps.sum()) - gained
         total = np.zeros(self.n_queries)
         if len(self.starts):

@@ -91,8 +91,7 @@ class DocumentSample(Stored):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DocumentSample:
         """Read what :meth:`to_dict` wrote."""
-        missing = [k for k in ("rows", "inclusion", "seed", "fingerprint") if k not in data]
-        if missing:
+        if missing := [k for k in ("rows", "inclusion", "seed", "fingerprint") if k not in data]:
             raise DataError(f"a document sample lacks {', '.join(missing)}")
         return cls(
             rows=np.array(data["rows"], dtype=np.int64),
@@ -521,9 +520,8 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
 
 
 def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
-    if len(y) < 3 or float(np.ptp(y)) == 0.0 or float(np.ptp(judge)) <= 1e-12:
-        return None
-    return float(np.clip(np.corrcoef(y, judge)[0, 1], -1.0, 1.0))
+    told = len(y) >= 3 and float(np.ptp(y)) != 0.0 and float(np.ptp(judge)) > 1e-12
+    return float(np.clip(np.corrcoef(y, judge)[0, 1], -1.0, 1.0)) if told else None
 
 
 def _notes(k: int, correlation: float | None) -> tuple[str, ...]:
@@ -588,10 +586,9 @@ class Outlook:
         """Half-width with n whole queries labelled, and the judge on the others."""
         if n < _FEWEST_QUERIES:
             return self.alone(n)
-        variance = self.residual / n + self.explained / self.n_queries
         if self.target == "pool":
-            variance = self.residual * max(1 / n - 1 / self.n_queries, 0.0)
-        return self._half(variance, n - 2)
+            return self._half(self.residual * max(1 / n - 1 / self.n_queries, 0.0), n - 2)
+        return self._half(self.residual / n + self.explained / self.n_queries, n - 2)
 
     def alone(self, n: int) -> float:
         """Half-width with n whole queries labelled and no judge; infinite for one query."""

@@ -168,8 +168,8 @@ def _span(run: Run, place: IntArray, ties: Ties) -> tuple[IntArray, IntArray]:
 
 
 def _mean_rank(span: tuple[IntArray, IntArray]) -> FloatArray:
-    start, stop = (part.astype(np.float64) for part in span)
-    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, (start + 1 + stop) / 2)
+    middle = (span[0].astype(np.float64) + 1 + span[1].astype(np.float64)) / 2
+    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, middle)
 
 
 def _scores(run: Run, place: IntArray) -> FloatArray:
@@ -266,9 +266,8 @@ def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -
     """
     if k < 1:
         raise DataError(f"cutoff {k} must be at least 1")
-    for name in (baseline, other):
-        if name not in tags.sources:
-            raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    if unknown := [name for name in (baseline, other) if name not in tags.sources]:
+        raise DataError(f"no document has source {unknown[0]!r}; sources are {list(tags.sources)}")
     weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
     weights[k:] = 0.0
     shares = dict(zip((*tags.sources, ""), _shares(run, tags, weights).shares, strict=True))

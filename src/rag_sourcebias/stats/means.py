@@ -297,14 +297,7 @@ def default_interval(
     human, judge = sample.y[:, 0], sample.x[:, 0]
     n = sample.n_labeled
     form = choose_form(sample, bounds)
-    _check_enough(sample, form.bounds)
-    if bounds is None and n < MIN_LABELED and not np.isin(human, (0.0, 1.0)).all():
-        raise InsufficientDataError(
-            f"{n} human labels on an unknown scale: the range of so few is shorter than the scale; "
-            f"give the range of the values as bounds=(low, high), or label {MIN_LABELED}",
-            n=n,
-            n_needed=MIN_LABELED,
-        )
+    _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
     found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
     notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
@@ -313,9 +306,8 @@ def default_interval(
         sample = replace(
             sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None
         )
-    asked = method == "labels" or n < MIN_LABELED
     if (
-        asked
+        (method == "labels" or n < MIN_LABELED)
         and sample.n_strata == 1
         and sample.cluster is None
         and not sample.shifted
@@ -328,9 +320,7 @@ def default_interval(
         )
         if target == "unlabeled" and sample.n_unlabeled:
             half = found.half_width * math.sqrt(1 + n / sample.n_unlabeled)
-            found = replace(
-                found, lower=found.estimate - half, upper=found.estimate + half, target=target
-            )
+            found = replace(found, lower=found.estimate - half, upper=found.estimate + half)
         return replace(
             found,
             n_unlabeled=sample.n_unlabeled,
@@ -380,7 +370,9 @@ def _ends(
     )
 
 
-def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
+def _check_enough(
+    sample: JudgedSample, bounds: tuple[float, float] | None, *, given: tuple[float, float] | None
+) -> None:
     if sample.n_labeled < 2:
         raise InsufficientDataError(
             f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
@@ -396,6 +388,14 @@ def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> N
         )
     if bounds is None:
         spread_values(sample.y[:, 0])  # raises, with the remedy
+    if given is None and sample.n_labeled < MIN_LABELED and not np.isin(sample.y, (0.0, 1.0)).all():
+        raise InsufficientDataError(
+            f"{sample.n_labeled} human labels on an unknown scale: the range of so few is shorter "
+            "than the scale; give the range of the values as bounds=(low, high), or label "
+            f"{MIN_LABELED}",
+            n=sample.n_labeled,
+            n_needed=MIN_LABELED,
+        )
 
 
 def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:

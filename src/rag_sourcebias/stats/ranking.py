@@ -283,9 +283,8 @@ def group_scores(
     names : tuple of str
         Group names; code i of ``groups`` is ``names[i]``.
     """
-    for measure in measures:
-        if measure not in MEASURES:
-            raise DataError(f"unknown measure {measure!r}; there are {list(MEASURES)}")
+    if unknown := [measure for measure in measures if measure not in MEASURES]:
+        raise DataError(f"unknown measure {unknown[0]!r}; there are {list(MEASURES)}")
     if not cutoffs or min(cutoffs) < 1:
         raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
     cells = Cells.build(join(run, qrels, ties=ties), qrels, groups, n_groups=len(names))
@@ -362,14 +361,10 @@ class Cells:
         )
 
     def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
-        """Return one value per cell."""
-        return self.totals(self.terms(measure, k, gain=gain))
-
-    def totals(self, terms: FloatArray) -> FloatArray:
-        """Add up what hits contribute to their cells."""
-        return np.bincount(self.cell, weights=terms, minlength=self.n_cells).astype(
-            np.float64, copy=False
-        )
+        """Return one value per cell, the sum of what its hits contribute."""
+        terms = self.terms(measure, k, gain=gain)
+        total = np.bincount(self.cell, weights=terms, minlength=self.n_cells)
+        return total.astype(np.float64, copy=False)
 
     def terms(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return what each hit contributes to the value of its cell."""
@@ -490,9 +485,8 @@ def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
     if mean_baseline < 0 or mean_other < 0:
         raise DataError(f"measures {mean_baseline} and {mean_other} must be at least 0")
     total = mean_baseline + mean_other
-    if total == 0:
-        return None
-    return 200.0 * ((mean_baseline - mean_other) / total)  # in this order never beyond ±200
+    # in this order never beyond ±200
+    return 200.0 * ((mean_baseline - mean_other) / total) if total else None
 
 
 def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:
@@ -547,9 +541,8 @@ def source_scores(
             'such as "human" and "llm:<model>"'
         )
     names = tuple(sources) if sources is not None else tags.sources
-    for name in names:
-        if name not in tags.sources:
-            raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    if unknown := [name for name in names if name not in tags.sources]:
+        raise DataError(f"no document has source {unknown[0]!r}; sources are {list(tags.sources)}")
     recode = np.full(len(tags.sources) + 1, -1, dtype=np.int64)
     for code, name in enumerate(names):
         recode[tags.sources.index(name)] = code
@@ -563,12 +556,12 @@ def source_scores(
         ties=ties,
         gain=gain,
     )
-    for name, count in zip(names, scores.n_relevant.sum(axis=1), strict=True):
-        if count == 0:
-            raise DataError(
-                f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
-                "give judgments for its documents (copies take the grade of their original)"
-            )
+    if not scores.n_relevant.any(axis=1).all():
+        name = names[int(scores.n_relevant.any(axis=1).argmin())]
+        raise DataError(
+            f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
+            "give judgments for its documents (copies take the grade of their original)"
+        )
     return scores
 
 

@@ -501,7 +501,6 @@ def _exact(pair: ScorePair, level: float) -> Interval:
 
 def _fieller(pair: ScorePair, level: float) -> Interval:
     diff, total = pair.h - pair.l, pair.h + pair.l
-    v_diff = pair.v_h + pair.v_l - 2 * pair.cov
     v_total = pair.v_h + pair.v_l + 2 * pair.cov
     t2 = t_quantile(0.5 + level / 2, pair.n - 1) ** 2
     a = total**2 - t2 * v_total
@@ -514,6 +513,7 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
             n_needed=needed,
         )
     b = diff * total - t2 * (pair.v_h - pair.v_l)
+    v_diff = pair.v_h + pair.v_l - 2 * pair.cov
     root = math.sqrt(max(b**2 - a * (diff**2 - t2 * v_diff), 0.0))
     return pair.interval(
         200 * max((b - root) / a, -1.0),
@@ -529,7 +529,6 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
 
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
 _CONSTANT = 1e-12
-_EXTRAPOLATED = "… also beyond the covariate values seen, where the win rate is extrapolated"
 _MAX_COEFFICIENT = 15.0  # on standardised covariates: beyond it the classes are separated
 
 
@@ -600,7 +599,13 @@ def win_rate_at(
         assumptions=(
             "queries are a random sample",
             "log odds of winning are linear in the covariates",
-            *(() if np.all(inside) else (_EXTRAPOLATED,)),
+            *(
+                ()
+                if np.all(inside)
+                else (
+                    "… also beyond the covariate values seen, where the win rate is extrapolated",
+                )
+            ),
         ),
     )
 
@@ -860,10 +865,11 @@ def dirichlet_sums(
     block = max(1, _BLOCK // len(shapes))
     for start in range(0, resamples, block):
         size = (min(start + block, resamples) - start, len(shapes))
-        if len(rows) == len(columns):
-            weights = generator.standard_exponential(size)
-        else:
-            weights = generator.standard_gamma(shapes, size)
+        weights = (
+            generator.standard_exponential(size)
+            if len(rows) == len(columns)
+            else generator.standard_gamma(shapes, size)
+        )
         weights /= weights.sum(axis=1, keepdims=True)
         sums[start : start + size[0]] = weights[:, :-1] @ rows
         share[start : start + size[0]] = weights[:, -1]

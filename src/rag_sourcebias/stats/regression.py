@@ -68,9 +68,7 @@ def t_interval(
 
 def has_spread(values: FloatArray) -> bool:
     """Whether values differ by more than rounding."""
-    if not len(values):
-        return False
-    return float(values.max()) - float(values.min()) > 1e-12 * max(
+    return bool(len(values)) and float(values.max()) - float(values.min()) > 1e-12 * max(
         abs(float(values.min())), abs(float(values.max()))
     )
 
@@ -298,9 +296,11 @@ def stratum_rest(sample: JudgedSample) -> FloatArray:
     """Return 1 − 1/k per labelled item, k the units labelled in its stratum; 1 without strata."""
     if sample.n_strata == 1 or sample.shifted:
         return np.ones(sample.n_labeled)
-    units = sample.stratum
-    if sample.cluster is not None:
-        units = np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)[0]
+    units = (
+        sample.stratum
+        if sample.cluster is None
+        else np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)[0]
+    )
     count = np.maximum(np.bincount(units, minlength=sample.n_strata), 2)
     return 1 - 1 / count[sample.stratum]
 
@@ -332,9 +332,8 @@ def cluster_influence(
     )
     left_out = without @ (moments - own.reshape(n_clusters, width, -1))
     rest = np.bincount(codes, weights=stratum_rest(sample)) / np.bincount(codes)
-    influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)
-    influence *= np.sqrt(rest)[:, None]
-    return influence
+    lost = estimate - np.einsum("j,gjk->gk", towards, left_out)
+    return np.asarray(lost * np.sqrt(rest)[:, None])
 
 
 # Regression on the judge: the estimator behind the default interval.
@@ -400,9 +399,12 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
         influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
-        spent = float(rank)
-        if sample.penalty is not None:  # a slope under a penalty is a part of a parameter
-            spent = float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
+        # a slope under a penalty is a part of a parameter
+        spent = (
+            float(rank)
+            if sample.penalty is None
+            else float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
+        )
         degrees = max(sample.n_labeled - spent, 1.0)
         if sample.shifted:
             # Kish's effective number of items
@@ -696,6 +698,5 @@ def _hall(z: float, skewness: float) -> float:
 
     ``skewness`` is that of the estimate, γ/√n; as it vanishes the value is ``z``.
     """
-    if abs(skewness) < 1e-6:
-        return z
-    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
+    skewed = abs(skewness) >= 1e-6
+    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1) if skewed else z

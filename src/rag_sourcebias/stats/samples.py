@@ -148,7 +148,8 @@ class JudgedSample:
             raise DataError(f"yhat has {judge.shape[1]} columns, yhat_unlabeled {pool.shape[1]}")
         stratum, stratum_pool = _codes("strata", strata, strata_unlabeled, len(human), len(pool))
         n_strata = int(stratum.max(initial=0)) + 1 if strata is not None else 1
-        _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
+        if strata is not None:
+            _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
         cluster, cluster_pool = _codes(
             "clusters", clusters, clusters_unlabeled, len(human), len(pool)
         )
@@ -279,12 +280,10 @@ def _codes(
 def _check_strata(
     stratum: IntArray,
     stratum_pool: IntArray,
-    labeled: Labels | None,
+    labeled: Labels,
     unlabeled: Labels | None,
     n_strata: int,
 ) -> None:
-    if labeled is None:
-        return
     missing = stratum_pool >= n_strata
     if missing.any() and unlabeled is not None:
         raise InsufficientDataError(
@@ -360,9 +359,9 @@ def check_scale(
 def is_constant(values: FloatArray) -> bool:
     """Whether all values (NaN aside) are equal up to rounding, so that a judge tells nothing."""
     known = values[~np.isnan(values)]
-    if not len(known):
-        return True
-    return float(known.max()) - float(known.min()) <= 1e-12 * max(1.0, abs(float(known[0])))
+    return not len(known) or float(known.max()) - float(known.min()) <= 1e-12 * max(
+        1.0, abs(float(known[0]))
+    )
 
 
 # Checks before an interval: the scale of the labels, and whether labelled items look random.

@@ -536,6 +536,7 @@ def measure_system(
         for other, found in chance.items()
         for i, measure in enumerate(scores.measures)
     )
+    retrieved = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
     per_query = tuple(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
@@ -557,7 +558,7 @@ def measure_system(
         awrf=_awrf(run, tags),
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
-        n_empty=_empty(run, qrels),
+        n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
         notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
         chance=per_query,
         across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
@@ -640,24 +641,17 @@ def settings_row(
     )
 
 
-def _empty(run: Run, qrels: Qrels) -> int:
-    sizes = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
-    return sum(sizes.get(query, 0) == 0 for query in qrels.query_ids)
-
-
 def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
     notes = []
     judged = set(qrels.query_ids)
-    unjudged = sum(query not in judged for query in run.query_ids)
-    if unjudged:
+    if unjudged := sum(query not in judged for query in run.query_ids):
         notes.append(f"{unjudged} queries of the run have no judgments and are left out")
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
         tied = (run.scores[1:] == run.scores[:-1]) & (
             (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
         )
-        n_tied = len(np.unique(run.query_codes[1:][tied]))
-        if n_tied:
+        if n_tied := len(np.unique(run.query_codes[1:][tied])):
             how = "averaged over" if config.ties == "expected" else "broken by document id"
             notes.append(
                 f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
@@ -774,14 +768,13 @@ def _pair_texts(
 def _exposure(
     run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
 ) -> tuple[ExposureShare, ...]:
-    counts = tags.counts()
-    n_docs = max(tags.n_documents, 1)
+    corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
     rows = []
     unit = dependence.units(run.query_ids)
     for browsing in config.browsing:
         found = exposure(run, tags, browsing=browsing)
         for source, shares in zip(found.sources, found.shares, strict=True):
-            corpus_share = counts.get(source, 0) / n_docs
+            corpus_share = corpus.get(source, 0.0)
             if not len(shares) or (source == "" and not shares.any() and not corpus_share):
                 continue
             rows.append(

@@ -76,9 +76,11 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
     units without any judge value are a stratum of their own. A stratum of one unit joins the one
     below it.
     """
-    codes = np.arange(len(items))
-    if items.clusters is not None:
-        codes = np.unique(np.asarray(items.clusters), return_inverse=True)[1]
+    codes = (
+        np.arange(len(items))
+        if items.clusters is None
+        else np.unique(np.asarray(items.clusters), return_inverse=True)[1]
+    )
     known = items.judged
     n_units = int(codes.max()) + 1
     count = np.bincount(codes[known], minlength=n_units)

@@ -258,11 +258,11 @@ def text_scores(
     >>> text_scores("overlap", ["a cat", None, ""], ["the cat", "x", ["y", "z"]]).tolist()
     [0.5, nan, 0.0]
     """
-    for row, text in enumerate(texts):
-        if not (text is None or isinstance(text, str)):
-            raise DataError(
-                f"text {row} is {text!r:.80}; give a string, or None where it is missing"
-            )
+    if wrong := [i for i, text in enumerate(texts) if not (text is None or isinstance(text, str))]:
+        raise DataError(
+            f"text {wrong[0]} is {texts[wrong[0]]!r:.80}; give a string, or None where it is "
+            "missing"
+        )
     if name == "words":
         counts = [np.nan if text is None else len(_WORD.findall(text)) for text in texts]
         return np.array(counts, dtype=np.float64)
@@ -293,9 +293,8 @@ def usable_references(reference: str | Sequence[str] | None) -> tuple[str, ...]:
         If an alternative is not text.
     """
     parts = (reference,) if isinstance(reference, str) else tuple(reference or ())
-    for part in parts:
-        if not isinstance(part, str):
-            raise DataError(f"reference {reference!r:.80} holds something that is not text")
+    if not all(isinstance(part, str) for part in parts):
+        raise DataError(f"reference {reference!r:.80} holds something that is not text")
     return tuple(dict.fromkeys(part for part in parts if words(part)))
 
 
@@ -362,8 +361,7 @@ def text_statistics(
     check_level(confidence_level)
     if sample < 2:
         raise DataError(f"sample {sample} is too few texts; use at least 2")
-    unknown = [name for name in statistics if name not in TEXT_STATISTICS]
-    if unknown:
+    if unknown := [name for name in statistics if name not in TEXT_STATISTICS]:
         raise DataError(f"unknown statistic {unknown[0]!r}; there are {', '.join(TEXT_STATISTICS)}")
     if original is not None and original not in texts:
         raise DataError(f"there is no group {original!r}; there are {list(texts)}")
