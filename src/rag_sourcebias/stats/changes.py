@@ -86,12 +86,17 @@ class CrossedMean:
             seeds=seeds,
         )
 
+    def seed_part(self, tail: float) -> float:
+        """Squared half width that random seeds add; ``tail`` is the probability beyond one end."""
+        if self.seed_variance == 0:
+            return 0.0
+        return t_quantile(1 - tail, self.seeds - 1) ** 2 * self.seed_variance
+
     def half_width(self, tail: float) -> float:
         """Distance from the mean to the end beyond which lies ``tail``."""
-        variance = t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance
-        if self.seed_variance > 0:
-            variance += t_quantile(1 - tail, self.seeds - 1) ** 2 * self.seed_variance
-        return math.sqrt(variance)
+        return math.sqrt(
+            t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance + self.seed_part(tail)
+        )
 
     def above_zero(self, level: float) -> bool:
         """Whether a mean of 0 or less is rejected, one-sided."""
@@ -246,11 +251,8 @@ def _lower_bound(treated: FloatArray, reference: FloatArray, level: float) -> fl
 def _queries_needed(seen: CrossedMean, margin: float, level: float) -> int | None:
     """Queries with which no change at all would pass with probability .8."""
     allowed = (margin / (normal_quantile(1 - level) + normal_quantile(_POWER))) ** 2
-    if seen.seed_variance >= allowed:
-        return None
-    return max(
-        math.ceil(seen.n * seen.query_variance / (allowed - seen.seed_variance)), MIN_QUERIES
-    )
+    left = allowed - seen.seed_variance
+    return max(math.ceil(seen.n * seen.query_variance / left), MIN_QUERIES) if left > 0 else None
 
 
 # By how much Relative Δ differs between two systems judged on the same queries.

@@ -417,8 +417,7 @@ def adjust_p_values(
     >>> adjust_p_values([0.01, None, 0.03])
     [0.02, None, 0.03]
     """
-    index = [i for i, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[i] for i in index], dtype=np.float64)
+    p = np.array([p for p in p_values if p is not None], dtype=np.float64)
     if np.any((p < 0) | (p > 1) | np.isnan(p)):
         raise DataError(f"p-values must lie in [0, 1], got {list(p_values)}")
     m = len(p)
@@ -431,10 +430,10 @@ def adjust_p_values(
         adjusted = p[order]
     else:
         raise DataError(f"unknown correction {correction!r}; there are 'holm', 'bh' and 'none'")
-    result: list[float | None] = [None] * len(p_values)
-    for place, value in zip(order, np.minimum(adjusted, 1.0), strict=True):
-        result[index[place]] = float(value)
-    return result
+    found = np.empty(m)
+    found[order] = np.minimum(adjusted, 1.0)
+    known = iter(found.tolist())
+    return [None if p is None else next(known) for p in p_values]
 
 
 def bounded_mean(

@@ -173,9 +173,11 @@ def _mean_rank(span: tuple[IntArray, IntArray]) -> FloatArray:
 
 
 def _scores(run: Run, place: IntArray) -> FloatArray:
-    if run.scores is None or not len(run):
-        return np.full(len(place), np.nan)
-    return np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
+    return (
+        np.full(len(place), np.nan)
+        if run.scores is None or not len(run)
+        else np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
+    )
 
 
 # Exposure of each source without judgments: who gets the attention.

@@ -373,6 +373,7 @@ def _ends(
 def _check_enough(
     sample: JudgedSample, bounds: tuple[float, float] | None, *, given: tuple[float, float] | None
 ) -> None:
+    y = sample.y[:, 0]
     if sample.n_labeled < 2:
         raise InsufficientDataError(
             f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
@@ -387,10 +388,10 @@ def _check_enough(
             n_needed=MIN_CLUSTERS,
         )
     if bounds is None:
-        spread_values(sample.y[:, 0])  # raises, with the remedy
-    if given is None and sample.n_labeled < MIN_LABELED and not np.isin(sample.y, (0.0, 1.0)).all():
+        spread_values(y)  # raises, with the remedy
+    if given is None and len(y) < MIN_LABELED and not np.isin(y, (0.0, 1.0)).all():
         raise InsufficientDataError(
-            f"{sample.n_labeled} human labels on an unknown scale: the range of so few is shorter "
+            f"{len(y)} human labels on an unknown scale: the range of so few is shorter "
             "than the scale; give the range of the values as bounds=(low, high), or label "
             f"{MIN_LABELED}",
             n=sample.n_labeled,

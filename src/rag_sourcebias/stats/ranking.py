@@ -492,9 +492,8 @@ def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
 def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:
     """Source code of each document, -1 for untagged or unknown ones; shape (len(doc_ids),)."""
     rows = tags.rows_for(doc_ids)
-    if not len(tags):
-        return rows
-    return np.where(rows >= 0, tags.source_codes[rows], -1).astype(np.int64)
+    found = np.where(rows >= 0, tags.source_codes[rows], -1) if len(tags) else rows
+    return found.astype(np.int64, copy=False)
 
 
 def source_scores(

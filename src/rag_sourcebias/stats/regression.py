@@ -392,7 +392,9 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         gram = gram + np.diag(
             np.r_[np.zeros(sample.n_strata), sample.penalty / np.where(scale > 0, scale, 1.0) ** 2]
         )
-    inverse, rank = _pseudo_inverse(gram)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > CONSTANT * values[-1]
+    inverse, rank = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
     # A matrix product with non-contiguous operands is several times slower for a million rows.
     moments = (design * sample.weights[:, None]).T @ sample.y
     coefficients = inverse @ moments
@@ -453,12 +455,6 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
         return matrix
 
     return rows(sample.x, sample.stratum), rows(sample.x_unlabeled, sample.stratum_unlabeled), scale
-
-
-def _pseudo_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > CONSTANT * values[-1]
-    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
 
 
 def _target_means(

@@ -312,7 +312,10 @@ def _largest(
     among = influence[:, first] - influence[:, second]
     squares = (among * among).astype(np.float32)
     units = influence.astype(np.float32)
-    systems = (_root(fit.pool) / size).astype(np.float32)
+    values, vectors = np.linalg.eigh(fit.pool)
+    # a root: its product with its transpose is the covariance
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    systems = (root / size).astype(np.float32)
     blocks = _blocks(first, second, m)
     drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
     fixed = ((unseen + _of_pairs(fit.pool, first, second)) / size**2).astype(np.float32)
@@ -338,22 +341,14 @@ def _largest(
         np.maximum(spread, np.float32(1e-30), out=spread)
         noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
         square = _squares(counts @ units + noise, blocks, gap[:k])
-        square /= spread
-        drawn[start:stop] = square.max(axis=1)
+        drawn[start:stop] = np.divide(square, spread, out=square).max(axis=1)
         normals = rng.standard_normal((k, n), dtype=np.float32) @ units
         noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
         square = _squares(normals + noise, blocks, gap[:k])
-        square *= precision
-        normal[start:stop] = square.max(axis=1)
+        normal[start:stop] = np.multiply(square, precision, out=square).max(axis=1)
     normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
     joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
     return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """Matrix A with AᵀA the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
 
 def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, int, slice]]:
