@@ -300,8 +300,7 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
         ratio = np.divide(p, middle, out=np.ones_like(middle), where=p > 0)
         return np.asarray(np.sum(p * np.log2(ratio), axis=0))
 
-    goals = np.broadcast_to(goal[:, None], middle.shape)
-    return np.clip(1 - (divergence(found.shares) + divergence(goals)) / 2, 0.0, 1.0)
+    return np.clip(1 - (divergence(found.shares) + divergence(goal[:, None])) / 2, 0.0, 1.0)
 
 
 #: Source of all documents by language models once they are merged.

@@ -486,9 +486,11 @@ def _fitted_covariance(
         cluster = sample.cluster_unlabeled
     else:
         fitted = np.concatenate([design, pool]) @ coefficients
-        cluster = None
-        if sample.cluster is not None and sample.cluster_unlabeled is not None:
-            cluster = np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        cluster = (
+            None
+            if sample.cluster is None or sample.cluster_unlabeled is None
+            else np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        )
     size = len(fitted)
     if size < 2:
         return np.zeros((fitted.shape[1], fitted.shape[1]))

@@ -553,7 +553,7 @@ def measure_system(
         scores=scores,
         cells=cells,
         twins=tuple(twin for twin in twins if twin is not None),
-        exposure=_exposure(run, tags, config, dependence),
+        exposure=tuple(_exposure(run, tags, config, dependence)),
         sole_corpus=sole_corpus,
         awrf=_awrf(run, tags),
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
@@ -641,11 +641,10 @@ def settings_row(
     )
 
 
-def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
-    notes = []
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
     judged = set(qrels.query_ids)
     if unjudged := sum(query not in judged for query in run.query_ids):
-        notes.append(f"{unjudged} queries of the run have no judgments and are left out")
+        yield f"{unjudged} queries of the run have no judgments and are left out"
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
         tied = (run.scores[1:] == run.scores[:-1]) & (
@@ -653,11 +652,10 @@ def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
         )
         if n_tied := len(np.unique(run.query_codes[1:][tied])):
             how = "averaged over" if config.ties == "expected" else "broken by document id"
-            notes.append(
+            yield (
                 f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
                 f"ties are {how}"
             )
-    return notes
 
 
 def _attempt(compute: Callable[[], Interval], notes: list[str], what: str) -> Interval | None:
@@ -767,9 +765,8 @@ def _pair_texts(
 
 def _exposure(
     run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
-) -> tuple[ExposureShare, ...]:
+) -> Iterator[ExposureShare]:
     corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
-    rows = []
     unit = dependence.units(run.query_ids)
     for browsing in config.browsing:
         found = exposure(run, tags, browsing=browsing)
@@ -777,26 +774,23 @@ def _exposure(
             corpus_share = corpus.get(source, 0.0)
             if not len(shares) or (source == "" and not shares.any() and not corpus_share):
                 continue
-            rows.append(
-                ExposureShare(
-                    source=source,
-                    browsing=browsing,
-                    share=float(shares.mean()),
-                    corpus_share=corpus_share,
-                    difference=_attempt(
-                        partial(
-                            clustered_mean,
-                            shares - corpus_share,
-                            unit[found.query_index],
-                            confidence_level=config.confidence_level,
-                            bounds=(-corpus_share, 1 - corpus_share),
-                        ),
-                        [],
-                        "exposure",
+            yield ExposureShare(
+                source=source,
+                browsing=browsing,
+                share=float(shares.mean()),
+                corpus_share=corpus_share,
+                difference=_attempt(
+                    partial(
+                        clustered_mean,
+                        shares - corpus_share,
+                        unit[found.query_index],
+                        confidence_level=config.confidence_level,
+                        bounds=(-corpus_share, 1 - corpus_share),
                     ),
-                )
+                    [],
+                    "exposure",
+                ),
             )
-    return tuple(rows)
 
 
 def _awrf(run: Run, tags: TagTable) -> float | None:

@@ -230,8 +230,7 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     size = float(np.abs(everything).max(initial=0.0))
     slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
     means = [weight @ values for values in (sample.y, sample.x)]
-    over = everything if target != "unlabeled" else sample.x_unlabeled
-    shift = over.mean(axis=0) - means[1]
+    shift = (everything if target != "unlabeled" else sample.x_unlabeled).mean(axis=0) - means[1]
     leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
     residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
