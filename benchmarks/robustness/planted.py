@@ -180,8 +180,8 @@ FAULTS = (
     Fault(
         "clusters-factor",
         "dropped factor",
-        "math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / n, g",
-        "math.sqrt(float(np.sum(sums**2))) / n, g",
+        "math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / len(influence)",
+        "math.sqrt(float(np.sum(sums**2))) / len(influence)",
         ("test_singletons_give_the_t_interval",),
     ),
     Fault(
@@ -194,15 +194,15 @@ FAULTS = (
     Fault(
         "sign-flip-exact",
         "wrong comparison",
-        "extreme = np.abs(signs @ differences) >= observed",
-        "extreme = np.abs(signs @ differences) > observed * 1.000001",
+        "(np.abs(signs @ differences) >= observed)",
+        "(np.abs(signs @ differences) > observed * 1.000001)",
         ("test_few_queries_are_tested_exactly",),
     ),
     Fault(
         "sign-flip-drawn",
         "dropped factor",
-        "flipped = 2 * (bits.reshape(rows, n).astype(np.float64) @ differences) - total",
-        "flipped = (bits.reshape(rows, n).astype(np.float64) @ differences) - total",
+        "flipped = 2 * (kept @ differences) - total",
+        "flipped = (kept @ differences) - total",
         ("test_many_queries_against_the_exact_law_and_student",),
     ),
     Fault(
@@ -243,8 +243,8 @@ FAULTS = (
     Fault(
         "tost-needed",
         "dropped factor",
-        "n = math.ceil(((normal_quantile(1 - level) + beta) * spread / margin) ** 2)",
-        "n = math.ceil((normal_quantile(1 - level) + beta) * spread / margin)",
+        "degrees = max(math.ceil(wanted**2), MIN_QUERIES) - 1",
+        "degrees = max(math.ceil(wanted), MIN_QUERIES) - 1",
         ("test_the_queries_needed_are_the_first_number_with_the_power",),
     ),
     Fault(
@@ -257,37 +257,37 @@ FAULTS = (
     Fault(
         "ppi-plus-lambda",
         "dropped factor",
-        "together / ((1 + ratio) * spread), 0.0), 1.0)",
+        "together / ((1 + len(y) / len(yhat_unlabeled)) * spread), 0.0), 1.0)",
         "together / spread, 0.0), 1.0)",
         ("test_equal_to_ppi_py",),
     ),
     Fault(
         "ppi-plus-clip",
         "missing clip",
-        "return min(max(together / ((1 + ratio) * spread), 0.0), 1.0)",
-        "return together / ((1 + ratio) * spread)",
+        "return min(max(together / ((1 + len(y) / len(yhat_unlabeled)) * spread), 0.0), 1.0)",
+        "return together / ((1 + len(y) / len(yhat_unlabeled)) * spread)",
         ("test_equal_to_ppi_py",),
     ),
     Fault(
         "crc-rank",
         "off by one",
-        "return ceil((n + 1) * (1 - alpha))",
-        "return ceil(n * (1 - alpha))",
+        "return math.ceil((n + 1) * (1 - alpha))",
+        "return math.ceil(n * (1 - alpha))",
         ("test_ranks_equal_rational_arithmetic",),
     ),
     Fault(
         "crc-misses",
         "off by one",
-        "misses = floor((n * alpha - (1 - alpha)) / 2)",
-        "misses = floor(n * alpha / 2)",
+        "misses = math.floor((n * alpha - (1 - alpha)) / 2)",
+        "misses = math.floor(n * alpha / 2)",
         ("test_ranks_equal_rational_arithmetic",),
     ),
     Fault(
         "crc-keep",
         "wrong sign",
-        "rising, keep = shift >= 0, 1.0 - np.abs(shift)",
-        "rising, keep = shift >= 0, 1.0 - shift",
-        ("test_one_lambda_per_query",),
+        "tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - abs(lam)",
+        "tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - lam",
+        ("test_utilities_equal_the_equations",),
     ),
     Fault(
         "betting-payoff",
@@ -425,8 +425,8 @@ FAULTS = (
     Fault(
         "bucket-mean",
         "dropped factor",
-        "mean = np.clip(np.array(self.values) / self.n, 0, 1)",
-        "mean = np.clip(np.array(self.values), 0, 1)",
+        "values=np.clip(np.array(self.values) / self.n, 0, 1)",
+        "values=np.clip(np.array(self.values), 0, 1)",
         ("test_events_of_a_key_are_averaged_until_its_time_is_over",),
     ),
     Fault(

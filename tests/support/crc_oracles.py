@@ -28,11 +28,9 @@ def perturb_literally(p, lam):
 def utilities_literally(labels, lam):
     """Eq. 19 and 1, document by document."""
     totals = np.zeros(labels.n_queries)
-    grades = np.arange(len(labels.gains))
     for p, weight, query in zip(labels.probs, labels.weights, labels.query, strict=True):
         q = np.array(perturb_literally(list(p), lam))
-        gain = 2.0 ** (q @ grades) - 1 if labels.gain_of_mean else q @ labels.gains
-        totals[query] += weight * gain
+        totals[query] += weight * (q @ labels.gains)
     return totals
 
 
@@ -68,7 +66,7 @@ def bisect_dual(labels, y, indices, confidence_level, *, steps=60):
     return lambda_low, lambda_high
 
 
-def awkward_labels(seed, *, n_queries=None, gain_of_mean=False):
+def awkward_labels(seed, *, n_queries=None):
     """Random distributions with zeros, one-hot rows, ragged and empty queries; (labels, y)."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6)) if n_queries is None else n_queries
@@ -83,14 +81,7 @@ def awkward_labels(seed, *, n_queries=None, gain_of_mean=False):
     gains = 2.0 ** np.arange(n_grades) - 1
     query = np.repeat(np.arange(n), sizes)
     weights = np.where(rng.random(m) < 0.1, 0.0, rng.random(m))
-    labels = RankedLabels(
-        probs=probs,
-        weights=weights,
-        query=query,
-        n_queries=n,
-        gains=gains,
-        gain_of_mean=gain_of_mean,
-    )
+    labels = RankedLabels(probs=probs, weights=weights, query=query, n_queries=n, gains=gains)
     truth = labels.total(gains[rng.integers(0, n_grades, size=m)])
     return labels, (labels.utilities() if seed % 5 == 0 else truth)
 

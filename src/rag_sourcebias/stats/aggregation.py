@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from rag_sourcebias.stats.sequential import read_state, rebuild, write_state
 
 
 _SMALLEST = np.log(np.finfo(np.float64).tiny)
-_BISECTIONS = 60
 
 
 def beta_log_e(
@@ -86,7 +86,7 @@ def beta_interval(
     for outside in (0.0, 1.0):
         good = np.where(n > 0, total / np.maximum(n, 1), outside)
         bad = np.full(good.shape, outside)
-        for _ in range(_BISECTIONS):
+        for _ in range(60):
             middle = (good + bad) / 2
             held = beta_log_e(n, total, middle, a=a, b=b) < threshold
             good, bad = np.where(held, middle, good), np.where(held, bad, middle)
@@ -139,17 +139,21 @@ class Bucket:
         """Add one event."""
         self.n += 1
         self.values = [a + b for a, b in zip(self.values, values, strict=True)]
-        if self.null is not None and null is not None:
-            self.null = [a + b for a, b in zip(self.null, null, strict=True)]
-        else:
-            self.null = None
+        self.null = (
+            None
+            if self.null is None or null is None
+            else [a + b for a, b in zip(self.null, null, strict=True)]
+        )
 
     def observation(self, key: Hashable) -> Observation:
         """Return the average."""
         # A mean of numbers in [0, 1] can leave it by a rounding error.
-        mean = np.clip(np.array(self.values) / self.n, 0, 1)
-        base = None if self.null is None else np.clip(np.array(self.null) / self.n, 0, 1)
-        return Observation(key=key, values=mean, null=base, n_events=self.n)
+        return Observation(
+            key=key,
+            values=np.clip(np.array(self.values) / self.n, 0, 1),
+            null=None if self.null is None else np.clip(np.array(self.null) / self.n, 0, 1),
+            n_events=self.n,
+        )
 
 
 # Repeated queries, sessions and time buckets: what belongs together becomes one observation.
@@ -216,11 +220,6 @@ class Aggregator:
         self._closed: OrderedDict[Hashable, None] = OrderedDict()
         self._now = -math.inf
 
-    @property
-    def n_open(self) -> int:
-        """Buckets open now."""
-        return len(self._open)
-
     def add(
         self,
         key: Hashable,
@@ -275,13 +274,10 @@ class Aggregator:
     def close(self, *, now: float) -> list[Observation]:
         """Return the observations whose time is over."""
         self._now = max(self._now, now)
-        done = []
-        while self._open:
-            key, bucket = next(iter(self._open.items()))
-            if self._now - bucket.opened < self.max_seconds:
-                break
-            done.append(self._take(key))
-        return done
+        over = takewhile(
+            lambda key: self._now - self._open[key].opened >= self.max_seconds, self._open
+        )
+        return [self._take(key) for key in list(over)]
 
     def flush(self) -> list[Observation]:
         """Close all buckets, as at the end of a replay."""
@@ -294,20 +290,21 @@ class Aggregator:
             )
 
     def _take(self, key: Hashable) -> Observation:
-        bucket = self._open.pop(key)
         self.n_observations += 1
         if self.remember:
             self._closed[key] = None
             if len(self._closed) > self.remember:
                 self._closed.popitem(last=False)
-        return bucket.observation(key)
+        return self._open.pop(key).observation(key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values; keys must be text or numbers."""
-        names = ("groups", "max_seconds", "max_events", "max_open", "remember")
         data = write_state(
             self.kind,
-            {name: getattr(self, name) for name in names},
+            {
+                name: getattr(self, name)
+                for name in ("groups", "max_seconds", "max_events", "max_open", "remember")
+            },
             {name: getattr(self, name) for name in _COUNTERS},
         )
         # Ages, not times: the clock of the next process may count from elsewhere.
@@ -335,8 +332,9 @@ class Aggregator:
             for name in _COUNTERS:
                 setattr(found, name, int(state[name]))
             for key, age, n, values, null in state["open"]:
-                base = None if null is None else list(null)
-                found._open[key] = Bucket(now - float(age), int(n), list(values), base)
+                found._open[key] = Bucket(
+                    now - float(age), int(n), list(values), None if null is None else list(null)
+                )
             found._closed = OrderedDict.fromkeys(state["closed"])
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"stored state of an aggregator: {error!r:.80}") from None

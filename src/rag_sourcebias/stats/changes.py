@@ -20,7 +20,7 @@ from rag_sourcebias.core.values import (
     t_quantile,
 )
 from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.ratio import SAMPLED, BoundedRatio, ScorePair
+from rag_sourcebias.stats.ratio import SAMPLED, BoundedRatio, ScorePair, coin_flips
 
 # Has quality fallen by less than a margin, over queries and training seeds (METHODS §5.1).
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are
@@ -94,8 +94,9 @@ class CrossedMean:
 
     def half_width(self, tail: float) -> float:
         """Distance from the mean to the end beyond which lies ``tail``."""
-        queries = t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance
-        return math.sqrt(queries + self.seed_part(tail))
+        return math.sqrt(
+            t_quantile(1 - tail, self.n - 1) ** 2 * self.query_variance + self.seed_part(tail)
+        )
 
     def above_zero(self, level: float) -> bool:
         """Whether a mean of 0 or less is rejected, one-sided."""
@@ -105,8 +106,7 @@ class CrossedMean:
         """One-sided p-value of a mean of 0 or less: the level at which it is just rejected."""
         if self.query_variance + self.seed_variance < _SAME**2:
             return 0.0 if self.mean > _SAME else 1.0
-        distance = abs(self.mean)
-        p = _level_where(lambda tail: self.half_width(tail) <= distance)
+        p = _level_where(lambda tail: self.half_width(tail) <= abs(self.mean))
         p = min(p, 0.5)  # a mean of about 0
         return p if self.mean > 0 else 1 - p
 
@@ -156,8 +156,8 @@ def noninferiority_test(
     changed = int(np.count_nonzero(np.abs(treated - reference).max(axis=0) > _SAME))
     if changed < MIN_CHANGED:
         losses = np.maximum((reference - treated).mean(axis=0), 0.0)
-        p_value = _p_of_loss(losses, relative_margin * base)
         bound, allowed = _largest_loss(losses, level), relative_margin * base
+        p_value = _level_where(lambda tail: _largest_loss(losses, tail) <= allowed)
         lower = max(-100 * bound / base, -100.0)
         # The bound shrinks nearly as 1 / n.
         needed = math.ceil(n * bound / allowed) if float(losses.mean()) < allowed else None
@@ -190,34 +190,39 @@ def _check(treated: FloatArray, reference: FloatArray, margin: float, level: flo
         require_finite(values, what, remedy="score every query before inference")
     if not 0 < margin < 1:
         raise DataError(f"relative_margin {margin!r} is outside (0, 1); 0.01 accepts a loss of 1 %")
-    check_level(level)
-    if level >= 0.5:
-        raise DataError(f"level {level!r} must be below 0.5; 0.05 is usual")
     n = treated.shape[1]
-    if n < MIN_QUERIES:
-        raise InsufficientDataError(
-            f"a non-inferiority test needs at least {MIN_QUERIES} queries, there are {n}",
-            n=n,
-            n_needed=MIN_QUERIES,
-        )
+    _check_level(level)
+    _require_queries("a non-inferiority test", n)
     if not reference.mean() > 0:
         raise InsufficientDataError(
             f"the reference scores on none of {n} queries, so a relative loss is undefined", n=n
         )
 
 
+def _check_level(level: float) -> None:
+    check_level(level)
+    if level >= 0.5:
+        raise DataError(f"level {level!r} must be below 0.5; 0.05 is usual")
+
+
+def _require_queries(what: str, n: int) -> None:
+    if n < MIN_QUERIES:
+        raise InsufficientDataError(
+            f"{what} needs at least {MIN_QUERIES} queries, there are {n}",
+            n=n,
+            n_needed=MIN_QUERIES,
+        )
+
+
 def _largest_loss(losses: FloatArray, tail: float) -> float:
     """Upper confidence bound for the mean of losses in [0, 1] that are nearly all 0."""
-    clusters = np.arange(len(losses))
-    level = 1 - 2 * tail
     return clustered_mean(
-        losses, clusters, confidence_level=level, bounds=(0.0, 1.0), one_sided=True
+        losses,
+        np.arange(len(losses)),
+        confidence_level=1 - 2 * tail,
+        bounds=(0.0, 1.0),
+        one_sided=True,
     ).upper
-
-
-def _p_of_loss(losses: FloatArray, allowed: float) -> float:
-    """Level at which a mean loss of ``allowed`` is just excluded."""
-    return _level_where(lambda tail: _largest_loss(losses, tail) <= allowed)
 
 
 def _level_where(rejected: Callable[[float], bool]) -> float:
@@ -227,36 +232,27 @@ def _level_where(rejected: Callable[[float], bool]) -> float:
         return 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if rejected(math.exp(middle)):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if rejected(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 
 def _lower_bound(treated: FloatArray, reference: FloatArray, level: float) -> float:
     """Largest relative loss that the test does not exclude, as a change in percent."""
-    ratio = float(treated.mean()) / float(reference.mean())
-    excluded, kept = 0.0, ratio
+    excluded, kept = 0.0, float(treated.mean()) / float(reference.mean())
     if not CrossedMean.of(treated).above_zero(level):
         return -100.0
     for _ in range(_STEPS):
         middle = (excluded + kept) / 2
-        if CrossedMean.of(treated - middle * reference).above_zero(level):
-            excluded = middle
-        else:
-            kept = middle
+        above = CrossedMean.of(treated - middle * reference).above_zero(level)
+        excluded, kept = (middle, kept) if above else (excluded, middle)
     return 100 * (excluded - 1)
 
 
 def _queries_needed(seen: CrossedMean, margin: float, level: float) -> int | None:
     """Queries with which no change at all would pass with probability .8."""
     allowed = (margin / (normal_quantile(1 - level) + normal_quantile(_POWER))) ** 2
-    if seen.seed_variance >= allowed:
-        return None
-    return max(
-        math.ceil(seen.n * seen.query_variance / (allowed - seen.seed_variance)), MIN_QUERIES
-    )
+    left = allowed - seen.seed_variance
+    return max(math.ceil(seen.n * seen.query_variance / left), MIN_QUERIES) if left > 0 else None
 
 
 # By how much Relative Δ differs between two systems judged on the same queries.
@@ -265,7 +261,6 @@ def _queries_needed(seen: CrossedMean, margin: float, level: float) -> int | Non
 
 
 _SAME_RATIO = 1e-9
-_BLOCK = 250_000  # random numbers held at once
 _EXACT_LIMIT = 14  # 2^14 swap patterns are enumerated rather than drawn
 
 
@@ -309,34 +304,32 @@ def delta_change_interval(
     0 [0, 0] (95%, no query changed, n = 60)
     """
     check_level(confidence_level)
-    data = _Change.of(h_before, l_before, h_after, l_after)
-    if data.n < MIN_QUERIES:
-        raise InsufficientDataError(
-            f"an interval for a change in Relative Δ needs at least {MIN_QUERIES} queries, there "
-            f"are {data.n}",
-            n=data.n,
-            n_needed=MIN_QUERIES,
-        )
-    values, most = data.changes()
-    if data.unchanged:
-        lower = upper = estimate = 0.0
-        method = "no query changed"
-    else:
-        found = BoundedRatio(
+    before, after = _pairs(h_before, l_before, h_after, l_after)
+    n = before.n
+    _require_queries("an interval for a change in Relative Δ", n)
+    lower = upper = estimate = 0.0
+    method = "no query changed"
+    if not (
+        np.allclose(before.baseline, after.baseline, rtol=0, atol=_SAME_RATIO)
+        and np.allclose(before.other, after.other, rtol=0, atol=_SAME_RATIO)
+    ):
+        method, estimate = "weighted queries", after.estimate - before.estimate
+        values = estimate + _influence(after) - _influence(before)
+        turn = 200 / (before.h + before.l) + 200 / (after.h + after.l)
+        most = max(turn / 2, float(np.abs(values).max()))  # that one query could add
+        lower, upper = BoundedRatio(
             numerator=values,
-            denominator=np.ones(data.n),
+            denominator=np.ones(n),
             lowest=(-most, 1.0),
             highest=(most, 1.0),
-        )
-        method, estimate = "weighted queries", data.estimate
-        lower, upper = found.ends(confidence_level)
+        ).ends(confidence_level)
     return Interval(
         estimate=estimate,
         lower=max(min(lower, estimate), -400.0),
         upper=min(max(upper, estimate), 400.0),
         confidence_level=confidence_level,
         method=method,
-        n_labeled=data.n,
+        n_labeled=n,
         assumptions=(SAMPLED, "both means of all scores are known well"),
     )
 
@@ -377,74 +370,36 @@ def delta_change_test(
     InsufficientDataError
         With one query, or where neither source scores before or after.
     """
-    data = _Change.of(h_before, l_before, h_after, l_after)
-    moments = _Moments.of(data)
-    m = moments.swaps.shape[1]
+    totals, swaps = _moments(*_pairs(h_before, l_before, h_after, l_after))
+    m = swaps.shape[1]
     if m == 0:
         return 1.0
-    observed = float(moments.statistic(np.zeros((1, m)))[0]) * (1 - _SAME_RATIO)
+    observed = float(_statistic(totals, swaps, np.zeros((1, m)))[0]) * (1 - _SAME_RATIO)
     if m <= _EXACT_LIMIT:
         swapped = ((np.arange(2**m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
-        return float(np.mean(moments.statistic(swapped) >= observed))
-    generator = as_generator(rng)
-    extreme, block = 0, max(1, _BLOCK // m)
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
-        bits = np.unpackbits(
-            np.frombuffer(generator.bytes(-(-size * m // 8)), dtype=np.uint8), count=size * m
-        )
-        swapped = bits.reshape(size, m).astype(np.float64)
-        extreme += int(np.count_nonzero(moments.statistic(swapped) >= observed))
+        return float(np.mean(_statistic(totals, swaps, swapped) >= observed))
+    extreme = 0
+    for swapped in coin_flips(m, resamples, as_generator(rng)):
+        extreme += int(np.count_nonzero(_statistic(totals, swaps, swapped) >= observed))
     return (1 + extreme) / (1 + resamples)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """Scores before and after; build it with :meth:`of`."""
-
-    before: ScorePair
-    after: ScorePair
-
-    @classmethod
-    def of(
-        cls, h_before: FloatArray, l_before: FloatArray, h_after: FloatArray, l_after: FloatArray
-    ) -> _Change:
-        pairs = ScorePair.of(h_before, l_before), ScorePair.of(h_after, l_after)
-        if pairs[0].n != pairs[1].n:
-            raise DataError(
-                f"there are {pairs[0].n} queries before and {pairs[1].n} after; a change is paired "
-                "by query"
-            )
-        for name, pair in zip(("before", "after"), pairs, strict=True):
-            if pair.largest > 1 + _SAME_RATIO:
-                raise DataError(f"a score {name} is {pair.largest:g}; scores must lie in [0, 1]")
-            try:
-                pair.require_scores()
-            except InsufficientDataError as error:
-                raise InsufficientDataError(f"{name}: {error}", n=pair.n) from error
-        return cls(before=pairs[0], after=pairs[1])
-
-    @property
-    def n(self) -> int:
-        return self.before.n
-
-    @property
-    def estimate(self) -> float:
-        return self.after.estimate - self.before.estimate
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether every query scores as before, for both sources."""
-        return bool(
-            np.allclose(self.before.baseline, self.after.baseline, rtol=0, atol=_SAME_RATIO)
-            and np.allclose(self.before.other, self.after.other, rtol=0, atol=_SAME_RATIO)
+def _pairs(
+    h_before: FloatArray, l_before: FloatArray, h_after: FloatArray, l_after: FloatArray
+) -> tuple[ScorePair, ScorePair]:
+    before, after = ScorePair.of(h_before, l_before), ScorePair.of(h_after, l_after)
+    if before.n != after.n:
+        raise DataError(
+            f"there are {before.n} queries before and {after.n} after; a change is paired by query"
         )
-
-    def changes(self) -> tuple[FloatArray, float]:
-        """Return what each query adds to the change, and the most that one could add."""
-        values = self.estimate + _influence(self.after) - _influence(self.before)
-        turn = 200 / (self.before.h + self.before.l) + 200 / (self.after.h + self.after.l)
-        return values, max(turn / 2, float(np.abs(values).max()))
+    for name, pair in (("before", before), ("after", after)):
+        if pair.largest > 1 + _SAME_RATIO:
+            raise DataError(f"a score {name} is {pair.largest:g}; scores must lie in [0, 1]")
+        try:
+            pair.require_scores()
+        except InsufficientDataError as error:
+            raise InsufficientDataError(f"{name}: {error}", n=pair.n) from error
+    return before, after
 
 
 def _influence(pair: ScorePair) -> FloatArray:
@@ -453,48 +408,39 @@ def _influence(pair: ScorePair) -> FloatArray:
     return 200 * (pair.baseline * (1 - ratio) - pair.other * (1 + ratio)) / (pair.h + pair.l)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Moments:
-    """Sums from which the change and its standard error follow, and what swaps add to them.
+def _moments(before: ScorePair, after: ScorePair) -> tuple[FloatArray, FloatArray]:
+    """Return sums from which the change and its standard error follow, and what swaps add to them.
 
     Rows are d, s, d², ds, s² of the first system, the same of the second, and the products d₁d₂,
     s₁s₂, d₁s₂ and d₂s₁.
     """
+    d1, s1 = before.baseline - before.other, before.baseline + before.other
+    d2, s2 = after.baseline - after.other, after.baseline + after.other
+    first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
+    second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
+    added = second - first
+    crossed = d2 * s1 - d1 * s2
+    none = np.zeros_like(crossed)
+    changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME_RATIO
+    rows = np.stack((*added, *-added, none, none, crossed, -crossed))
+    products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
+    return np.concatenate((first, second, products)).sum(axis=1), rows[:, changed]
 
-    totals: FloatArray
-    swaps: FloatArray
 
-    @classmethod
-    def of(cls, data: _Change) -> _Moments:
-        before, after = data.before, data.after
-        d1, s1 = before.baseline - before.other, before.baseline + before.other
-        d2, s2 = after.baseline - after.other, after.baseline + after.other
-        first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
-        second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
-        added = second - first
-        crossed = d2 * s1 - d1 * s2
-        none = np.zeros_like(crossed)
-        changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME_RATIO
-        rows = np.stack((*added, *-added, none, none, crossed, -crossed))
-        products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
-        return cls(
-            totals=np.concatenate((first, second, products)).sum(axis=1), swaps=rows[:, changed]
-        )
-
-    def statistic(self, swapped: FloatArray) -> FloatArray:
-        """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
-        sums = self.totals[:, None] + self.swaps @ swapped.T
-        d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = sums
-        # A permutation may leave one system without any score: its Relative Δ counts as 0.
-        s1, s2 = np.maximum(s1, _SAME_RATIO), np.maximum(s2, _SAME_RATIO)
-        r1, r2 = d1 / s1, d2 / s2
-        variance = (
-            (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
-            + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
-            - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
-        )
-        found: FloatArray = np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME_RATIO**2))
-        return found
+def _statistic(totals: FloatArray, swaps: FloatArray, swapped: FloatArray) -> FloatArray:
+    """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
+    d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = (
+        totals[:, None] + swaps @ swapped.T
+    )
+    # A permutation may leave one system without any score: its Relative Δ counts as 0.
+    s1, s2 = np.maximum(s1, _SAME_RATIO), np.maximum(s2, _SAME_RATIO)
+    r1, r2 = d1 / s1, d2 / s2
+    variance = (
+        (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
+        + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
+        - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
+    )
+    return np.asarray(np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME_RATIO**2)))
 
 
 # Are two means over the same queries equal within a margin: two one-sided tests.
@@ -589,26 +535,31 @@ def equivalence_test(
         return _of_few_changes(difference, margin, level)
     moments = CrossedMean.of(difference[None, :])
     width = moments.half_width(level)
+    # Both must pass, so each may fail with half of what is left of a power of .8.
+    power, spread = (1 + _POWER) / 2, math.sqrt(moments.query_variance * n)
+    wanted = (normal_quantile(1 - level) + normal_quantile(power)) * spread / margin
+    degrees = max(math.ceil(wanted**2), MIN_QUERIES) - 1
+    # Once more with t: at 20 queries it is 5 % wider than the normal distribution.
+    wanted = (t_quantile(1 - level, degrees) + t_quantile(power, degrees)) * spread / margin
     # The same test twice: the mean lies above −margin, and below +margin.
     p_value = max(
         replace(moments, mean=margin + sign * moments.mean).p_not_above_zero() for sign in (1, -1)
     )
-    interval = Interval(
-        estimate=moments.mean,
-        lower=moments.mean - width,
-        upper=moments.mean + width,
-        confidence_level=1 - 2 * level,
-        method="paired t",
-        n_labeled=n,
-        assumptions=("queries are a random sample",),
-    )
     return EquivalenceTest(
         margin=margin,
         level=level,
-        difference=interval,
+        difference=Interval(
+            estimate=moments.mean,
+            lower=moments.mean - width,
+            upper=moments.mean + width,
+            confidence_level=1 - 2 * level,
+            method="paired t",
+            n_labeled=n,
+            assumptions=("queries are a random sample",),
+        ),
         p_value=p_value,
         n_queries=n,
-        n_needed=_queries_within(math.sqrt(moments.query_variance * n), margin, level),
+        n_needed=max(math.ceil(wanted**2), MIN_QUERIES),
     )
 
 
@@ -626,24 +577,18 @@ def _of_few_changes(difference: FloatArray, margin: float, level: float) -> Equi
         return found, max(abs(found.lower), abs(found.upper))
 
     interval, bound = reached(level)
-    p_value = 1.0
-    if reached(_LARGEST_P)[1] < margin:
-        low, high = math.log(_SMALLEST_P), math.log(_LARGEST_P)
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if reached(math.exp(middle))[1] < margin else (middle, high)
-        p_value = math.exp(high)
     # Exact where none differs: the bound is then 1 − tail^(1/n).
     grows = math.log1p(-min(bound, 1 - _SAME)) / math.log1p(-margin)
-    within = abs(interval.estimate) < margin
     changed = int(np.count_nonzero(np.abs(difference) > _SAME))
     return EquivalenceTest(
         margin=margin,
         level=level,
         difference=interval,
-        p_value=p_value,
+        p_value=_level_where(lambda tail: reached(tail)[1] < margin),
         n_queries=n,
-        n_needed=max(math.ceil(n * grows), MIN_QUERIES) if within else None,
+        n_needed=max(math.ceil(n * grows), MIN_QUERIES)
+        if abs(interval.estimate) < margin
+        else None,
         note=f"only {changed} of {n} queries differ",
     )
 
@@ -664,24 +609,6 @@ def _checked(
             )
     if not 0 < margin < 1:
         raise DataError(f"margin {margin!r} is outside (0, 1); 0.02 is 2 points of NDCG × 100")
-    check_level(level)
-    if level >= 0.5:
-        raise DataError(f"level {level!r} must be below 0.5; 0.05 is usual")
-    if len(first) < MIN_QUERIES:
-        raise InsufficientDataError(
-            f"an equivalence test needs at least {MIN_QUERIES} queries, there are {len(first)}",
-            n=len(first),
-            n_needed=MIN_QUERIES,
-        )
+    _check_level(level)
+    _require_queries("an equivalence test", len(first))
     return first, second
-
-
-def _queries_within(spread: float, margin: float, level: float) -> int:
-    """Queries with which no difference at all passes both tests with probability .8."""
-    # Both must pass, so each may fail with half of what is left.
-    beta = normal_quantile((1 + _POWER) / 2)
-    n = math.ceil(((normal_quantile(1 - level) + beta) * spread / margin) ** 2)
-    n = max(n, MIN_QUERIES)
-    # Once more with t: at 20 queries it is 5 % wider than the normal distribution.
-    wanted = (t_quantile(1 - level, n - 1) + t_quantile((1 + _POWER) / 2, n - 1)) * spread / margin
-    return max(math.ceil(wanted**2), MIN_QUERIES)

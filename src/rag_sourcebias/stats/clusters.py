@@ -71,11 +71,11 @@ def bootstrap_intervals(
         raise InsufficientDataError(
             f"a bootstrap interval needs at least 2 queries, there is {n}", n=n, n_needed=2
         )
-    tail = _widened_tail(n, confidence_level)
+    t = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(n / (n - 1))
+    tail = 0.5 * math.erfc(t / math.sqrt(2))  # whose normal quantile is √(n/(n − 1)) · t(n − 1)
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
     lower = np.minimum(np.clip(lower, *bounds), estimates)
     upper = np.maximum(np.clip(upper, *bounds), estimates)
-    spread = np.ptp(draws, axis=0)
     return tuple(
         Interval(
             estimate=float(estimate),
@@ -88,14 +88,10 @@ def bootstrap_intervals(
         )
         if wide > _NO_SPREAD
         else None
-        for estimate, low, high, wide in zip(estimates, lower, upper, spread, strict=True)
+        for estimate, low, high, wide in zip(
+            estimates, lower, upper, np.ptp(draws, axis=0), strict=True
+        )
     )
-
-
-def _widened_tail(n: int, level: float) -> float:
-    """Tail whose normal quantile is √(n/(n − 1)) · t(n − 1)."""
-    t = t_quantile(0.5 + level / 2, n - 1) * math.sqrt(n / (n - 1))
-    return 0.5 * math.erfc(t / math.sqrt(2))
 
 
 # Variances of sums whose terms depend on one another along several factors.
@@ -105,8 +101,8 @@ def _widened_tail(n: int, level: float) -> float:
 
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
+#: Fewest clusters of a factor that is treated as random.
 MIN_CLUSTERS = 6
-"""Fewest clusters of a factor that is treated as random."""
 
 
 def multiway_variance(terms: FloatArray, factors: Sequence[IntArray]) -> float:
@@ -205,8 +201,7 @@ def _own(factor: IntArray) -> IntArray:
 def _joint(codes: Sequence[IntArray]) -> IntArray:
     key = codes[0]
     for code in codes[1:]:
-        key = key * (int(code.max(initial=0)) + 1) + code
-        key = np.unique(key, return_inverse=True)[1]
+        key = np.unique(key * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
     return key
 
 
@@ -277,7 +272,6 @@ def clustered_mean(
     else:
         estimate = float(np.mean(values)) if len(values) else math.nan
         error, g = _standard_error(values - estimate, clusters)
-        _require_spread(error, g)
         width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
         lower, upper = max(estimate - width, bounds[0]), min(estimate + width, bounds[1])
         method = "cluster-robust mean"
@@ -348,9 +342,7 @@ def clustered_standardised_mean(
         )
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     centred = (values - mean) / sd
-    influence = centred - mean / sd / 2 * (centred**2 - 1)
-    error, g = _standard_error(influence, clusters)
-    _require_spread(error, g)
+    error, g = _standard_error(centred - mean / sd / 2 * (centred**2 - 1), clusters)
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
     return Interval(
         estimate=mean / sd,
@@ -369,12 +361,18 @@ def _standard_error(
     """CR1 standard error of a mean, and the number of clusters."""
     if influence.shape != clusters.shape:
         raise DataError(f"{len(influence)} values but {len(clusters)} cluster labels")
-    n = len(influence)
     _, code = np.unique(clusters, return_inverse=True)
     g = int(code.max(initial=-1)) + 1
     _require_two(g)
     sums = np.bincount(code, weights=influence)
-    return math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / n, g
+    error = math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / len(influence)
+    if error < _NO_SPREAD:
+        raise InsufficientDataError(
+            f"all {g} clusters (queries) agree exactly, so nothing is known about how much they "
+            "vary; an interval needs clusters that differ",
+            n=g,
+        )
+    return error, g
 
 
 def _require_finite(values: FloatArray) -> None:
@@ -390,18 +388,6 @@ def _require_two(g: int) -> None:
         raise InsufficientDataError(
             f"a cluster-robust interval needs at least 2 clusters, there is {g}", n=g, n_needed=2
         )
-
-
-def _require_spread(error: float, g: int) -> None:
-    if error < _NO_SPREAD:
-        raise InsufficientDataError(
-            f"all {g} clusters (queries) agree exactly, so nothing is known about how much they "
-            "vary; an interval needs clusters that differ",
-            n=g,
-        )
-
-
-"""Source of all documents by language models once they are merged."""
 
 
 Correction = Literal["holm", "bh", "none"]
@@ -431,8 +417,7 @@ def adjust_p_values(
     >>> adjust_p_values([0.01, None, 0.03])
     [0.02, None, 0.03]
     """
-    index = [i for i, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[i] for i in index], dtype=np.float64)
+    p = np.array([p for p in p_values if p is not None], dtype=np.float64)
     if np.any((p < 0) | (p > 1) | np.isnan(p)):
         raise DataError(f"p-values must lie in [0, 1], got {list(p_values)}")
     m = len(p)
@@ -440,16 +425,15 @@ def adjust_p_values(
     if correction == "holm":
         adjusted = np.maximum.accumulate(p[order] * (m - np.arange(m)))
     elif correction == "bh":
-        scaled = p[order] * m / np.arange(1, m + 1)
-        adjusted = np.minimum.accumulate(scaled[::-1])[::-1]
+        adjusted = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
     elif correction == "none":
         adjusted = p[order]
     else:
         raise DataError(f"unknown correction {correction!r}; there are 'holm', 'bh' and 'none'")
-    result: list[float | None] = [None] * len(p_values)
-    for place, value in zip(order, np.minimum(adjusted, 1.0), strict=True):
-        result[index[place]] = float(value)
-    return result
+    found = np.empty(m)
+    found[order] = np.minimum(adjusted, 1.0)
+    known = iter(found.tolist())
+    return [None if p is None else next(known) for p in p_values]
 
 
 def bounded_mean(

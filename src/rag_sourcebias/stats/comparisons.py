@@ -24,7 +24,7 @@ from rag_sourcebias.core.values import (
     t_quantile,
 )
 from rag_sourcebias.stats.clusters import Correction, adjust_p_values, clustered_mean
-from rag_sourcebias.stats.ratio import SAMPLED, bootstrap_means, dirichlet_sums
+from rag_sourcebias.stats.ratio import SAMPLED, bootstrap_means, coin_flips, dirichlet_sums
 
 # Corrections for testing many cells at once.
 
@@ -33,7 +33,6 @@ from rag_sourcebias.stats.ratio import SAMPLED, bootstrap_means, dirichlet_sums
 
 
 _FEWEST = 3
-_ITERATIONS = 100
 
 
 def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") -> Interval:
@@ -86,10 +85,8 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
         weights = 1 / (within + between)
         return float(weights @ (values - weights @ values / weights.sum()) ** 2)
 
-    low, high = 0.0, float(np.var(values, ddof=1)) * k
-    if spread(0.0) <= k - 1:
-        high = 0.0
-    for _ in range(_ITERATIONS if high else 0):
+    low, high = 0.0, float(np.var(values, ddof=1)) * k if spread(0.0) > k - 1 else 0.0
+    for _ in range(100 if high else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if spread(middle) > k - 1 else (low, middle)
     weights = 1 / (within + high)
@@ -110,7 +107,6 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
 # Which styles differ: paired comparisons of average ranks, adjusted for their number.
 
 
-_BLOCK = 250_000  # random signs held at once
 _EXACT_LIMIT = 14  # 2^14 sign patterns are enumerated rather than drawn
 _TIE = 1e-9
 
@@ -149,7 +145,14 @@ def compare_ranks(
         If names and columns disagree, there are fewer than 2 styles, or a rank is not finite.
     """
     check_level(confidence_level)
-    values = _checked_ranks(ranks, names)
+    values = np.asarray(ranks, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != len(names) or not len(values):
+        raise DataError(
+            f"ranks have shape {values.shape}; expected at least 1 query and {len(names)} columns"
+        )
+    if len(names) < 2:
+        raise DataError(f"{len(names)} style(s) cannot be compared; give at least 2")
+    require_finite(values, "ranks", remedy="leave out queries that lack a version")
     if resamples < 1:
         raise DataError(f"resamples {resamples} must be at least 1")
     pairs = list(combinations(range(len(names)), 2))
@@ -161,7 +164,6 @@ def compare_ranks(
     first, second = np.array(pairs).T
     differences = values[:, first] - values[:, second]
     p_values = sign_flips(differences, resamples=resamples, generator=as_generator(rng))
-    adjusted = adjust_p_values(p_values, correction=correction)
     return tuple(
         RankPair(
             first=names[i],
@@ -172,21 +174,13 @@ def compare_ranks(
             p_adjusted=p if p_adjusted is None else p_adjusted,
         )
         for (i, j), column, p, p_adjusted in zip(
-            pairs, differences.T, p_values, adjusted, strict=True
+            pairs,
+            differences.T,
+            p_values,
+            adjust_p_values(p_values, correction=correction),
+            strict=True,
         )
     )
-
-
-def _checked_ranks(ranks: npt.NDArray[np.floating[Any]], names: Sequence[str]) -> FloatArray:
-    values = np.asarray(ranks, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != len(names) or not len(values):
-        raise DataError(
-            f"ranks have shape {values.shape}; expected at least 1 query and {len(names)} columns"
-        )
-    if len(names) < 2:
-        raise DataError(f"{len(names)} style(s) cannot be compared; give at least 2")
-    require_finite(values, "ranks", remedy="leave out queries that lack a version")
-    return values
 
 
 def _interval(difference: FloatArray, level: float) -> Interval | None:
@@ -205,18 +199,11 @@ def sign_flips(
     observed = np.abs(differences.sum(axis=0)) - _TIE * np.maximum(1.0, size)
     if n <= _EXACT_LIMIT:
         signs = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1
-        extreme = np.abs(signs @ differences) >= observed
-        return [float(p) for p in extreme.mean(axis=0)]
+        return [float(p) for p in (np.abs(signs @ differences) >= observed).mean(axis=0)]
     total = differences.sum(axis=0)
     count = np.zeros(differences.shape[1], dtype=np.int64)
-    block = max(1, _BLOCK // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
-        bits = np.unpackbits(
-            np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8), count=rows * n
-        )
-        # Σ ±d = 2 Σ_{kept} d − Σ d
-        flipped = 2 * (bits.reshape(rows, n).astype(np.float64) @ differences) - total
+    for kept in coin_flips(n, resamples, generator):
+        flipped = 2 * (kept @ differences) - total  # Σ ±d = 2 Σ_{kept} d − Σ d
         count += np.count_nonzero(np.abs(flipped) >= observed, axis=0)
     return [float(p) for p in (1 + count) / (1 + resamples)]
 
@@ -260,9 +247,8 @@ def kendalls_w(ranks: RankArray) -> float | None:
     centred = values - (values.shape[1] + 1) / 2
     # Σ(r − r̄)² of a query is (k³ − k − T)/12: ties need no counting.
     largest = float(np.sum(centred**2)) / len(values)
-    if largest == 0:
-        return None
-    return min(float(np.sum(centred.mean(axis=0) ** 2)) / largest, 1.0)
+    seen = float(np.sum(centred.mean(axis=0) ** 2))
+    return None if largest == 0 else min(seen / largest, 1.0)
 
 
 def friedman_test(ranks: RankArray) -> FriedmanTest:
@@ -288,13 +274,12 @@ def friedman_test(ranks: RankArray) -> FriedmanTest:
     w = kendalls_w(ranks)
     values = _checked(ranks)
     n, k = values.shape
-    p_value = 1.0 if w is None else _sign_test(values) if k == 2 else _box_test(values)
     return FriedmanTest(
         statistic=0.0 if w is None else n * (k - 1) * w,
         degrees=k - 1,
         # All queries agreeing is no rarer than this, however many styles there are, where each
         # wants one of two opposite orders.
-        p_value=max(p_value, min(1.0, 2.0 ** (1 - n))),
+        p_value=max(1.0 if w is None else _p_value(values), min(1.0, 2.0 ** (1 - n))),
         w=w,
         n_queries=n,
         n_styles=k,
@@ -319,10 +304,14 @@ def box_degrees(covariance: npt.NDArray[np.float64], n: int) -> float:
     return min(max((trace - 2 * of_squares / nu) / of_squares, 1.0), k - 1.0)
 
 
-def _box_test(ranks: npt.NDArray[np.float64]) -> float:
-    from scipy.special import fdtrc
+def _p_value(ranks: npt.NDArray[np.float64]) -> float:
+    """Return the p-value of the exact sign test for two styles, of Box's F for more."""
+    from scipy.special import bdtr, fdtrc
 
     n, k = ranks.shape
+    if k == 2:
+        wins, losses = (int(np.count_nonzero(ranks[:, i] > ranks[:, 1 - i])) for i in (0, 1))
+        return min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
     if n < 2:
         return 1.0
     covariance = np.cov(ranks, rowvar=False)
@@ -335,14 +324,6 @@ def _box_test(ranks: npt.NDArray[np.float64]) -> float:
     statistic = n * float(np.sum(deviations**2)) / total * n / (n + without)
     degrees = box_degrees(covariance, n)
     return float(fdtrc(degrees, degrees * (n - 1), statistic))
-
-
-def _sign_test(ranks: npt.NDArray[np.float64]) -> float:
-    from scipy.special import bdtr
-
-    signs = np.sign(ranks[:, 0] - ranks[:, 1])
-    wins, losses = int(np.count_nonzero(signs > 0)), int(np.count_nonzero(signs < 0))
-    return min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
 def _checked(ranks: RankArray) -> npt.NDArray[np.float64]:
@@ -570,11 +551,11 @@ def queries_to_tell(
     if seen > 0:
 
         def at(probability: float, t: float) -> float:
-            length = np.linalg.norm(t * deviations + errors, axis=1)
-            return float(np.quantile(length, probability))
+            return float(np.quantile(np.linalg.norm(t * deviations + errors, axis=1), probability))
 
-        scales = [crossing(partial(at, 1 - q), seen) for q in _TRUTHS]
-        truths = np.array(scales)[:, None] * deviations
+        truths = (
+            np.array([crossing(partial(at, 1 - q), seen) for q in _TRUTHS])[:, None] * deviations
+        )
     per_query = errors[:_PLANNED] * math.sqrt(n)
     contrast = math.sqrt(total / (k - 1))
 
@@ -585,8 +566,7 @@ def queries_to_tell(
         told = np.mean((statistic >= critical) | alike(found, queries, contrast), axis=1)
         return bool(np.mean(told >= _ASSURANCE) >= _ASSURANCE)
 
-    low: int = n
-    high: int = n + 1
+    low, high = n, n + 1
     while not decided(high) and high < _MOST:
         low, high = high, 2 * high
     while high - low > max(1, low // 50):

@@ -68,8 +68,9 @@ class Population:
             rows, copy, cut = drawn, None, n
         else:
             sizes = (self.starts[1:] - self.starts[:-1])[drawn]
-            first = np.cumsum(sizes) - sizes
-            rows = np.repeat(self.starts[drawn] - first, sizes) + np.arange(int(sizes.sum()))
+            rows = np.repeat(self.starts[drawn] - (np.cumsum(sizes) - sizes), sizes) + np.arange(
+                int(sizes.sum())
+            )
             # a cluster drawn twice counts as two
             rows, copy = self.order[rows], np.repeat(np.arange(n + pool), sizes)
             cut = int(sizes[:n].sum())
@@ -113,7 +114,9 @@ def bootstrap_ends(
         For ``"empirical"``, ``"bca"`` and ``"studentized"``.
     """
     n = samples.shape[1]
-    counts = _counts(n, n_resamples, rng)
+    # how often each position is drawn in each resample
+    flat = rng.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+    counts = np.bincount(flat.ravel(), minlength=flat.size).reshape(flat.shape).astype(np.float64)
     tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
     found: dict[str, list[FloatArray]] = {kind: [] for kind in KINDS}
     for start in range(0, len(samples), _AT_ONCE):
@@ -126,7 +129,6 @@ def bootstrap_ends(
             ratios = shifts / np.sqrt(np.maximum(squares, 0.0) / (n - 1))
         error = values.std(axis=1, ddof=1) / math.sqrt(n)
         ordered = np.sort(shifts, axis=1)
-        empirical = np.quantile(ordered, tails, axis=1).T
         bca = np.array(
             [
                 np.quantile(row, _bca_tails(deviations, row, tails))
@@ -135,18 +137,10 @@ def bootstrap_ends(
         )
         # a resample without spread says nothing about the ratio
         student = np.array([np.quantile(row[np.isfinite(row)], tails) for row in ratios])
-        found["empirical"].append(centre[:, None] + empirical)
+        found["empirical"].append(centre[:, None] + np.quantile(ordered, tails, axis=1).T)
         found["bca"].append(centre[:, None] + bca)
         found["studentized"].append(centre[:, None] - (student * error[:, None])[:, ::-1])
     return {kind: np.concatenate(ends) for kind, ends in found.items()}
-
-
-def _counts(n: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each position is drawn in each resample; shape (n_resamples, n)."""
-    drawn = rng.integers(0, n, (n_resamples, n))
-    flat = drawn + n * np.arange(n_resamples)[:, None]
-    counts = np.bincount(flat.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
-    return counts.astype(np.float64)
 
 
 def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> FloatArray:
@@ -154,12 +148,12 @@ def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> F
     size = len(ordered)
     slack = 1e-12 * float(np.abs(centred).max())
     below, upto = np.searchsorted(ordered, [-slack, slack], side="left")
-    share = (below + upto) / 2 / size
-    bias = normal_quantile(min(max(share, 1 / size), 1 - 1 / size))
+    bias = normal_quantile(min(max((below + upto) / 2 / size, 1 / size), 1 - 1 / size))
     acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
     z = bias + np.array([normal_quantile(float(tail)) for tail in tails])
-    shifted = bias + z / (1 - acceleration * z)
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in shifted])
+    return np.array(
+        [0.5 * math.erfc(-value / math.sqrt(2)) for value in bias + z / (1 - acceleration * z)]
+    )
 
 
 # Counts of what a method did over simulated samples.
@@ -247,56 +241,20 @@ IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 _BOOTSTRAPS = {"bootstrap": "empirical", "bca": "bca", "studentized": "studentized"}
 
 
-@dataclass(frozen=True, slots=True)
-class Methods:
-    """Runs methods, by name or as callables, on drawn samples."""
+def _cells(
+    samples: list[Sample],
+    methods: Mapping[str, IntervalMethod | None],
+    truths: list[float],
+    seed: int,
+    *,
+    n: int,
+    target: Target,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> list[CoverageCell]:
+    """Run every method, by name or as a callable, on the same samples."""
 
-    target: Target
-    level: float
-    bounds: tuple[float, float] | None
-    population: float
-
-    def cells(
-        self,
-        n: int,
-        samples: list[Sample],
-        methods: Sequence[str] | Mapping[str, IntervalMethod],
-        seed: int,
-    ) -> list[CoverageCell]:
-        """Every method on the same samples."""
-        given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
-        truths = [sample.truth(self.target, self.population) for sample in samples]
-        kinds = {
-            name: _BOOTSTRAPS[name] for name in given if given[name] is None and name in _BOOTSTRAPS
-        }
-        ends = self._bootstraps(samples, seed) if kinds else {}
-        found = []
-        for name, method in given.items():
-            tally = Tally(name, n)
-            for i, (sample, truth) in enumerate(zip(samples, truths, strict=True)):
-                if name in kinds and np.ptp(sample.y):
-                    lower, upper = ends[kinds[name]][i]
-                    tally.add(float(lower), float(upper), truth)
-                else:
-                    tally.attempt(partial(self._interval, sample, name, method, seed), truth)
-            found.append(tally.cell())
-        return found
-
-    def _bootstraps(self, samples: list[Sample], seed: int) -> dict[str, FloatArray]:
-        if samples[0].clusters is not None or self.target != "population":
-            raise DataError("the bootstrap is defined for single items and target 'population'")
-        rng = np.random.default_rng(seed)
-        spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
-        ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
-        if spread:
-            drawn = np.stack([samples[i].y for i in spread])
-            for kind, values in bootstrap_ends(drawn, confidence_level=self.level, rng=rng).items():
-                ends[kind][spread] = values
-        return ends
-
-    def _interval(
-        self, sample: Sample, name: str, method: IntervalMethod | None, seed: int
-    ) -> Interval:
+    def interval(sample: Sample, name: str, method: IntervalMethod | None) -> Interval:
         if method is not None:
             return method(sample.y, sample.yhat, sample.yhat_unlabeled)
         if name in _BOOTSTRAPS:
@@ -306,13 +264,41 @@ class Methods:
             sample.yhat,
             sample.yhat_unlabeled,
             method=cast("Method", name),
-            target=self.target,
-            confidence_level=self.level,
-            bounds=self.bounds if name in ("regression", "labels") else None,
+            target=target,
+            confidence_level=level,
+            bounds=bounds if name in ("regression", "labels") else None,
             clusters=sample.clusters,
             clusters_unlabeled=sample.clusters_unlabeled,
             rng=seed,
         )
+
+    kinds = {
+        name: _BOOTSTRAPS[name] for name in methods if methods[name] is None and name in _BOOTSTRAPS
+    }
+    if kinds and (samples[0].clusters is not None or target != "population"):
+        raise DataError("the bootstrap is defined for single items and target 'population'")
+    ends = _bootstraps(samples, level, seed) if kinds else {}
+    found = []
+    for name, method in methods.items():
+        tally = Tally(name, n)
+        for i, (sample, truth) in enumerate(zip(samples, truths, strict=True)):
+            if name in kinds and np.ptp(sample.y):
+                lower, upper = ends[kinds[name]][i]
+                tally.add(float(lower), float(upper), truth)
+            else:
+                tally.attempt(partial(interval, sample, name, method), truth)
+        found.append(tally.cell())
+    return found
+
+
+def _bootstraps(samples: list[Sample], level: float, seed: int) -> dict[str, FloatArray]:
+    spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
+    ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
+    if spread:
+        values, rng = np.stack([samples[i].y for i in spread]), np.random.default_rng(seed)
+        for kind, found in bootstrap_ends(values, confidence_level=level, rng=rng).items():
+            ends[kind][spread] = found
+    return ends
 
 
 # Do intervals cover? Resampling complete data as if they were a population.
@@ -343,10 +329,7 @@ class CoverageStudy(Stored):
 
     def cell(self, method: str, n: int) -> CoverageCell:
         """Return one cell; KeyError when it was not studied."""
-        for cell in self.cells:
-            if cell.method == method and cell.n == n:
-                return cell
-        raise KeyError((method, n))
+        return {(cell.method, cell.n): cell for cell in reversed(self.cells)}[method, n]
 
 
 def coverage_study(
@@ -420,16 +403,25 @@ def coverage_study(
     codes = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
     if codes is not None and len(codes) != len(y):
         raise DataError(f"{len(codes)} clusters for {len(y)} items")
-    study = Methods(target, confidence_level, bounds, float(y.mean()))
-    population = Population(y, yhat, codes)
+    given = methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
+    truth, population = float(y.mean()), Population(y, yhat, codes)
     cells = []
     for n in sizes:
         samples = [population.draw(n, n_unlabeled, generator) for _ in range(n_runs)]
-        cells += study.cells(n, samples, methods, int(generator.integers(2**63)))
+        cells += _cells(
+            samples,
+            given,
+            [sample.truth(target, truth) for sample in samples],
+            int(generator.integers(2**63)),
+            n=n,
+            target=target,
+            level=confidence_level,
+            bounds=bounds,
+        )
     return CoverageStudy(
         cells=tuple(cells),
         target=target,
         confidence_level=confidence_level,
         n_unlabeled=n_unlabeled,
-        truth=study.population,
+        truth=truth,
     )

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -29,11 +28,6 @@ def dcg_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:
     return np.where(ranks <= cutoff, 1.0 / np.log2(ranks + 1.0), 0.0)
 
 
-def precision_weights(ranks: npt.NDArray[np.integer[Any]], cutoff: int) -> FloatArray:
-    """ω of P@k: 1/k through the cutoff, then 0; ranks start at 1."""
-    return np.where(ranks <= cutoff, 1.0 / cutoff, 0.0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankedLabels:
     """Label distributions of ranked documents with the weight of each document.
@@ -50,9 +44,6 @@ class RankedLabels:
         Queries without a document have utility 0.
     gains : float64 array of shape (L,)
         Gain of each grade, not decreasing. [R] uses 2^r − 1.
-    gain_of_mean : bool
-        False: the mean gain E[gain(r)] ([R] Eq. 5, the paper). True: the gain of the mean grade,
-        2^E[r] − 1, as the authors' dataset code does.
     """
 
     probs: FloatArray
@@ -60,7 +51,6 @@ class RankedLabels:
     query: IntArray
     n_queries: int
     gains: FloatArray
-    gain_of_mean: bool = False
 
     def __post_init__(self) -> None:
         m, n_grades = self.probs.shape
@@ -78,14 +68,7 @@ class RankedLabels:
             raise DataError(f"query index {int(self.query[-1])} with {self.n_queries} queries")
 
     @classmethod
-    def from_grid(
-        cls,
-        probs: FloatArray,
-        weights: FloatArray,
-        gains: FloatArray,
-        *,
-        gain_of_mean: bool = False,
-    ) -> RankedLabels:
+    def from_grid(cls, probs: FloatArray, weights: FloatArray, gains: FloatArray) -> RankedLabels:
         """Build from ``probs`` of shape (queries, documents, L) and ``weights`` (documents,)."""
         n_queries, n_docs, n_grades = probs.shape
         return cls(
@@ -94,7 +77,6 @@ class RankedLabels:
             query=np.repeat(np.arange(n_queries), n_docs),
             n_queries=n_queries,
             gains=gains,
-            gain_of_mean=gain_of_mean,
         )
 
     def utilities(self) -> FloatArray:
@@ -102,22 +84,22 @@ class RankedLabels:
         return self.total(self.document_gains())
 
     def document_gains(self) -> FloatArray:
-        """Return the gain expected of every document; shape (m,)."""
-        if not self.gain_of_mean:
-            return self.probs @ self.gains
-        return np.exp2(self.probs @ np.arange(self.probs.shape[1], dtype=np.float64)) - 1.0
+        """Return the gain expected of every document ([R] Eq. 5); shape (m,)."""
+        return self.probs @ self.gains
 
     def total(self, gains: FloatArray) -> FloatArray:
         """Sum ω · gain within each query; ``gains`` of shape (m,)."""
-        sums = np.bincount(self.query, weights=self.weights * gains, minlength=self.n_queries)
-        return sums.astype(np.float64, copy=False)  # of no documents at all numpy counts integers
+        return np.bincount(
+            self.query, weights=self.weights * gains, minlength=self.n_queries
+        ).astype(np.float64, copy=False)  # of no documents at all numpy counts integers
 
     def take(self, queries: npt.NDArray[np.integer[Any]]) -> RankedLabels:
         """Return the queries asked for, in that order; a query may occur several times."""
         starts = np.searchsorted(self.query, np.arange(self.n_queries + 1))
         sizes = np.diff(starts)[queries]
-        offsets = np.cumsum(sizes) - sizes
-        rows = np.repeat(starts[queries] - offsets, sizes) + np.arange(int(sizes.sum()))
+        rows = np.repeat(starts[queries] - (np.cumsum(sizes) - sizes), sizes) + np.arange(
+            int(sizes.sum())
+        )
         return replace(
             self,
             probs=self.probs[rows],
@@ -199,10 +181,11 @@ class JudgedRanking:
 
     def unjudged(self, cutoff: int) -> IntArray:
         """Retrieved documents without a label within the cutoff; shape (n_queries,)."""
-        inside = (self.rank > 0) & (self.rank <= cutoff)
-        found = np.bincount(self.labels.query_codes[inside], minlength=len(self.labels.query_ids))
-        missing: IntArray = np.minimum(self.n_retrieved, cutoff) - found
-        return missing
+        found = np.bincount(
+            self.labels.query_codes[(self.rank > 0) & (self.rank <= cutoff)],
+            minlength=len(self.labels.query_ids),
+        )
+        return np.minimum(self.n_retrieved, cutoff) - found
 
     def ranked_labels(
         self, measure: str, *, gain: GainScale = "exponential", min_grade: int = 1
@@ -216,18 +199,16 @@ class JudgedRanking:
             )
         rows = np.flatnonzero((self.rank > 0) & (self.rank <= cutoff))
         rows = rows[np.lexsort((self.rank[rows], self.labels.query_codes[rows]))]
-        weigh = dcg_weights if name == "DCG" else precision_weights
-        gains = (
-            _gains(self.labels.n_grades, gain)
-            if name == "DCG"
-            else (np.arange(self.labels.n_grades) >= min_grade).astype(np.float64)
-        )
         return RankedLabels(
             probs=self.labels.probs[rows],
-            weights=weigh(self.rank[rows], cutoff),
+            weights=dcg_weights(self.rank[rows], cutoff)
+            if name == "DCG"
+            else np.full(len(rows), 1.0 / cutoff),
             query=self.labels.query_codes[rows].astype(np.int64),
             n_queries=len(self.labels.query_ids),
-            gains=gains,
+            gains=_gains(self.labels.n_grades, gain)
+            if name == "DCG"
+            else (np.arange(self.labels.n_grades) >= min_grade).astype(np.float64),
         )
 
     def values(
@@ -270,14 +251,12 @@ class JudgedRanking:
         if name == "P":
             return np.asarray(grid.sum(axis=1) / cutoff)
         if name == "MRR":
-            none_before = np.cumprod(1 - grid, axis=1)
-            none_before = np.concatenate([np.ones((len(grid), 1)), none_before[:, :-1]], axis=1)
+            none_before = np.cumprod(np.hstack([np.ones((len(grid), 1)), 1 - grid[:, :-1]]), axis=1)
             return np.asarray((grid * none_before) @ (1 / ranks))
         relevant = _sums(self.labels.query_codes, worth, len(grid))
         if name == "Recall":
             return _ratio(grid.sum(axis=1), relevant)
-        before = np.cumsum(grid, axis=1) - grid
-        return _ratio((grid * (1 + before)) @ (1 / ranks), relevant)
+        return _ratio((grid * (1 + (np.cumsum(grid, axis=1) - grid))) @ (1 / ranks), relevant)
 
     def _grid(self, worth: FloatArray, cutoff: int) -> FloatArray:
         """Worth by query and rank; 0 where nothing labelled was retrieved."""
@@ -292,8 +271,7 @@ class JudgedRanking:
         order = np.lexsort((-worth, codes))
         sizes = np.bincount(codes, minlength=len(self.labels.query_ids))
         place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        weights = dcg_weights(place + 1, cutoff)
-        return _sums(codes[order], worth[order] * weights, len(sizes))
+        return _sums(codes[order], worth[order] * dcg_weights(place + 1, cutoff), len(sizes))
 
 
 def _gains(n_grades: int, gain: GainScale) -> FloatArray:
@@ -303,7 +281,7 @@ def _gains(n_grades: int, gain: GainScale) -> FloatArray:
     return np.exp2(grades) - 1 if gain == "exponential" else grades
 
 
-def _sums(codes: npt.NDArray[np.int32], values: FloatArray, size: int) -> FloatArray:
+def _sums(codes: npt.NDArray[np.integer[Any]], values: FloatArray, size: int) -> FloatArray:
     return np.bincount(codes, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -335,10 +313,11 @@ def perturb(probs: FloatArray, lam: float) -> FloatArray:
     float64 array of shape (m, L)
         Rows sum to 1.
     """
-    _check_lambda(np.asarray(lam))
+    _check_lambda(lam)
     if lam < 0:
         return perturb(probs[:, ::-1], -lam)[:, ::-1]
-    tails = _tail_shares(_running(probs.T[:0:-1])[::-1], 1.0 - lam)
+    tails, keep = _running(probs.T[:0:-1])[::-1], 1.0 - lam
+    tails = np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
     tails = np.column_stack([np.ones(len(probs)), tails.T, np.zeros(len(probs))])
     return tails[:, :-1] - tails[:, 1:]
 
@@ -352,12 +331,12 @@ class UtilityPath:
     upper, lower : float64 arrays of shape (L − 1, m)
         P(grade ≥ r) and P(grade < r) of every document with weight, for r = 1 … L − 1.
     steps : float64 array of shape (L − 1,)
-        Gain (or grade, with ``gain_of_mean``) gained from r − 1 to r.
+        Gain from r − 1 to r.
     floor : float
-        Gain (or grade) of the lowest grade.
+        Gain of the lowest grade.
     starts, present : int64 arrays
         First document and index of every query that has documents.
-    weights, query, n_queries, gain_of_mean
+    weights, query, n_queries
         As in :class:`RankedLabels`, for the documents with weight.
     """
 
@@ -370,66 +349,40 @@ class UtilityPath:
     starts: IntArray
     present: IntArray
     n_queries: int
-    gain_of_mean: bool
 
     @classmethod
     def of(cls, labels: RankedLabels) -> UtilityPath:
         """Prepare ``labels``; documents of weight 0 are dropped."""
-        used: slice | IntArray = slice(None)
-        if not labels.weights.all():
-            used = np.flatnonzero(labels.weights)
+        used = slice(None) if labels.weights.all() else np.flatnonzero(labels.weights)
         columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
-        levels = (
-            np.arange(len(labels.gains), dtype=np.float64) if labels.gain_of_mean else labels.gains
-        )
         first = np.ones(len(query), dtype=bool)
         first[1:] = query[1:] != query[:-1]
         starts = np.flatnonzero(first)
         return cls(
             upper=_running(columns[:0:-1])[::-1],
             lower=_running(columns[:-1]),
-            steps=np.diff(levels),
-            floor=float(levels[0]),
+            steps=np.diff(labels.gains),
+            floor=float(labels.gains[0]),
             weights=labels.weights[used],
             query=query,
             starts=starts,
             present=query[starts],
             n_queries=labels.n_queries,
-            gain_of_mean=labels.gain_of_mean,
         )
 
-    def at(self, lam: float | FloatArray) -> FloatArray:
-        """Return the utilities at λ, one for all queries or one for each; shape (n_queries,)."""
-        if np.ndim(lam) == 0:
-            lam = float(lam)
-            if not -1.0 <= lam <= 1.0:
-                _check_lambda(np.asarray(lam))
-            tails = self.upper if lam >= 0 else self.lower
-            return self._total(self._level(tails, 1.0 - abs(lam), rising=lam >= 0))
-        lam = np.asarray(lam, dtype=np.float64)
+    def at(self, lam: float) -> FloatArray:
+        """Return the utilities at λ; shape (n_queries,)."""
         _check_lambda(lam)
-        shift = lam[self.query]
-        rising, keep = shift >= 0, 1.0 - np.abs(shift)
-        level = np.empty(len(shift))
-        level[rising] = self._level(self.upper[:, rising], keep[rising], rising=True)
-        level[~rising] = self._level(self.lower[:, ~rising], keep[~rising], rising=False)
-        return self._total(level)
-
-    def _level(self, tails: FloatArray, keep: float | FloatArray, *, rising: bool) -> FloatArray:
-        """Perturbed gain (or grade) of every document."""
-        if isinstance(keep, float) and keep > 0:  # one division per document, not per grade
-            gained = (self.steps @ np.minimum(tails, keep)) / keep
-        else:
-            gained = self.steps @ _tail_shares(tails, keep)
-        if rising:
-            return np.asarray(self.floor + gained)
-        return np.asarray(self.floor + float(self.steps.sum()) - gained)
-
-    def _total(self, level: FloatArray) -> FloatArray:
-        gain = np.exp2(level) - 1.0 if self.gain_of_mean else level
+        tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - abs(lam)
+        gained = (  # one division per document, not per grade
+            (self.steps @ np.minimum(tails, keep)) / keep
+            if keep > 0
+            else self.steps @ np.ones_like(tails)
+        )
+        level = self.floor + gained if lam >= 0 else self.floor + float(self.steps.sum()) - gained
         total = np.zeros(self.n_queries)
         if len(self.starts):
-            total[self.present] = np.add.reduceat(self.weights * gain, self.starts)
+            total[self.present] = np.add.reduceat(self.weights * level, self.starts)
         return total
 
 
@@ -443,18 +396,9 @@ def _running(columns: FloatArray) -> FloatArray:
     return np.minimum(sums, 1.0, out=sums)
 
 
-def _tail_shares(tails: FloatArray, keep: float | FloatArray) -> FloatArray:
-    """min(1, tail / keep); 1 where nothing is kept."""
-    if np.ndim(keep) == 0:
-        return np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
-    kept = np.where(keep == 0, 1.0, keep)
-    return np.where(keep == 0, 1.0, np.minimum(tails, keep) / kept)
-
-
-def _check_lambda(lam: FloatArray) -> None:
-    if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
-        bad = lam.ravel()[~(np.abs(lam.ravel()) <= 1)]
-        raise DataError(f"lambda {bad[0]} is outside [-1, 1]")
+def _check_lambda(lam: float) -> None:
+    if not abs(lam) <= 1:  # written so that NaN counts as wrong
+        raise DataError(f"lambda {lam} is outside [-1, 1]")
 
 
 # The λ at which a perturbed utility reaches a human value, in closed form.
@@ -464,13 +408,11 @@ def _check_lambda(lam: FloatArray) -> None:
 # at ±1 where a distribution has no mass on the extreme grade.
 
 
+#: Sums of errors within this of 0 count as 0.
 TIE = 1e-9
-"""Sums of errors within this of 0 count as 0."""
 
+#: The last λ before the jump at 1.
 INSIDE = float(np.nextafter(1.0, 0.0))
-"""The last λ before the jump at 1."""
-
-_BISECTIONS = 60
 
 
 class Crossing(NamedTuple):
@@ -495,9 +437,19 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
         Human utility of each query.
     """
     check_values(labels, y)
-    path = UtilityPath.of(labels)
-    solve = _bisected if labels.gain_of_mean else _sorted
-    return Crossing(*solve(path, np.asarray(y, dtype=np.float64)))
+    path, y = UtilityPath.of(labels), np.asarray(y, dtype=np.float64)
+    bottom = _sums(path.query, path.weights * path.floor, path.n_queries)
+    top = bottom + _sums(path.query, path.weights * float(path.steps.sum()), path.n_queries)
+    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
+    low, high = y - TIE, y + TIE
+    now = path.at(0.0)
+    first = np.where(
+        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
+    )
+    last = np.where(
+        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
+    )
+    return Crossing(first, last)
 
 
 def set_crossing(
@@ -533,35 +485,14 @@ def check_values(labels: RankedLabels, y: FloatArray) -> None:
         raise DataError(f"human value of query {bad} is {y[bad]}; leave queries without one out")
 
 
-def _sorted(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve by sorting the tails of each query."""
-    bottom = _sum(path, path.weights * path.floor)
-    top = bottom + _sum(path, path.weights * float(path.steps.sum()))
-    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
-    low, high = y - TIE, y + TIE
-    now = path.at(0.0)
-    first = np.where(
-        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
-    )
-    last = np.where(
-        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
-    )
-    return first, last
-
-
-def _sum(path: UtilityPath, values: FloatArray) -> FloatArray:
-    return np.bincount(path.query, weights=values, minlength=path.n_queries).astype(np.float64)
-
-
 class _Profile:
     """F(c) = Σ_k w_k min(1, s_k / c) of every query, not increasing in c on (0, 1]."""
 
     def __init__(self, path: UtilityPath, tails: FloatArray) -> None:
         n_steps, n = len(path.steps), path.n_queries
         starts = np.searchsorted(path.query, np.arange(n + 1))
-        width = int(np.diff(starts).max(initial=0))
         place = (path.query, np.arange(len(path.query)) - starts[path.query])
-        padded = np.zeros((2, n, width, n_steps))
+        padded = np.zeros((2, n, int(np.diff(starts).max(initial=0)), n_steps))
         padded[0][place], padded[1][place] = tails.T, path.weights[:, None] * path.steps
         s, w = padded.reshape(2, n, -1)
         order = np.argsort(-s, axis=1, kind="stable")
@@ -594,37 +525,11 @@ class _Profile:
 
     def smallest(self, target: FloatArray) -> FloatArray:
         """Return the smallest c with F(c) ≤ target; 0 where even the extreme grade is below."""
-        inside = np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target))
-        return np.where(target >= self.total, 0.0, inside)
-
-
-def _bisected(path: UtilityPath, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve by bisection: the gain of the mean grade is not piecewise W + R/c."""
-    first = _smallest(path, y - TIE, strictly=False)
-    above = _smallest(path, y + TIE, strictly=True)
-    # the last λ at or below y is the limit from the left of the first λ above it
-    last = np.where(above >= 1.0, INSIDE, above)
-    last = np.where(path.at(1.0) <= y + TIE, 1.0, last)
-    return first, np.where(path.at(-INSIDE) > y + TIE, -1.0, last)
-
-
-def _smallest(path: UtilityPath, y: FloatArray, *, strictly: bool) -> FloatArray:
-    """Return the smallest λ at which each utility is at least (more than) y; 1 if none is."""
-
-    def reached(lam: FloatArray) -> FloatArray:
-        values = path.at(lam)
-        return np.asarray(values > y if strictly else values >= y)
-
-    ones = np.ones(path.n_queries)
-    low, high = -INSIDE * ones, INSIDE * ones
-    at_low, at_high, at_bottom = reached(low), reached(high), reached(-ones)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        hit = reached(middle)
-        high, low = np.where(hit, middle, high), np.where(hit, low, middle)
-    found = np.where(at_high, high, 1.0)
-    found = np.where(at_low, -INSIDE, found)
-    return np.where(at_bottom, -1.0, found)
+        return np.where(
+            target >= self.total,
+            0.0,
+            np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target)),
+        )
 
 
 # Conformal ranks in exact rationals.
@@ -649,8 +554,8 @@ def score_rank(n: int, confidence_level: float) -> int:
     """
     alpha = tail_mass(confidence_level)
     if (n + 1) * alpha < 1:
-        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, "labelled queries")
-    return ceil((n + 1) * (1 - alpha))
+        raise _too_few(n, math.ceil(1 / alpha - 1), confidence_level, "labelled queries")
+    return math.ceil((n + 1) * (1 - alpha))
 
 
 def misses_per_side(n: int, confidence_level: float) -> int:
@@ -662,9 +567,9 @@ def misses_per_side(n: int, confidence_level: float) -> int:
         If n < 2/α − 1.
     """
     alpha = tail_mass(confidence_level)
-    rank = floor((n + 1) * alpha / 2)
+    rank = math.floor((n + 1) * alpha / 2)
     if rank < 1:
-        raise _too_few(n, ceil(2 / alpha - 1), confidence_level, "labelled queries")
+        raise _too_few(n, math.ceil(2 / alpha - 1), confidence_level, "labelled queries")
     return rank - 1
 
 
@@ -679,9 +584,9 @@ def paper_misses(n: int, confidence_level: float, *, what: str = "labelled queri
         If the threshold is negative, n < 1/α − 1: no λ exists.
     """
     alpha = tail_mass(confidence_level)
-    misses = floor((n * alpha - (1 - alpha)) / 2)
+    misses = math.floor((n * alpha - (1 - alpha)) / 2)
     if misses < 0:
-        raise _too_few(n, ceil(1 / alpha - 1), confidence_level, what)
+        raise _too_few(n, math.ceil(1 / alpha - 1), confidence_level, what)
     return misses
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from math import factorial, floor, prod, sqrt
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -68,8 +67,11 @@ def normal_score(errors: FloatArray) -> float:
         return _score(1.0 - (1.0 - share) ** n)
     draws = np.arange(1, n + 1)
     # logarithms, as the coefficients of many queries are no floats
-    orders = np.cumsum(np.log((n + 1 - draws) / draws))
-    logs = orders + draws * math.log(share) + (n - draws) * math.log1p(-share)
+    logs = (
+        np.cumsum(np.log((n + 1 - draws) / draws))
+        + draws * math.log(share)
+        + (n - draws) * math.log1p(-share)
+    )
     draws, mass = draws[logs > _NO_MASS], np.exp(logs[logs > _NO_MASS])
     root, ratio = _saddle(present)
     score = root * np.sqrt(draws) + np.log(ratio) / (root * np.sqrt(draws))
@@ -96,8 +98,7 @@ def _saddle(errors: FloatArray) -> tuple[float, float]:
 
     The saddlepoint minimises log mean exp(s·e), which is convex in s.
     """
-    scale = math.sqrt(float(errors @ errors) / len(errors))
-    e = errors / scale
+    e = errors / math.sqrt(float(errors @ errors) / len(errors))
     squares = e * e
     s, low, high = -float(e.mean()), -math.inf, math.inf
     for _ in range(_STEPS):
@@ -170,22 +171,19 @@ _CHUNK = 1 << 17  # draws summed at a time, so that they stay in cache
 _WIDTH = 2e-16
 
 
-class Batches:
+class Batches(NamedTuple):
     """Bootstrap batches.
 
     Parameters
     ----------
     indices : integer array of shape (M, n)
         Queries of each batch.
-    weights : int64 array of shape (M,), optional
-        How many batches each row stands for; 1 by default.
+    weights : int64 array of shape (M,)
+        How many batches each row stands for.
     """
 
-    def __init__(
-        self, indices: npt.NDArray[np.intp], weights: npt.NDArray[np.int64] | None = None
-    ) -> None:
-        self.indices = indices
-        self.weights = np.ones(len(indices), dtype=np.int64) if weights is None else weights
+    indices: npt.NDArray[np.intp]
+    weights: npt.NDArray[np.int64]
 
     def sums(self, errors: FloatArray) -> FloatArray:
         """Return the summed error of every batch; shape (M,)."""
@@ -196,40 +194,6 @@ class Batches:
             # "clip" only spares a second bounds check
             np.take(errors, part, mode="clip").dot(ones, out=total[start : start + rows])
         return total
-
-    def keep(self, rows: npt.NDArray[np.bool_]) -> Batches:
-        """Return the batches marked."""
-        return Batches(self.indices[rows], self.weights[rows])
-
-
-def smallest_lambda(errors: Errors, batches: Batches, misses: int, *, guess: float) -> float:
-    """Return the smallest λ at which the error of at most ``misses`` batches is below 0.
-
-    Parameters
-    ----------
-    errors : callable
-        Errors of all queries at λ in [−1, 1], not decreasing in λ; shape (n,).
-    batches : Batches
-    misses : int
-        Batches (by weight) that may stay below 0; sums within 1e-9 are ties, not below.
-    guess : float
-        Where to look first, best a little below the answer.
-
-    Raises
-    ------
-    CalibrationError
-        If more batches than that are below 0 even at λ = 1.
-    """
-    search = _Search(errors, batches, misses)
-    search.look(min(max(guess, -INSIDE), INSIDE))
-    while search.high - search.low > _WIDTH:
-        before = search.high - search.low
-        search.squeeze()
-        if search.high - search.low > before / 2:
-            search.halve()
-        if search.high - search.low == before:  # neighbours in floating point
-            break
-    return search.settle()
 
 
 class _Search:
@@ -262,13 +226,7 @@ class _Search:
             self.low, self.low_sums = lam, sums
         self.low_sums = None if self.low_sums is None else self.low_sums[keep]
         self.high_sums = None if self.high_sums is None else self.high_sums[keep]
-        self.active = self.active.keep(keep)
-
-    def halve(self) -> None:
-        """Try an end not yet tried, or the middle."""
-        if self.high == 1.0 or self.low == -1.0:
-            self.look(INSIDE if self.high == 1.0 else -INSIDE)
-        self.look((self.low + self.high) / 2)
+        self.active = Batches(self.active.indices[keep], self.active.weights[keep])
 
     def squeeze(self) -> None:
         """Look on both sides of where straight lines put the answer."""
@@ -295,8 +253,7 @@ class _Search:
             return self.low, (self.high_sums - self.low_sums) / (self.high - self.low)
         at = self.high if self.low_sums is None else self.low
         step = math.copysign(1e-4 * (1.0 - abs(at)) + 1e-12, -at)
-        rise = self.errors(at + step) - self.errors(at)
-        return at, self.active.sums(rise / step)
+        return at, self.active.sums((self.errors(at + step) - self.errors(at)) / step)
 
     def settle(self) -> float:
         """Return the answer, after a look at the jump at an end that was not passed."""
@@ -313,11 +270,11 @@ class _Search:
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
 
 
+#: What a reader must know of a CRC interval over bootstrap batches (METHODS §4.5).
 CAVEAT = (
     "leaves out the sampling error of what is unlabelled: under-covers its mean, and far more the "
     "population mean"
 )
-"""What a reader must know of a CRC interval over bootstrap batches (METHODS §4.5)."""
 
 _LISTED = 8  # queries up to which every batch is listed: 6,435 distinct ones at 8
 _LOOSE = 0.01  # normal quantile, for a first guess
@@ -389,16 +346,25 @@ def calibrate_dual(
         raise CalibrationError(f"{n} labelled queries cannot be resampled; at least 2 are needed")
     path = UtilityPath.of(labels)
     center = balance(path, labels, y)
-    sides = _both_ways(path, np.asarray(y, dtype=np.float64), center)
+    y = np.asarray(y, dtype=np.float64)
+    there = path.at(center) - y
+    # what bounds from above, and the mirror image of what bounds from below
+    sides = (
+        _Side(lambda lam: path.at(lam) - y, center, there),
+        _Side(lambda lam: y - path.at(-lam), -center, -there),
+    )
     drawn: int | None = None
     if indices is None and n_batches is not None:
         indices = as_generator(rng).integers(0, n, size=(n_batches, n))
     if indices is not None:
-        batches, drawn = Batches(_checked(indices, n)), len(indices)
+        batches, drawn = (
+            Batches(_checked(indices, n), np.ones(len(indices), np.int64)),
+            len(indices),
+        )
         misses = paper_misses(drawn, confidence_level, what="bootstrap batches")
         high, low = (_select(side, batches, misses) for side in sides)
     elif n <= _LISTED:
-        batches, misses = _every_batch(n), floor(alpha / 2 * n**n)
+        batches, misses = _every_batch(n), math.floor(alpha / 2 * n**n)
         high, low = (_select(side, batches, misses) for side in sides)
     else:
         high, low = (_limit(side, float(alpha / 2)) for side in sides)
@@ -473,8 +439,10 @@ def crc_mean_interval(
     CalibrationError
         If human values lie beyond what the labels can reach.
     """
-    found = crc_interval(calibrate_dual(labels, y, confidence_level=confidence_level), others)
-    return replace(found, correlation=judge_correlation(y, labels.utilities()))
+    return replace(
+        crc_interval(calibrate_dual(labels, y, confidence_level=confidence_level), others),
+        correlation=judge_correlation(y, labels.utilities()),
+    )
 
 
 def two_grades(values: FloatArray, bounds: tuple[float, float] | None) -> RankedLabels:
@@ -507,18 +475,26 @@ class _Side(NamedTuple):
     there: FloatArray
 
 
-def _both_ways(path: UtilityPath, y: FloatArray, center: float) -> tuple[_Side, _Side]:
-    """Return the side that bounds from above, and the mirror image of the one from below."""
-    there = path.at(center) - y
-    rise = _Side(lambda lam: path.at(lam) - y, center, there)
-    return rise, _Side(lambda lam: y - path.at(-lam), -center, -there)
-
-
 def _select(side: _Side, batches: Batches, misses: int) -> float:
-    total = int(batches.weights.sum())
-    share = min(0.5, (misses + 1 + 4.0 * sqrt(misses + 1)) / total)
+    """Return the smallest λ at which the error of at most ``misses`` batches is below 0.
+
+    They are counted by weight; sums within 1e-9 are ties, not below.
+    """
+    share = min(0.5, (misses + 1 + 4.0 * math.sqrt(misses + 1)) / int(batches.weights.sum()))
     guess = solve_level(side.errors, share, start=side.center, known=side.there, tolerance=_LOOSE)
-    return smallest_lambda(side.errors, batches, misses, guess=guess)
+    search = _Search(side.errors, batches, misses)
+    search.look(min(max(guess, -INSIDE), INSIDE))
+    while search.high - search.low > _WIDTH:
+        before = search.high - search.low
+        search.squeeze()
+        if search.high - search.low > before / 2:
+            # an end not yet tried, or the middle
+            if search.high == 1.0 or search.low == -1.0:
+                search.look(INSIDE if search.high == 1.0 else -INSIDE)
+            search.look((search.low + search.high) / 2)
+        if search.high - search.low == before:  # neighbours in floating point
+            break
+    return search.settle()
 
 
 def _limit(side: _Side, share: float) -> float:
@@ -536,15 +512,19 @@ def _checked(indices: npt.NDArray[np.integer[Any]], n: int) -> npt.NDArray[np.in
         raise DataError(f"batch indices of shape {indices.shape}; (batches, queries) is expected")
     lowest, highest = int(indices.min(initial=0)), int(indices.max(initial=0))
     if lowest < 0 or highest >= n:
-        bad = lowest if lowest < 0 else highest
-        raise DataError(f"batch index {bad} with {n} labelled queries")
+        raise DataError(
+            f"batch index {lowest if lowest < 0 else highest} with {n} labelled queries"
+        )
     return indices.astype(np.intp, copy=False)
 
 
 def _every_batch(n: int) -> Batches:
     """List the distinct batches of n out of n queries, weighted by their number of orders."""
     rows = list(combinations_with_replacement(range(n), n))
-    orders = [factorial(n) // prod(factorial(row.count(i)) for i in set(row)) for row in rows]
+    orders = [
+        math.factorial(n) // math.prod(math.factorial(row.count(i)) for i in set(row))
+        for row in rows
+    ]
     return Batches(np.array(rows, dtype=np.intp), np.array(orders, dtype=np.int64))
 
 
@@ -581,12 +561,14 @@ def residual_bounds(
     share = away**2 / squares
     alone = 1.0 / len(y) + share >= _ALONE
     slope = float(away @ y) / squares
-    left_out = (y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share)
-    sizes = np.abs(left_out)
+    sizes = np.abs((y - y.mean() - slope * away) / np.where(alone, 1.0, 1.0 - 1.0 / len(y) - share))
     scale_slope, kept = _scale(sizes, away, squares)
-    own = _without_own(sizes, sizes.mean() + scale_slope * away, 1.0 / len(y) + kept * share)
     smallest = _SMALLEST_SCALE * float(sizes.mean())
-    own = np.maximum(own, smallest)
+    leverage = 1.0 / len(y) + kept * share
+    own = sizes - (sizes - (sizes.mean() + scale_slope * away)) / np.maximum(
+        1.0 - leverage, 1.0 - _ALONE
+    )
+    own = np.maximum(own, smallest)  # the fit of every query without its own size
     scores = np.where(alone, np.inf, sizes / np.where(own > 0, own, 1.0))
     quantile = float(np.partition(scores, rank - 1)[rank - 1])
 
@@ -610,23 +592,12 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
     return kept * slope, kept
 
 
-def _without_own(sizes: FloatArray, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Return the fit of every query without its own size."""
-    return np.asarray(sizes - (sizes - fitted) / np.maximum(1.0 - leverage, 1.0 - _ALONE))
-
-
 # An interval for the utility of every single query ([R] §6.2 option b, METHODS §4.4).
 
 
 PerQueryRule = Literal["residual", "recalibrated", "two-sided", "paper"]
 
-_EXCHANGEABLE = "labelled and target queries are exchangeable"
-_REACH = "human values lie between all documents at the lowest and all at the highest grade"
 _FITTED = "the fit to the labelled queries costs no more than one of them"
-_PAPER = (
-    "the rule of the paper spends one n + 1 correction on two sides: it under-covers, "
-    "by up to 1/(n + 1)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -695,7 +666,10 @@ def per_query_intervals(
         raise DataError(f"rule {rule!r}; one of {', '.join(get_args(PerQueryRule))} is expected")
     y = np.asarray(y, dtype=np.float64)
     path = UtilityPath.of(labels_target)
-    assumptions: tuple[str, ...] = (_EXCHANGEABLE, _REACH)
+    assumptions: tuple[str, ...] = (
+        "labelled and target queries are exchangeable",
+        "human values lie between all documents at the lowest and all at the highest grade",
+    )
     low: float | None
     high: float | None
     if rule == "residual":
@@ -712,7 +686,11 @@ def per_query_intervals(
         else:
             allowed = paper_misses if rule == "paper" else misses_per_side
             low, high = _two_parameters(labels_labelled, y, allowed(len(y), confidence_level))
-            assumptions += (_PAPER,) if rule == "paper" else ()
+            if rule == "paper":
+                assumptions += (
+                    "the rule of the paper spends one n + 1 correction on two sides: it "
+                    "under-covers, by up to 1/(n + 1)",
+                )
         lower, upper = path.at(low), path.at(high)
         estimate = np.clip(path.at(center), lower, upper)
     return PerQueryIntervals(

@@ -16,6 +16,7 @@ from rag_sourcebias.core.values import (
     FloatArray,
     IntArray,
     Interval,
+    Stored,
     as_generator,
     check_level,
     t_quantile,
@@ -51,7 +52,7 @@ class LabeledDocuments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DocumentSample:
+class DocumentSample(Stored):
     """Documents to label, drawn with known chances.
 
     Parameters
@@ -87,20 +88,10 @@ class DocumentSample:
         """Number of documents in the sample."""
         return len(self.rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {
-            "rows": self.rows.tolist(),
-            "inclusion": self.inclusion.tolist(),
-            "seed": self.seed,
-            "fingerprint": self.fingerprint,
-        }
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DocumentSample:
         """Read what :meth:`to_dict` wrote."""
-        missing = [k for k in ("rows", "inclusion", "seed", "fingerprint") if k not in data]
-        if missing:
+        if missing := [k for k in ("rows", "inclusion", "seed", "fingerprint") if k not in data]:
             raise DataError(f"a document sample lacks {', '.join(missing)}")
         return cls(
             rows=np.array(data["rows"], dtype=np.int64),
@@ -110,13 +101,6 @@ class DocumentSample:
         )
 
 
-def check_rows(rows: IntArray, n_rows: int) -> None:
-    """Raise unless the rows are those of different documents."""
-    outside = rows[(rows < 0) | (rows >= n_rows)]
-    if len(outside):
-        raise DataError(f"labelled row {int(outside[0])} is not one of the pool's {n_rows}")
-
-
 def pool_fingerprint(labels: RankedLabels) -> str:
     """SHA-256 of the pool: judge distributions (to 1e-9), weights, queries and gains."""
     digest = hashlib.sha256()
@@ -124,7 +108,8 @@ def pool_fingerprint(labels: RankedLabels) -> str:
         # adding 0 turns -0.0 into 0.0
         digest.update(np.ascontiguousarray(np.round(part, 9) + 0.0, dtype="<f8").tobytes())
     digest.update(np.ascontiguousarray(labels.query, dtype="<i8").tobytes())
-    digest.update(f"{labels.probs.shape} {labels.n_queries} {labels.gain_of_mean}".encode())
+    # as of version 0.1, which had an option here
+    digest.update(f"{labels.probs.shape} {labels.n_queries} False".encode())
     return digest.hexdigest()
 
 
@@ -253,7 +238,9 @@ def design_document_sample(
     size = labels.weights * residual_spread(labels)
     known = np.zeros(0, dtype=np.int64)
     if pilot is not None:
-        check_rows(pilot.rows, len(size))
+        outside = pilot.rows[(pilot.rows < 0) | (pilot.rows >= len(size))]
+        if len(outside):
+            raise DataError(f"labelled row {outside[0]} is not one of the pool's {len(size)}")
         known = pilot.rows[size[pilot.rows] > 0]
     if n_labels <= len(known) or n_labels < 1:
         raise InsufficientDataError(
@@ -342,7 +329,6 @@ def labels_needed(n_certain: int, available: int) -> int:
 
 
 _FEATURES = 3
-_METHOD = "documents sampled, regression on the judge"
 _ASSUMPTIONS = {
     "pool": (
         "the documents were drawn by the stored design and every one of them was labelled",
@@ -354,14 +340,6 @@ _ASSUMPTIONS = {
         "labels are human gains without error",
     ),
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    fitted: FloatArray  # (m,) expected human gain of every document
-    residual: FloatArray  # (k,) human minus fitted gain
-    left_out: FloatArray  # (k,) the same with the document itself left out of the fit
-    influence: FloatArray  # (k,) weight of each human gain in the estimated total
 
 
 def document_interval(
@@ -420,18 +398,19 @@ def document_interval(
     y = _checked_gains(labels, sample, human_gains)
     chance = sample.inclusion[sample.rows]
     check_amount(labels, sample, y, target)
-    fit = _regress(labels, sample, y)
+    fitted, residual, error = _regress(labels, sample, y)
     n_queries = labels.n_queries
-    weight = labels.weights[sample.rows]
-    utilities = labels.total(fit.fitted)
-    estimate = (float(utilities.sum()) + float(weight / chance @ fit.residual)) / n_queries
-    error = fit.influence * fit.left_out
+    utilities = labels.total(fitted)
+    estimate = (
+        float(utilities.sum()) + float(labels.weights[sample.rows] / chance @ residual)
+    ) / n_queries
     variance = float((1 - chance) @ error**2) / n_queries**2
     degrees = float(max(int((chance < 1).sum()) - _FEATURES, 1))
     if target == "population":
-        query = labels.query[sample.rows]
         # what is certain has no design variance, and its residual counts once
-        part = utilities + np.bincount(query, weights=error, minlength=n_queries)
+        part = utilities + np.bincount(
+            labels.query[sample.rows], weights=error, minlength=n_queries
+        )
         total = float(part.var(ddof=1)) / n_queries
         degrees = combined_degrees(variance, degrees, total, n_queries - 1)
         variance = max(total, variance)
@@ -442,7 +421,7 @@ def document_interval(
         lower=estimate - half,
         upper=estimate + half,
         confidence_level=confidence_level,
-        method=_METHOD,
+        method="documents sampled, regression on the judge",
         target=target,
         n_labeled=sample.n_labels,
         n_unlabeled=int(np.count_nonzero(sample.inclusion)) - sample.n_labels,
@@ -469,7 +448,14 @@ def judge_features(labels: RankedLabels) -> FloatArray:
     return np.column_stack(columns)
 
 
-def _regress(labels: RankedLabels, sample: DocumentSample, y: FloatArray) -> _Fit:
+def _regress(
+    labels: RankedLabels, sample: DocumentSample, y: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the human gain expected of every document, and two residuals of each labelled one.
+
+    Human minus fitted gain; and the same with the document itself left out of the fit, times the
+    weight of the human gain in the estimated total.
+    """
     x = judge_features(labels)
     rows, chance = sample.rows, sample.inclusion[sample.rows]
     inside = x[rows]
@@ -487,13 +473,10 @@ def _regress(labels: RankedLabels, sample: DocumentSample, y: FloatArray) -> _Fi
     leverage = loss * np.einsum("ij,jk,ik->i", inside, inverse, inside)
     expanded = weight / chance
     gap = labels.weights @ x - expanded @ inside
-    return _Fit(
-        fitted=fitted,
-        residual=residual,
-        # a certain document is never predicted, so there is nothing to leave out
-        left_out=np.where(random, residual / np.maximum(1 - leverage, 1e-3), residual),
-        influence=np.where(random, expanded + loss * (inside @ (inverse @ gap)), expanded),
-    )
+    influence = np.where(random, expanded + loss * (inside @ (inverse @ gap)), expanded)
+    # a certain document is never predicted, so there is nothing to leave out
+    left_out = np.where(random, residual / np.maximum(1 - leverage, 1e-3), residual)
+    return fitted, residual, influence * left_out
 
 
 def _checked_gains(
@@ -537,18 +520,16 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
 
 
 def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
-    if len(y) < 3 or float(np.ptp(y)) == 0.0 or float(np.ptp(judge)) <= 1e-12:
-        return None
-    return float(np.clip(np.corrcoef(y, judge)[0, 1], -1.0, 1.0))
+    told = len(y) >= 3 and float(np.ptp(y)) != 0.0 and float(np.ptp(judge)) > 1e-12
+    return float(np.clip(np.corrcoef(y, judge)[0, 1], -1.0, 1.0)) if told else None
 
 
 def _notes(k: int, correlation: float | None) -> tuple[str, ...]:
-    notes: list[str] = []
     if correlation is None:
-        notes.append("the judge does not tell these documents apart: the labels alone carry this")
-    elif k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
-        notes.append("no sign that the judge helps: the labels alone carry this")
-    return tuple(notes)
+        return ("the judge does not tell these documents apart: the labels alone carry this",)
+    if k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
+        return ("no sign that the judge helps: the labels alone carry this",)
+    return ()
 
 
 # What half-width to expect from labels that are not there yet.
@@ -605,10 +586,9 @@ class Outlook:
         """Half-width with n whole queries labelled, and the judge on the others."""
         if n < _FEWEST_QUERIES:
             return self.alone(n)
-        variance = self.residual / n + self.explained / self.n_queries
         if self.target == "pool":
-            variance = self.residual * max(1 / n - 1 / self.n_queries, 0.0)
-        return self._half(variance, n - 2)
+            return self._half(self.residual * max(1 / n - 1 / self.n_queries, 0.0), n - 2)
+        return self._half(self.residual / n + self.explained / self.n_queries, n - 2)
 
     def alone(self, n: int) -> float:
         """Half-width with n whole queries labelled and no judge; infinite for one query."""
@@ -640,11 +620,11 @@ def outlook(
     InsufficientDataError
         If the pilot has fewer than 10 labelled documents.
     """
-    size = labels.weights * residual_spread(labels)
+    spread = residual_spread(labels)
+    size = labels.weights * spread
     used = size > 0
     if not used.any():
         raise DataError("no document has a rank with weight: there is nothing to label")
-    spread = residual_spread(labels)
     if pilot is None:
         fitted, scale, shared = _guess(labels, spread, used)
     else:
@@ -654,11 +634,10 @@ def outlook(
     noise = (labels.weights * sigma) ** 2
     own = float(noise.sum()) / labels.n_queries
     joint = float((labels.total(sigma) ** 2).sum()) / labels.n_queries
-    utilities = labels.total(fitted)
     return Outlook(
         size=size,
         noise=noise,
-        explained=float(utilities.var(ddof=1)) if labels.n_queries > 1 else 0.0,
+        explained=float(labels.total(fitted).var(ddof=1)) if labels.n_queries > 1 else 0.0,
         residual=(1 - shared) * own + shared * joint,
         n_queries=labels.n_queries,
         per_query=int(used.sum()) / labels.n_queries,
@@ -676,8 +655,11 @@ def _guess(
         # a constant judge: a quarter of the scale is the spread of gains that fill half of it
         sd = float(np.ptp(labels.gains)) / 4 / math.sqrt(1 - GUESSED_CORRELATION**2)
     missed = sd * math.sqrt(1 - GUESSED_CORRELATION**2)
-    scale = missed / math.sqrt(float(np.mean(spread[used] ** 2)))
-    return center + GUESSED_CORRELATION * (gain - center), scale, SHARED_IN_QUERY
+    return (
+        center + GUESSED_CORRELATION * (gain - center),
+        missed / math.sqrt(float(np.mean(spread[used] ** 2))),
+        SHARED_IN_QUERY,
+    )
 
 
 def _from_pilot(

@@ -14,7 +14,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig, DataSummary
 from rag_sourcebias.core.values import FloatArray, IntArray
-from rag_sourcebias.stats.ranking import Ties, rank_span, source_codes_for, trec_order
+from rag_sourcebias.stats.ranking import Ties, places_of, rank_span, source_codes_for, trec_order
 from rag_sourcebias.stats.texts import mean_words
 
 # Which of two versions of one document ranks higher, and by how much.
@@ -99,7 +99,6 @@ def twin_ranks(
     seen = (b_place >= 0) | (o_place >= 0)
     b_place, o_place = b_place[seen], o_place[seen]
     b_span, o_span = (_span(ordered, place, ties) for place in (b_place, o_place))
-    above = np.where(o_span[0] < b_span[0], 1.0, np.where(o_span[0] > b_span[0], 0.0, 0.5))
     return TwinRanks(
         query=keys[seen] // max(len(tags.pair_ids), 1),
         baseline_row=rows[b_doc[seen]],
@@ -108,7 +107,7 @@ def twin_ranks(
         other_rank=_mean_rank(o_span),
         baseline_score=_scores(ordered, b_place),
         other_score=_scores(ordered, o_place),
-        above=above,
+        above=np.where(o_span[0] < b_span[0], 1.0, np.where(o_span[0] > b_span[0], 0.0, 0.5)),
         n_unseen=int(np.count_nonzero(~seen)),
     )
 
@@ -133,8 +132,9 @@ def _pair_keys(
     )
     unique, first = np.unique(key, return_index=True)
     if len(unique) < len(key):
-        repeated = np.setdiff1d(np.arange(len(key)), first)[0]
-        pair = tags.pair_ids[int(key[repeated]) % len(tags.pair_ids)]
+        pair = tags.pair_ids[
+            int(key[np.setdiff1d(np.arange(len(key)), first)[0]]) % len(tags.pair_ids)
+        ]
         raise DataError(
             f"source {source!r} holds more than one document with pair_id {pair!r}; a pair has "
             "one version per source"
@@ -144,10 +144,8 @@ def _pair_keys(
 
 def _places(run: Run, qrels: Qrels, query: IntArray, doc: IntArray) -> IntArray:
     """Entry of the run that holds each (query, document) of the qrels, -1 when not retrieved."""
-    run_query = {q: i for i, q in enumerate(run.query_ids)}
-    run_doc = {d: i for i, d in enumerate(run.doc_ids)}
-    q_map = np.array([run_query.get(q, -1) for q in qrels.query_ids], dtype=np.int64)
-    d_map = np.array([run_doc.get(d, -1) for d in qrels.doc_ids], dtype=np.int64)
+    q_map = places_of(qrels.query_ids, run.query_ids)
+    d_map = places_of(qrels.doc_ids, run.doc_ids)
     if not len(query) or not len(run):
         return np.full(len(query), -1, dtype=np.int64)
     width = len(run.doc_ids)
@@ -170,14 +168,16 @@ def _span(run: Run, place: IntArray, ties: Ties) -> tuple[IntArray, IntArray]:
 
 
 def _mean_rank(span: tuple[IntArray, IntArray]) -> FloatArray:
-    start, stop = (part.astype(np.float64) for part in span)
-    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, (start + 1 + stop) / 2)
+    middle = (span[0].astype(np.float64) + 1 + span[1].astype(np.float64)) / 2
+    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, middle)
 
 
 def _scores(run: Run, place: IntArray) -> FloatArray:
-    if run.scores is None or not len(run):
-        return np.full(len(place), np.nan)
-    return np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
+    return (
+        np.full(len(place), np.nan)
+        if run.scores is None or not len(run)
+        else np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
+    )
 
 
 # Exposure of each source without judgments: who gets the attention.
@@ -238,25 +238,26 @@ def exposure(run: Run, tags: TagTable, *, browsing: str = "dcg") -> Exposure:
     browsing : str
         Attention on the ranks, see :func:`attention_weights`.
     """
-    depth = int(np.diff(run.offsets).max(initial=0))
-    return _shares(run, tags, attention_weights(browsing, depth))
+    return _shares(run, tags, attention_weights(browsing, int(np.diff(run.offsets).max(initial=0))))
 
 
 def _shares(run: Run, tags: TagTable, weights: FloatArray) -> Exposure:
     reach = np.concatenate(([0.0], np.cumsum(weights)))
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
-    attention = (reach[stop] - reach[start]) / (stop - start)
     n_groups = len(tags.sources) + 1
     group = source_codes_for(run.doc_ids, tags)[run.doc_codes]
     group[group < 0] = n_groups - 1
     total = np.bincount(
         run.query_codes * n_groups + group,
-        weights=attention,
+        weights=(reach[stop] - reach[start]) / (stop - start),
         minlength=len(run.query_ids) * n_groups,
     ).reshape(len(run.query_ids), n_groups)
     answered = np.flatnonzero(np.diff(run.offsets) > 0)
-    shares = total[answered] / total[answered].sum(axis=1, keepdims=True)
-    return Exposure(sources=(*tags.sources, ""), shares=shares.T, query_index=answered)
+    return Exposure(
+        sources=(*tags.sources, ""),
+        shares=(total[answered] / total[answered].sum(axis=1, keepdims=True)).T,
+        query_index=answered,
+    )
 
 
 def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -> FloatArray:
@@ -267,16 +268,12 @@ def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -
     """
     if k < 1:
         raise DataError(f"cutoff {k} must be at least 1")
-    for name in (baseline, other):
-        if name not in tags.sources:
-            raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    if unknown := [name for name in (baseline, other) if name not in tags.sources]:
+        raise DataError(f"no document has source {unknown[0]!r}; sources are {list(tags.sources)}")
     weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
     weights[k:] = 0.0
-    found = _shares(run, tags, weights)
-    difference: FloatArray = (
-        found.shares[found.sources.index(baseline)] - found.shares[found.sources.index(other)]
-    )
-    return difference
+    shares = dict(zip((*tags.sources, ""), _shares(run, tags, weights).shares, strict=True))
+    return np.asarray(shares[baseline] - shares[other])
 
 
 def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
@@ -301,13 +298,12 @@ def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
 
     def divergence(p: FloatArray) -> FloatArray:
         ratio = np.divide(p, middle, out=np.ones_like(middle), where=p > 0)
-        terms: FloatArray = np.sum(p * np.log2(ratio), axis=0)
-        return terms
+        return np.asarray(np.sum(p * np.log2(ratio), axis=0))
 
-    goals = np.broadcast_to(goal[:, None], middle.shape)
-    return np.clip(1 - (divergence(found.shares) + divergence(goals)) / 2, 0.0, 1.0)
+    return np.clip(1 - (divergence(found.shares) + divergence(goal[:, None])) / 2, 0.0, 1.0)
 
 
+#: Source of all documents by language models once they are merged.
 MERGED = "llm"
 Design = Literal["rewrites", "independent", "unknown"]
 
@@ -352,7 +348,6 @@ class Dependence:
         known = rows >= 0
         pair = np.full(len(rows), -1, dtype=np.int64)
         pair[known] = tags.pair_codes[rows[known]]
-        alone = len(tags.pair_ids) + np.arange(len(rows))
         rewriters = None
         if merged_from is not None:
             rewriters = np.full(len(rows), -1, dtype=np.int64)
@@ -361,7 +356,7 @@ class Dependence:
             rewriters[(rewriters >= 0) & kept[rewriters]] = -1
         return cls(
             query_ids=qrels.query_ids,
-            documents=np.where(pair >= 0, pair, alone),
+            documents=np.where(pair >= 0, pair, len(tags.pair_ids) + np.arange(len(rows))),
             rewriters=rewriters,
             clusters=None if clusters is None else _codes(qrels.query_ids, clusters),
         )
@@ -376,8 +371,9 @@ class Dependence:
         if self.clusters is None:
             return np.arange(len(query_ids))
         code = dict(zip(self.query_ids, self.clusters.tolist(), strict=True))
-        beyond = len(self.query_ids)
-        return np.array([code.get(q, beyond + i) for i, q in enumerate(query_ids)], dtype=np.int64)
+        return np.array(
+            [code.get(q, len(self.query_ids) + i) for i, q in enumerate(query_ids)], dtype=np.int64
+        )
 
     @property
     def what(self) -> str:
@@ -483,10 +479,17 @@ def data_warnings(
             f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
             "but belong to no source"
         )
-    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
-    if outside:
+    if outside := int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)):
         warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
-    warnings += _coverage_warnings(qrels, tags)
+    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
+    for code, source in enumerate(tags.sources):
+        having = np.unique(qrels.query_codes[(qrels.grades > 0) & (codes == code)])
+        if missing := len(qrels.query_ids) - len(having):
+            warnings.append(
+                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
+                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
+                "leaves them out"
+            )
     if data.n_queries < 100:
         warnings.append(
             f"{data.n_queries} queries are few: Relative Δ at cutoff {min(config.cutoffs)} is "
@@ -510,20 +513,3 @@ def data_warnings(
             "documents are not paired across sources: a difference may be one of content or quality"
         )
     return warnings
-
-
-def _coverage_warnings(qrels: Qrels, tags: TagTable) -> list[str]:
-    """Name sources without relevant documents for some queries."""
-    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    relevant = qrels.grades > 0
-    result = []
-    for code, source in enumerate(tags.sources):
-        having = len(np.unique(qrels.query_codes[relevant & (codes == code)]))
-        missing = len(qrels.query_ids) - having
-        if missing:
-            result.append(
-                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
-                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
-                "leaves them out"
-            )
-    return result

@@ -168,13 +168,11 @@ def ppi_interval(
 
 def tuned_power(y: FloatArray, yhat: FloatArray, yhat_unlabeled: FloatArray) -> float:
     """Return λ minimising the estimated variance, in [0, 1]; 0 for a constant judge."""
-    everything = np.concatenate([yhat, yhat_unlabeled])
-    spread = float(everything.var(ddof=1))
+    spread = float(np.concatenate([yhat, yhat_unlabeled]).var(ddof=1))
     if spread == 0.0:
         return 0.0
     together = float(((y - y.mean()) * (yhat - yhat.mean())).mean())
-    ratio = len(y) / len(yhat_unlabeled)
-    return min(max(together / ((1 + ratio) * spread), 0.0), 1.0)
+    return min(max(together / ((1 + len(y) / len(yhat_unlabeled)) * spread), 0.0), 1.0)
 
 
 # Prediction-powered inference with a cross-fitted power.
@@ -218,8 +216,7 @@ def crossfit_ppi_interval(
 
     sums_y, sums_f = without(human), without(judge)
     together = (without(human * judge) - sums_y * sums_f / rest) / np.maximum(rest - 1, 1)
-    everything = np.concatenate([judge, pool])
-    spread = float(everything.var(ddof=1))
+    spread = float(np.concatenate([judge, pool]).var(ddof=1))
     power = together / ((1 + n / n_pool) * spread) if spread > 0 else np.zeros(folds)
     residual = human - power[code] * judge
     weight = float((power * sizes).sum() / n)
@@ -227,10 +224,9 @@ def crossfit_ppi_interval(
     # The residuals of different folds have different centres when λ differs; remove the shift.
     level = residual + (power[code] - weight) * float(pool.mean())
     variance = float(level.var(ddof=1)) / n + weight**2 * float(pool.var(ddof=1)) / n_pool
-    half = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance)
     return ppi_result(
         estimate,
-        half,
+        t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance),
         confidence_level=confidence_level,
         method=f"PPI (cross-fitted λ = {weight:.3g})",
         target="population",
@@ -269,10 +265,9 @@ def paper_ppi_interval(
     human, judge, everything = ppi_samples(y, yhat, yhat_all)
     error = human - judge
     variance = error.var(ddof=1) / len(error) + everything.var(ddof=1) / len(everything)
-    half = normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance))
     return ppi_result(
         float(everything.mean() + error.mean()),
-        half,
+        normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance)),
         confidence_level=confidence_level,
         method="PPI (paper)",
         target="population",
@@ -289,7 +284,6 @@ def paper_ppi_interval(
 MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
 MIN_CLUSTERS = 5
 MOST_SKEW = 0.25  # of an estimate; taken in full, its own error makes few intervals very wide
-SCORE_FORM = "regression on the judge, score form"  # of bounded values
 
 
 def default_interval(
@@ -303,33 +297,30 @@ def default_interval(
     human, judge = sample.y[:, 0], sample.x[:, 0]
     n = sample.n_labeled
     form = choose_form(sample, bounds)
-    _check_enough(sample, form.bounds)
-    if bounds is None and n < MIN_LABELED and not np.isin(human, (0.0, 1.0)).all():
-        raise InsufficientDataError(
-            f"{n} human labels on an unknown scale: the range of so few is shorter than the scale; "
-            f"give the range of the values as bounds=(low, high), or label {MIN_LABELED}",
-            n=n,
-            n_needed=MIN_LABELED,
-        )
+    _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
     found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
     notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
     alone = method == "labels" or found_judge in {"few", "constant"}
     if alone:
-        sample = _without_judge(sample)
-    asked = method == "labels" or n < MIN_LABELED
-    plain = asked and sample.n_strata == 1 and sample.cluster is None and not sample.shifted
-    if plain and form == Form(None):
-        share = n / (n + sample.n_unlabeled)
+        sample = replace(
+            sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None
+        )
+    if (
+        (method == "labels" or n < MIN_LABELED)
+        and sample.n_strata == 1
+        and sample.cluster is None
+        and not sample.shifted
+        and form == Form(None)
+    ):
         found = t_interval(
-            human, confidence_level=level, fraction_labeled=share if target == "pool" else 0.0
+            human,
+            confidence_level=level,
+            fraction_labeled=n / (n + sample.n_unlabeled) if target == "pool" else 0.0,
         )
         if target == "unlabeled" and sample.n_unlabeled:
-            stretch = math.sqrt(1 + n / sample.n_unlabeled)
-            half = found.half_width * stretch
-            found = replace(
-                found, lower=found.estimate - half, upper=found.estimate + half, target=target
-            )
+            half = found.half_width * math.sqrt(1 + n / sample.n_unlabeled)
+            found = replace(found, lower=found.estimate - half, upper=found.estimate + half)
         return replace(
             found,
             n_unlabeled=sample.n_unlabeled,
@@ -340,7 +331,7 @@ def default_interval(
         )
     name = "labels alone" if alone else "regression on the judge"
     if form.bounds is not None:
-        name = "labels alone, score form" if alone else SCORE_FORM
+        name += ", score form"
     estimate, lower, upper = _ends(sample, target, level, form)
     if target == "pool":  # these items are less uncertain than the population they came from
         _, low, high = _ends(sample, "population", level, form)
@@ -374,11 +365,15 @@ def _ends(
     if form.bounds is None:
         power += 0.5 * min(1.0, MIN_LABELED / sample.n_labeled) ** 2
     fit = fit_regression(sample, target, leverage=power)
-    quantile = t_quantile(0.5 + level / 2, fit.degrees)
-    return draw_interval(sample, fit, target, quantile, form, most_skew=MOST_SKEW)
+    return draw_interval(
+        sample, fit, target, t_quantile(0.5 + level / 2, fit.degrees), form, most_skew=MOST_SKEW
+    )
 
 
-def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> None:
+def _check_enough(
+    sample: JudgedSample, bounds: tuple[float, float] | None, *, given: tuple[float, float] | None
+) -> None:
+    y = sample.y[:, 0]
     if sample.n_labeled < 2:
         raise InsufficientDataError(
             f"{sample.n_labeled} human label(s): an interval needs at least 2 and the judge helps "
@@ -393,7 +388,15 @@ def _check_enough(sample: JudgedSample, bounds: tuple[float, float] | None) -> N
             n_needed=MIN_CLUSTERS,
         )
     if bounds is None:
-        spread_values(sample.y[:, 0])  # raises, with the remedy
+        spread_values(y)  # raises, with the remedy
+    if given is None and len(y) < MIN_LABELED and not np.isin(y, (0.0, 1.0)).all():
+        raise InsufficientDataError(
+            f"{len(y)} human labels on an unknown scale: the range of so few is shorter "
+            "than the scale; give the range of the values as bounds=(low, high), or label "
+            f"{MIN_LABELED}",
+            n=sample.n_labeled,
+            n_needed=MIN_LABELED,
+        )
 
 
 def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
@@ -406,10 +409,6 @@ def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
     return "weak" if abs(correlation) <= 1 / math.sqrt(units - 2) else ""
 
 
-def _without_judge(sample: JudgedSample) -> JudgedSample:
-    return replace(sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None)
-
-
 def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
     """What must hold for an interval from this sample."""
     if sample.shifted:
@@ -418,9 +417,11 @@ def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
         drawn = "within each stratum the labelled items were drawn at random from the judged pool"
     else:
         drawn = "the labelled items were drawn at random from the judged pool"
-    units = "items are independent" if sample.cluster is None else "clusters are independent"
-    same = "the judge treats labelled and unlabelled items alike"
-    return drawn, units, same
+    return (
+        drawn,
+        "items are independent" if sample.cluster is None else "clusters are independent",
+        "the judge treats labelled and unlabelled items alike",
+    )
 
 
 # One function for the mean of human values: the default method and the others by name.
@@ -509,23 +510,23 @@ def mean_interval(
             f"method {method!r} does not take {', '.join(extra) or 'bounds'}; use 'regression'"
         )
     human, judge, pool = sample.y[:, 0], sample.x[:, 0], sample.x_unlabeled[:, 0]
-    if method == "ppi":
+    if method in ("ppi", "ppi++"):
+        power = lam if method == "ppi" else None
         return ppi_interval(
-            human, judge, pool, lam=lam, target=target, confidence_level=confidence_level
-        )
-    if method == "ppi++":
-        return ppi_interval(
-            human, judge, pool, lam=None, target=target, confidence_level=confidence_level
+            human, judge, pool, lam=power, target=target, confidence_level=confidence_level
         )
     if target != "population":
         raise DataError(f"method {method!r} is defined for target 'population', not {target!r}")
     if method == "ppi-crossfit":
         return crossfit_ppi_interval(human, judge, pool, confidence_level=confidence_level, rng=rng)
     if method == "ppi-paper":
-        everything = np.concatenate([judge, pool])
-        return paper_ppi_interval(human, judge, everything, confidence_level=confidence_level)
-    found = bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng)
-    return replace(found, n_unlabeled=len(pool))
+        return paper_ppi_interval(
+            human, judge, np.concatenate([judge, pool]), confidence_level=confidence_level
+        )
+    return replace(
+        bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng),
+        n_unlabeled=len(pool),
+    )
 
 
 def _combined(
@@ -545,8 +546,9 @@ def _combined(
     if len(silent):
         raise DataError(f"judge column {silent[0]} (counted from 0) has no value; leave it out")
     clusters = design.get("clusters")
-    units = n if clusters is None else len(np.unique(np.asarray(clusters)))
-    x, penalty = combine_judges(judges, n, units)
+    x, penalty = combine_judges(
+        judges, n, n if clusters is None else len(np.unique(np.asarray(clusters)))
+    )
     return replace(JudgedSample.build(y, x[:n], x[n:], **design), penalty=penalty)
 
 
@@ -621,12 +623,16 @@ def difference_interval(
     if reach is None:  # a correction for skewness may only widen: of few rankings it is wrong
         _, low, high = draw_interval(gaps, fit, target, quantile, Form(None))
         lower, upper = min(lower, low), max(upper, high)
-    return comparison(
-        sample,
-        (estimate, lower, upper),
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
         method="difference, regression on the judge",
         target=target,
-        confidence_level=confidence_level,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
         correlation=judge_correlation(gaps.y[:, 0], gaps.x[:, 0]),
     )
 
@@ -663,11 +669,11 @@ def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:
     level = first.confidence_level
     if level != second.confidence_level or first.target != second.target:
         raise DataError("the two intervals differ in confidence level or target")
-    errors, degrees = [], []
-    for interval in (first, second):
-        free = float(max(interval.n_labeled - 2, 1))
-        errors.append(interval.half_width / t_quantile(0.5 + level / 2, free))
-        degrees.append(free)
+    degrees = [float(max(interval.n_labeled - 2, 1)) for interval in (first, second)]
+    errors = [
+        interval.half_width / t_quantile(0.5 + level / 2, free)
+        for interval, free in zip((first, second), degrees, strict=True)
+    ]
     variance = errors[0] ** 2 + errors[1] ** 2
     spread = sum(e**4 / d for e, d in zip(errors, degrees, strict=True))
     free = variance**2 / spread if spread > 0 else min(degrees)
@@ -733,30 +739,6 @@ def two_columns(
     return sample
 
 
-def comparison(
-    sample: JudgedSample,
-    ends: tuple[float, float, float],
-    *,
-    method: str,
-    target: Target,
-    confidence_level: float,
-    correlation: float,
-) -> Interval:
-    """Build the interval of a comparison from (estimate, lower, upper)."""
-    return Interval(
-        estimate=ends[0],
-        lower=ends[1],
-        upper=ends[2],
-        confidence_level=confidence_level,
-        method=method,
-        target=target,
-        n_labeled=sample.n_labeled,
-        n_unlabeled=sample.n_unlabeled,
-        assumptions=assumptions_of(sample),
-        correlation=correlation,
-    )
-
-
 # Relative Δ between two sources when most labels come from a judge.
 
 
@@ -799,14 +781,19 @@ def judged_relative_delta_interval(
             n=sample.n_labeled,
         )
     fit = fit_regression(sample, target)
-    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
     human, judge = (values[:, 0] - values[:, 1] for values in (sample.y, sample.x))
-    return comparison(
-        sample,
-        _fieller(fit, quantile),
+    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
+    estimate, lower, upper = _fieller(fit, quantile)
+    return Interval(
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
         method="Relative Δ (Fieller), regression on the judge",
         target=target,
-        confidence_level=confidence_level,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+        assumptions=assumptions_of(sample),
         correlation=judge_correlation(human, judge),
     )
 
@@ -824,13 +811,13 @@ def _fieller(fit: RegressionFit, quantile: float) -> tuple[float, float, float]:
     # (sin φ, −cos φ)·(a, b) is 0 at the true direction. A direction is accepted where the square of
     # this contrast is at most q² times its variance: v·form·v ≤ 0 with v = (cos φ, sin φ).
     outer = np.outer(mean, mean) - quantile**2 * fit.covariance
-    form = np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]])
     here = math.atan2(mean[1], mean[0])
-    roots = _crossings(form)
+    roots = _crossings(np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]]))
     low = max((root for root in roots if root <= here), default=0.0)
     high = min((root for root in roots if root >= here), default=math.pi / 2)
-    ends = [_relative_delta(angle) for angle in (here, high, low)]
-    return ends[0], min(ends[1], ends[0]), max(ends[2], ends[0])
+    points = [(math.cos(angle), math.sin(angle)) for angle in (here, high, low)]
+    estimate, lower, upper = (200.0 * (a - b) / (a + b) for a, b in points)
+    return estimate, min(lower, estimate), max(upper, estimate)
 
 
 def _crossings(form: FloatArray) -> list[float]:
@@ -847,8 +834,3 @@ def _crossings(form: FloatArray) -> list[float]:
     # a rounding error below 0 would come out as π
     angles = [0.0 if angle > math.pi - 1e-12 else angle for angle in angles]
     return sorted(angle for angle in angles if angle <= math.pi / 2 + 1e-12)
-
-
-def _relative_delta(angle: float) -> float:
-    first, second = math.cos(angle), math.sin(angle)
-    return 200.0 * (first - second) / (first + second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -63,8 +63,8 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
     order = np.argsort(wanted, kind="stable")
     wanted, grades = wanted[order], qrels.grades[relevant][order]
 
-    query = np.repeat(_codes(run.query_ids, qrels.query_ids), np.diff(run.offsets))
-    doc = _codes(run.doc_ids, qrels.doc_ids)[run.doc_codes]
+    query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
+    doc = places_of(run.doc_ids, qrels.doc_ids)[run.doc_codes]
     entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
     query, doc = query[entries], doc[entries]
     key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
@@ -99,7 +99,8 @@ def _candidates(
     return np.flatnonzero(table[slot(query, doc)])
 
 
-def _codes(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
+    """Return the place of each name in the vocabulary, -1 where it is not there."""
     if names == vocabulary:
         return np.arange(len(names), dtype=np.int64)
     get = dict(zip(vocabulary, range(len(vocabulary)), strict=True)).get
@@ -166,8 +167,7 @@ def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
     place[sorted(range(len(ids)), key=lambda i: run.doc_ids[ids[i]], reverse=True)] = np.arange(
         len(ids)
     )
-    within = np.lexsort((place[np.searchsorted(ids, codes)], block))
-    order[tied] = order[tied][within]
+    order[tied] = order[tied][np.lexsort((place[np.searchsorted(ids, codes)], block))]
     return order
 
 
@@ -192,9 +192,9 @@ def rank_of_labels(
     order = np.argsort(key, kind="stable")
     wanted = key[order]
     sizes = np.diff(run.offsets)
-    of_run = _codes(run.query_ids, query_ids)
+    of_run = places_of(run.query_ids, query_ids)
     query = np.repeat(of_run, sizes)
-    doc = _codes(run.doc_ids, doc_ids)[run.doc_codes]
+    doc = places_of(run.doc_ids, doc_ids)[run.doc_codes]
     entry = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
     place = np.searchsorted(wanted, entry)
     place[place == len(wanted)] = 0
@@ -212,8 +212,8 @@ def rank_of_labels(
 # trec_eval's. All groups are scored in one pass over the relevant entries of the run.
 
 
+#: Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``.
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
-"""Names of the ranking measures; a cell of a report adds the cutoff, as in ``"NDCG@5"``."""
 
 Gain = Literal["linear", "exponential"]
 
@@ -251,11 +251,10 @@ def score_run(
     >>> float(score_run(run, qrels, measures=["MRR"], cutoffs=[5]).values[0, 0, 0])
     0.5
     """
-    groups = np.zeros(len(qrels.doc_ids), dtype=np.int64)
     return group_scores(
         run,
         qrels,
-        groups,
+        np.zeros(len(qrels.doc_ids), dtype=np.int64),
         ("all",),
         measures=measures,
         cutoffs=cutoffs,
@@ -284,13 +283,11 @@ def group_scores(
     names : tuple of str
         Group names; code i of ``groups`` is ``names[i]``.
     """
-    for measure in measures:
-        if measure not in MEASURES:
-            raise DataError(f"unknown measure {measure!r}; there are {list(MEASURES)}")
+    if unknown := [measure for measure in measures if measure not in MEASURES]:
+        raise DataError(f"unknown measure {unknown[0]!r}; there are {list(MEASURES)}")
     if not cutoffs or min(cutoffs) < 1:
         raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
-    hits = join(run, qrels, ties=ties)
-    cells = Cells.build(hits, qrels, groups, n_groups=len(names))
+    cells = Cells.build(join(run, qrels, ties=ties), qrels, groups, n_groups=len(names))
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
     shape = (len(rows), len(qrels.query_ids), len(names))
     return SourceScores(
@@ -338,10 +335,7 @@ class Cells:
         if np.all(stop - start == 1):
             tied, before = np.ones_like(place), place - first_of_cell
         else:
-            opens = np.ones(len(cell), dtype=bool)
-            opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
-            bounds = np.append(np.flatnonzero(opens), len(cell))
-            block = np.cumsum(opens) - 1
+            bounds, block = _tie_blocks(cell, start)
             tied = np.diff(bounds)[block]
             before = bounds[block] - first_of_cell
         relevant = np.flatnonzero((qrels.grades > 0) & (groups[qrels.doc_codes] >= 0))
@@ -367,26 +361,21 @@ class Cells:
         )
 
     def score(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
-        """Return one value per cell."""
-        return self.totals(self.terms(measure, k, gain=gain))
-
-    def totals(self, terms: FloatArray) -> FloatArray:
-        """Add up what hits contribute to their cells."""
-        return np.bincount(self.cell, weights=terms, minlength=self.n_cells).astype(
-            np.float64, copy=False
-        )
+        """Return one value per cell, the sum of what its hits contribute."""
+        terms = self.terms(measure, k, gain=gain)
+        total = np.bincount(self.cell, weights=terms, minlength=self.n_cells)
+        return total.astype(np.float64, copy=False)
 
     def terms(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return what each hit contributes to the value of its cell."""
         if measure == "MRR":
             return self._reciprocal_rank(k)
-        size = self.stop - self.start
         if measure == "NDCG":
             raw = _gain(self.grade, gain) * discounts(self.start, self.stop, k)
         elif measure == "MAP":
             raw = self._precision_terms(k)
         else:
-            raw = ranks_within(self.start, self.stop, k) / size
+            raw = ranks_within(self.start, self.stop, k) / (self.stop - self.start)
         return raw / self.scale(measure, k, gain=gain)[self.cell]
 
     def scale(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
@@ -414,11 +403,8 @@ class Cells:
         size = self.stop - self.start
         slope = (self.tied - 1) / np.maximum(size - 1, 1)
         at_start = self.before + 1 - (self.start + 1) * slope
-        terms: FloatArray = (
-            at_start * harmonic_sums(self.start, self.stop, k)
-            + slope * ranks_within(self.start, self.stop, k)
-        ) / size
-        return terms
+        total = at_start * harmonic_sums(self.start, self.stop, k)
+        return np.asarray((total + slope * ranks_within(self.start, self.stop, k)) / size)
 
     def _reciprocal_rank(self, k: int) -> FloatArray:
         """Expected reciprocal rank of the first hit of each cell, as a term of that hit."""
@@ -448,29 +434,31 @@ def ranks_within(start: IntArray, stop: IntArray, k: int) -> IntArray:
 def discounts(start: IntArray, stop: IntArray, k: int) -> FloatArray:
     """Return the expected discount 1/log2(rank + 1) within the cutoff of a hit in each block."""
     total = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))
-    spread: FloatArray = (total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start)
-    return spread
+    return np.asarray((total[np.minimum(stop, k)] - total[np.minimum(start, k)]) / (stop - start))
 
 
 def harmonic_sums(start: IntArray, stop: IntArray, k: int) -> FloatArray:
     """Sum 1/rank over the ranks of tie blocks within the cutoff."""
     total = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
-    spread: FloatArray = total[np.minimum(stop, k)] - total[np.minimum(start, k)]
-    return spread
+    return total[np.minimum(stop, k)] - total[np.minimum(start, k)]
+
+
+def _tie_blocks(cell: IntArray, start: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where the tie blocks of sorted cells begin and end, and the block of each entry."""
+    opens = np.ones(len(cell), dtype=bool)
+    opens[1:] = (cell[1:] != cell[:-1]) | (start[1:] != start[:-1])
+    return np.append(np.flatnonzero(opens), len(cell)), np.cumsum(opens) - 1
 
 
 def _first(cell: IntArray) -> IntArray:
     """Place of the first entry of each entry's cell, in sorted cells."""
     place = np.arange(len(cell))
     place[1:][cell[1:] == cell[:-1]] = 0
-    first: IntArray = np.maximum.accumulate(place)
-    return first
+    return np.maximum.accumulate(place)
 
 
 def _gain(grade: IntArray, gain: Gain) -> FloatArray:
-    if gain == "exponential":
-        return np.exp2(grade) - 1
-    return grade.astype(np.float64)
+    return np.exp2(grade) - 1 if gain == "exponential" else grade.astype(np.float64)
 
 
 # Source bias on a mixed corpus: per-source scores and Relative Δ ([K] §3.1).
@@ -497,17 +485,15 @@ def relative_delta(mean_baseline: float, mean_other: float) -> float | None:
     if mean_baseline < 0 or mean_other < 0:
         raise DataError(f"measures {mean_baseline} and {mean_other} must be at least 0")
     total = mean_baseline + mean_other
-    if total == 0:
-        return None
-    return 200.0 * ((mean_baseline - mean_other) / total)  # in this order never beyond ±200
+    # in this order never beyond ±200
+    return 200.0 * ((mean_baseline - mean_other) / total) if total else None
 
 
 def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.int64]:
     """Source code of each document, -1 for untagged or unknown ones; shape (len(doc_ids),)."""
     rows = tags.rows_for(doc_ids)
-    if not len(tags):
-        return rows
-    return np.where(rows >= 0, tags.source_codes[rows], -1).astype(np.int64)
+    found = np.where(rows >= 0, tags.source_codes[rows], -1) if len(tags) else rows
+    return found.astype(np.int64, copy=False)
 
 
 def source_scores(
@@ -554,23 +540,27 @@ def source_scores(
             'such as "human" and "llm:<model>"'
         )
     names = tuple(sources) if sources is not None else tags.sources
-    for name in names:
-        if name not in tags.sources:
-            raise DataError(f"no document has source {name!r}; sources are {list(tags.sources)}")
+    if unknown := [name for name in names if name not in tags.sources]:
+        raise DataError(f"no document has source {unknown[0]!r}; sources are {list(tags.sources)}")
     recode = np.full(len(tags.sources) + 1, -1, dtype=np.int64)
     for code, name in enumerate(names):
         recode[tags.sources.index(name)] = code
-    groups = recode[source_codes_for(qrels.doc_ids, tags)]
     scores = group_scores(
-        run, qrels, groups, names, measures=measures, cutoffs=cutoffs, ties=ties, gain=gain
+        run,
+        qrels,
+        recode[source_codes_for(qrels.doc_ids, tags)],
+        names,
+        measures=measures,
+        cutoffs=cutoffs,
+        ties=ties,
+        gain=gain,
     )
-    judged = scores.n_relevant.sum(axis=1)
-    for name, count in zip(names, judged, strict=True):
-        if count == 0:
-            raise DataError(
-                f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
-                "give judgments for its documents (copies take the grade of their original)"
-            )
+    if not scores.n_relevant.any(axis=1).all():
+        name = names[int(scores.n_relevant.any(axis=1).argmin())]
+        raise DataError(
+            f"source {name!r} has no relevant document in the qrels, so it cannot be scored; "
+            "give judgments for its documents (copies take the grade of their original)"
+        )
     return scores
 
 
@@ -621,8 +611,9 @@ class ChanceScores:
         return self._per_query(self.base_terms)
 
     def _per_query(self, terms: FloatArray) -> FloatArray:
-        n = len(self.both)
-        return np.stack([np.bincount(self.query, weights=row, minlength=n) for row in terms])
+        return np.stack(
+            [np.bincount(self.query, weights=row, minlength=len(self.both)) for row in terms]
+        )
 
 
 def chance_scores(
@@ -650,30 +641,28 @@ def chance_scores(
     sign = np.where(cells.cell % 2 == 0, 1.0, -1.0)
     place = np.zeros(len(hits.query), dtype=np.int64)
     place[labels.hit] = np.arange(len(labels.hit))
-    names, skew, base, expected, largest = [], [], [], [], []
-    for measure in measures:
-        for k in cutoffs:
-            scale = cells.scale(measure, k, gain=gain).reshape(-1, 2).T
-            by_chance = labels.expected(measure, k, gain=gain) / scale[:, labels.query]
-            terms = by_chance[1] - by_chance[0]
-            own = (sign * cells.terms(measure, k, gain=gain))[inside]
-            np.add.at(terms, place[cells.hit[inside]], own)
-            names.append(f"{measure}@{k}")
-            skew.append(terms)
-            base.append(by_chance.mean(axis=0))
-            expected.append(
-                [
-                    np.bincount(labels.query, weights=row, minlength=len(labels.both))
-                    for row in by_chance
-                ]
-            )
-            most = int(labels.n.sum(axis=2).max(initial=0))
-            largest.append(min(most, k) / k if measure == "P" else 1.0)
+    pairs = list(product(measures, cutoffs))
+    skew, base, expected = [], [], []
+    for measure, k in pairs:
+        scale = cells.scale(measure, k, gain=gain).reshape(-1, 2).T
+        by_chance = labels.expected(measure, k, gain=gain) / scale[:, labels.query]
+        terms = by_chance[1] - by_chance[0]
+        own = (sign * cells.terms(measure, k, gain=gain))[inside]
+        np.add.at(terms, place[cells.hit[inside]], own)
+        skew.append(terms)
+        base.append(by_chance.mean(axis=0))
+        expected.append(
+            [
+                np.bincount(labels.query, weights=row, minlength=len(labels.both))
+                for row in by_chance
+            ]
+        )
+    most = int(labels.n.sum(axis=2).max(initial=0))
     return ChanceScores(
-        measures=tuple(names),
+        measures=tuple(f"{measure}@{k}" for measure, k in pairs),
         expected=np.array(expected),
         both=labels.both,
-        largest=np.array(largest),
+        largest=np.array([min(most, k) / k if measure == "P" else 1.0 for measure, k in pairs]),
         query=labels.query,
         doc=hits.doc[labels.hit],
         skew_terms=np.array(skew),
@@ -720,10 +709,7 @@ class _Labels:
         hit = hit[np.lexsort((hits.start[hit], hits.query[hit]))]
         query, start = hits.query[hit], hits.start[hit]
         level = np.searchsorted(levels, hits.grade[hit])
-        opens = np.ones(len(hit), dtype=bool)
-        opens[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
-        bounds = np.append(np.flatnonzero(opens), len(hit))
-        block = np.cumsum(opens) - 1
+        bounds, block = _tie_blocks(query, start)
         first = np.searchsorted(query, query)
         before, tied = [], []
         for g in range(n_levels):
@@ -748,8 +734,7 @@ class _Labels:
     def expected(self, measure: str, k: int, *, gain: Gain) -> FloatArray:
         """Return each hit's expected, unscaled term per source; shape (2, h)."""
         if measure == "NDCG":
-            grade = np.exp2(self.grade) - 1 if gain == "exponential" else self.grade
-            return self.share * (grade * discounts(self.start, self.stop, k))
+            return self.share * (_gain(self.grade, gain) * discounts(self.start, self.stop, k))
         if measure == "MAP":
             return np.stack([self._precision(s, k) for s in (0, 1)])
         if measure == "MRR":
@@ -770,15 +755,9 @@ class _Labels:
             slope += joint * (self.tied[g] - same)
         slope /= np.maximum(size - 1, 1)
         at_start = 1 + above - (self.start + 1) * slope
-        terms: FloatArray = (
-            self.share[source]
-            * (
-                at_start * harmonic_sums(self.start, self.stop, k)
-                + slope * ranks_within(self.start, self.stop, k)
-            )
-            / size
-        )
-        return terms
+        total = at_start * harmonic_sums(self.start, self.stop, k)
+        total += slope * ranks_within(self.start, self.stop, k)
+        return np.asarray(self.share[source] * total / size)
 
     def _first(self, source: int, k: int) -> FloatArray:
         """Expected reciprocal rank of the first hit with the label, shared within tie blocks."""
@@ -797,10 +776,9 @@ class _Labels:
             )
             return np.where(np.any(left < 0, axis=0), 0.0, np.exp(chance.sum(axis=0)))
 
-        size = self.stop - self.start
         here = none_among(self.before) - none_among(self.before + self.tied)
         terms = np.where(self.stop <= k, here / self.stop, 0.0)
-        for i in np.flatnonzero(size > 1):
+        for i in np.flatnonzero(self.stop - self.start > 1):
             terms[i] = self._first_in_block(source, int(i), k) / self.tied[:, i].sum()
         return terms
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
     FloatArray,
+    IntArray,
     Interval,
     as_generator,
     beta_quantile,
@@ -133,9 +135,11 @@ class ScorePair:
         # Of several equally common ones the nearest to the overall share, so that exchanging the
         # sources mirrors the result.
         common = float(commonest[np.abs(commonest - self.h / (self.h + self.l)).argmin()])
-        above = int(np.count_nonzero(share > common + _SAME))
-        below = int(np.count_nonzero(share < common - _SAME))
-        return common, above, below
+        return (
+            common,
+            int(np.count_nonzero(share > common + _SAME)),
+            int(np.count_nonzero(share < common - _SAME)),
+        )
 
     @property
     def differing(self) -> int:
@@ -215,9 +219,10 @@ class BoundedRatio:
         check_level(confidence_level)
         z = normal_quantile(0.5 + confidence_level / 2)
         estimate = self.estimate
-        lower = self._end(-z, self.lowest, low=True)
-        upper = self._end(z, self.highest, low=False)
-        return min(lower, estimate), max(upper, estimate)
+        return (
+            min(self._end(-z, self.lowest, low=True), estimate),
+            max(self._end(z, self.highest, low=False), estimate),
+        )
 
     def p_value(self, value: float = 0.0) -> float:
         """Return the two-sided p-value of the ratio being ``value``.
@@ -247,10 +252,7 @@ class BoundedRatio:
             distance = min(max(probit - target, -_FAR), _FAR)
             if abs(distance) < _CLOSE or abs(outer - inner) < _CLOSE * (abs(inner) + abs(outer)):
                 break
-            if (distance > 0) == low:
-                inner = guess
-            else:
-                outer = guess
+            inner, outer = (guess, outer) if (distance > 0) == low else (inner, guess)
             guess = guess - distance / slope if slope > 0 and abs(distance) < _FAR else outer
         return guess
 
@@ -331,10 +333,7 @@ def _saddlepoint(v: FloatArray, a: FloatArray, lowest: float, highest: float, ne
     for _ in range(_STEPS):
         part = v / (1 - s * v)
         first = float(a @ part)
-        if first > 0:
-            high = s
-        else:
-            low = s
+        low, high = (low, s) if first > 0 else (s, high)
         step = first / float(a @ (part * part))
         new = s - step if low < s - step < high else (low + high) / 2
         if abs(new - s) <= _CLOSE * abs(new):
@@ -431,7 +430,15 @@ def relative_delta_interval(
         )
     _require_normal(pair, method)
     if method == "delta":
-        return _delta(pair, confidence_level)
+        x = math.log(pair.h / pair.l)
+        width = t_quantile(0.5 + confidence_level / 2, pair.n - 1) * math.sqrt(pair.var_log)
+        return pair.interval(
+            200 * math.tanh((x - width) / 2),
+            200 * math.tanh((x + width) / 2),
+            confidence_level,
+            "delta",
+            (SAMPLED, "enough queries that ln of the ratio of means is nearly normal"),
+        )
     if method == "fieller":
         return _fieller(pair, confidence_level)
     lower, upper = bootstrap_relative_delta(
@@ -492,22 +499,8 @@ def _exact(pair: ScorePair, level: float) -> Interval:
     return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, "exact", (SAMPLED,))
 
 
-def _delta(pair: ScorePair, level: float) -> Interval:
-    x = math.log(pair.h / pair.l)
-    width = t_quantile(0.5 + level / 2, pair.n - 1) * math.sqrt(pair.var_log)
-    assumptions = (SAMPLED, "enough queries that ln of the ratio of means is nearly normal")
-    return pair.interval(
-        200 * math.tanh((x - width) / 2),
-        200 * math.tanh((x + width) / 2),
-        level,
-        "delta",
-        assumptions,
-    )
-
-
 def _fieller(pair: ScorePair, level: float) -> Interval:
     diff, total = pair.h - pair.l, pair.h + pair.l
-    v_diff = pair.v_h + pair.v_l - 2 * pair.cov
     v_total = pair.v_h + pair.v_l + 2 * pair.cov
     t2 = t_quantile(0.5 + level / 2, pair.n - 1) ** 2
     a = total**2 - t2 * v_total
@@ -520,24 +513,22 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
             n_needed=needed,
         )
     b = diff * total - t2 * (pair.v_h - pair.v_l)
+    v_diff = pair.v_h + pair.v_l - 2 * pair.cov
     root = math.sqrt(max(b**2 - a * (diff**2 - t2 * v_diff), 0.0))
-    assumptions = (SAMPLED, "the mean scores are nearly normal (Fieller's set)")
     return pair.interval(
         200 * max((b - root) / a, -1.0),
         200 * min((b + root) / a, 1.0),
         level,
         "fieller",
-        assumptions,
+        (SAMPLED, "the mean scores are nearly normal (Fieller's set)"),
     )
 
 
 # Win rate of twins at equal length, by logistic regression (METHODS §1.5).
 
 
-_MAX_STEPS = 50
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
 _CONSTANT = 1e-12
-_EXTRAPOLATED = "… also beyond the covariate values seen, where the win rate is extrapolated"
 _MAX_COEFFICIENT = 15.0  # on standardised covariates: beyond it the classes are separated
 
 
@@ -587,9 +578,8 @@ def win_rate_at(
         )
     design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
     beta, fitted, bread = _fit(wins, design)
-    scores = design * (wins - fitted)[:, None]
     sums = np.zeros((g, design.shape[1]))
-    np.add.at(sums, code, scores)
+    np.add.at(sums, code, design * (wins - fitted)[:, None])
     variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
     if variance < _CONSTANT**2:
         raise InsufficientDataError(
@@ -609,7 +599,13 @@ def win_rate_at(
         assumptions=(
             "queries are a random sample",
             "log odds of winning are linear in the covariates",
-            *(() if np.all(inside) else (_EXTRAPOLATED,)),
+            *(
+                ()
+                if np.all(inside)
+                else (
+                    "… also beyond the covariate values seen, where the win rate is extrapolated",
+                )
+            ),
         ),
     )
 
@@ -636,7 +632,7 @@ def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> 
 def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Newton's method; returns coefficients, fitted probabilities and the inverse information."""
     beta: FloatArray = np.zeros(design.shape[1])
-    for _ in range(_MAX_STEPS):
+    for _ in range(50):
         fitted = 1 / (1 + np.exp(-np.clip(design @ beta, -40, 40)))
         weight = fitted * (1 - fitted)
         information = (design * weight[:, None]).T @ design
@@ -789,6 +785,15 @@ def correct_relative_delta(observed: Interval, detector: DetectorQuality) -> Int
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 
+def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
+    """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
+    block = max(1, _BLOCK // n)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
+        yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
+
+
 def bootstrap_means(
     columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
 ) -> FloatArray:
@@ -804,12 +809,9 @@ def bootstrap_means(
     -------
     float64 array of shape (resamples, m)
     """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: draw how often each distinct row comes.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
+    rows, counts = _distinct(columns, resamples)
     n, distinct = len(columns), len(rows)
     result = np.empty((resamples, columns.shape[1]))
     block = max(1, _BLOCK // max(n, distinct))
@@ -826,6 +828,14 @@ def bootstrap_means(
             drawn = drawn.reshape(stop - start, distinct)
         result[start:stop] = drawn.astype(np.float64) @ rows / n
     return result
+
+
+def _distinct(columns: FloatArray, resamples: int) -> tuple[FloatArray, IntArray]:
+    """Check what is to be resampled; return distinct rows, and how often each occurs."""
+    if resamples < 1:
+        raise DataError(f"resamples {resamples} must be at least 1")
+    require_finite(columns, "columns", remedy="leave out queries without a value")
+    return np.unique(columns, axis=0, return_counts=True)
 
 
 def dirichlet_sums(
@@ -847,21 +857,19 @@ def dirichlet_sums(
     sums : float64 array of shape (resamples, m)
     share : float64 array of shape (resamples,)
     """
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
-    rows, counts = np.unique(columns, axis=0, return_counts=True)
+    rows, counts = _distinct(columns, resamples)
     shapes = np.append(counts, 1).astype(np.float64)
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
     block = max(1, _BLOCK // len(shapes))
     for start in range(0, resamples, block):
         size = (min(start + block, resamples) - start, len(shapes))
-        if len(rows) == len(columns):
-            weights = generator.standard_exponential(size)
-        else:
-            weights = generator.standard_gamma(shapes, size)
+        weights = (
+            generator.standard_exponential(size)
+            if len(rows) == len(columns)
+            else generator.standard_gamma(shapes, size)
+        )
         weights /= weights.sum(axis=1, keepdims=True)
         sums[start : start + size[0]] = weights[:, :-1] @ rows
         share[start : start + size[0]] = weights[:, -1]
@@ -903,7 +911,8 @@ def bootstrap_relative_delta(
             n=len(baseline),
         )
     seen = total > 0
-    delta = 200 * ((means[seen, 0] - means[seen, 1]) / total[seen])
     tail = (1 - confidence_level) / 2
-    lower, upper = np.quantile(delta, [tail, 1 - tail])
+    lower, upper = np.quantile(
+        200 * ((means[seen, 0] - means[seen, 1]) / total[seen]), [tail, 1 - tail]
+    )
     return float(lower), float(upper)

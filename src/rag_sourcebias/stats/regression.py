@@ -68,10 +68,9 @@ def t_interval(
 
 def has_spread(values: FloatArray) -> bool:
     """Whether values differ by more than rounding."""
-    if not len(values):
-        return False
-    size = max(abs(float(values.min())), abs(float(values.max())))
-    return float(values.max()) - float(values.min()) > 1e-12 * size
+    return bool(len(values)) and float(values.max()) - float(values.min()) > 1e-12 * max(
+        abs(float(values.min())), abs(float(values.max()))
+    )
 
 
 def spread_values(y: npt.ArrayLike) -> FloatArray:
@@ -106,8 +105,8 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
         In [0, 1].
     """
     share = _share(successes, n, confidence_level)
-    lower, upper = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
-    return _proportion((share, lower, upper), n, confidence_level, "Wilson")
+    ends = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
+    return _proportion((share, *ends), n, confidence_level, "Wilson")
 
 
 def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -135,9 +134,12 @@ def clopper_pearson_interval(
     """
     share = _share(successes, n, confidence_level)
     tail = 0.5 - confidence_level / 2
-    lower = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
-    upper = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
-    return _proportion((share, lower, upper), n, confidence_level, "Clopper–Pearson")
+    ends = (
+        share,
+        beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0,
+        beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0,
+    )
+    return _proportion(ends, n, confidence_level, "Clopper–Pearson")
 
 
 def _share(successes: float, n: float, confidence_level: float) -> float:
@@ -150,11 +152,10 @@ def _share(successes: float, n: float, confidence_level: float) -> float:
 
 
 def _proportion(ends: tuple[float, float, float], n: float, level: float, name: str) -> Interval:
-    share, lower, upper = ends
     return Interval(
-        estimate=share,
-        lower=lower,
-        upper=upper,
+        estimate=ends[0],
+        lower=ends[1],
+        upper=ends[2],
         confidence_level=level,
         method=f"labels alone ({name})",
         n_labeled=round(n),
@@ -165,7 +166,6 @@ def _proportion(ends: tuple[float, float, float], n: float, level: float, name: 
 # Bootstrap intervals for a mean, from human labels alone.
 
 
-BootstrapKind = Literal["bca", "studentized", "empirical"]
 _CHUNK = 4_000_000  # resampled values held at a time
 
 
@@ -173,7 +173,7 @@ def bootstrap_interval(
     y: npt.ArrayLike,
     *,
     confidence_level: float = 0.95,
-    kind: BootstrapKind = "bca",
+    kind: Literal["bca", "studentized", "empirical"] = "bca",
     n_resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
 ) -> Interval:
@@ -201,12 +201,11 @@ def bootstrap_interval(
     tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
     mean = float(values.mean())
     if kind == "studentized":
-        error = values.std(ddof=1) / math.sqrt(n)
         # A resample without spread says nothing about the ratio; with n ≥ 10 there are few.
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = (means - mean) / errors
         ratios = ratios[np.isfinite(ratios)]
-        high, low = np.quantile(ratios, tails) * error
+        high, low = np.quantile(ratios, tails) * (values.std(ddof=1) / math.sqrt(n))
         lower, upper = mean - low, mean - high
     elif kind == "bca":
         lower, upper = np.quantile(means, _bca_tails(values, means, tails))
@@ -248,11 +247,10 @@ def _bca_tails(values: FloatArray, means: FloatArray, tails: FloatArray) -> Floa
     bias = normal_quantile(min(max(below, 1 / len(means)), 1 - 1 / len(means)))
     centred = values - mean
     acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
-    shifted = []
-    for tail in tails:
-        z = bias + normal_quantile(float(tail))
-        shifted.append(0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)))
-    return np.array(shifted)
+    moved = [bias + normal_quantile(float(tail)) for tail in tails]
+    return np.array(
+        [0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)) for z in moved]
+    )
 
 
 # What a regression estimate would lose without each item or cluster.
@@ -286,26 +284,25 @@ def item_influence(
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
-        total = sample.y.sum(axis=0)
-        others = (total - sample.y[alone]) / max(sample.n_labeled - 1, 1)
-        left_out[alone] = sample.y[alone] - others
+        left_out[alone] = sample.y[alone] - (sample.y.sum(axis=0) - sample.y[alone]) / max(
+            sample.n_labeled - 1, 1
+        )
     # What rounding leaves of a perfect fit is no residual.
     left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
-    influence: FloatArray = (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
-    return influence
+    return (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
 
 
 def stratum_rest(sample: JudgedSample) -> FloatArray:
     """Return 1 − 1/k per labelled item, k the units labelled in its stratum; 1 without strata."""
     if sample.n_strata == 1 or sample.shifted:
         return np.ones(sample.n_labeled)
-    units = sample.stratum
-    if sample.cluster is not None:
-        pairs = np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)
-        units = pairs[0]
+    units = (
+        sample.stratum
+        if sample.cluster is None
+        else np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)[0]
+    )
     count = np.maximum(np.bincount(units, minlength=sample.n_strata), 2)
-    rest: FloatArray = 1 - 1 / count[sample.stratum]
-    return rest
+    return 1 - 1 / count[sample.stratum]
 
 
 def cluster_influence(
@@ -335,9 +332,8 @@ def cluster_influence(
     )
     left_out = without @ (moments - own.reshape(n_clusters, width, -1))
     rest = np.bincount(codes, weights=stratum_rest(sample)) / np.bincount(codes)
-    influence: FloatArray = estimate - np.einsum("j,gjk->gk", towards, left_out)
-    influence *= np.sqrt(rest)[:, None]
-    return influence
+    lost = estimate - np.einsum("j,gjk->gk", towards, left_out)
+    return np.asarray(lost * np.sqrt(rest)[:, None])
 
 
 # Regression on the judge: the estimator behind the default interval.
@@ -360,8 +356,6 @@ class RegressionFit:
     covariance : float64 array of shape (k, k)
     degrees : float
         Degrees of freedom for a t quantile.
-    slopes : float64 array of shape (p, k)
-        0 for a judge column that is constant on the labelled items.
     rank : int
         Fitted parameters.
     skewness : float
@@ -371,7 +365,6 @@ class RegressionFit:
     estimate: FloatArray
     covariance: FloatArray
     degrees: float
-    slopes: FloatArray
     rank: int
     skewness: float
 
@@ -399,19 +392,26 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         gram = gram + np.diag(
             np.r_[np.zeros(sample.n_strata), sample.penalty / np.where(scale > 0, scale, 1.0) ** 2]
         )
-    inverse, rank = _pseudo_inverse(gram)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > CONSTANT * values[-1]
+    inverse, rank = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
     # A matrix product with non-contiguous operands is several times slower for a million rows.
     moments = (design * sample.weights[:, None]).T @ sample.y
     coefficients = inverse @ moments
     towards = _target_means(sample, design, pool, target)
     if sample.cluster is None:
         influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
-        spent = float(rank)
-        if sample.penalty is not None:  # a slope under a penalty is a part of a parameter
-            spent = float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
+        # a slope under a penalty is a part of a parameter
+        spent = (
+            float(rank)
+            if sample.penalty is None
+            else float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
+        )
         degrees = max(sample.n_labeled - spent, 1.0)
         if sample.shifted:
-            degrees = max(min(degrees, _effective(sample.weights) - rank), 1.0)
+            # Kish's effective number of items
+            effective = float(sample.weights.sum() ** 2 / np.square(sample.weights).sum())
+            degrees = max(min(degrees, effective - rank), 1.0)
     else:
         influence = cluster_influence(
             sample, design, (gram, moments), towards @ coefficients, towards
@@ -422,13 +422,10 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
     covariance = influence.T @ influence
     if target == "population":
         covariance = covariance + _fitted_covariance(sample, design, pool, coefficients)
-    slopes = np.where(scale[:, None] > 0, coefficients[sample.n_strata :], 0.0)
-    slopes = slopes / np.where(scale > 0, scale, 1.0)[:, None]
     return RegressionFit(
         estimate=towards @ coefficients,
         covariance=covariance,
         degrees=degrees,
-        slopes=slopes,
         rank=rank,
         skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
     )
@@ -453,21 +450,11 @@ def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
 
     def rows(x: FloatArray, stratum: npt.NDArray[np.int64]) -> FloatArray:
         matrix = np.empty((len(x), sample.n_strata + x.shape[1]))
-        if sample.n_strata == 1:
-            matrix[:, 0] = 1.0
-        else:
-            matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
+        matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
         matrix[:, sample.n_strata :] = (x - centre) * usable
         return matrix
 
     return rows(sample.x, sample.stratum), rows(sample.x_unlabeled, sample.stratum_unlabeled), scale
-
-
-def _pseudo_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > CONSTANT * values[-1]
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    return inverse, int(kept.sum())
 
 
 def _target_means(
@@ -475,15 +462,8 @@ def _target_means(
 ) -> FloatArray:
     """Mean design row of the items the estimate is about."""
     if (sample.shifted or target == "unlabeled") and len(pool):
-        mean: FloatArray = pool.mean(axis=0)
-    else:
-        mean = (design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool))
-    return mean
-
-
-def _effective(weights: FloatArray) -> float:
-    """Kish's effective number of items."""
-    return float(weights.sum() ** 2 / np.square(weights).sum())
+        return np.asarray(pool.mean(axis=0))
+    return np.asarray((design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool)))
 
 
 def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
@@ -491,13 +471,10 @@ def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
     n = np.bincount(sample.stratum, minlength=sample.n_strata).astype(np.float64)
     n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata).astype(np.float64)
     if target == "pool" and not sample.shifted:
-        factor = n_pool / (n + n_pool)
-    elif target == "population" or not n_pool.all():
-        factor = np.ones(sample.n_strata)
-    else:
-        factor = 1 + n / n_pool
-    per_item: FloatArray = factor[sample.stratum]
-    return per_item
+        return (n_pool / (n + n_pool))[sample.stratum]
+    if target == "population" or not n_pool.all():
+        return np.ones(sample.n_labeled)
+    return (1 + n / n_pool)[sample.stratum]
 
 
 def _fitted_covariance(
@@ -509,9 +486,11 @@ def _fitted_covariance(
         cluster = sample.cluster_unlabeled
     else:
         fitted = np.concatenate([design, pool]) @ coefficients
-        cluster = None
-        if sample.cluster is not None and sample.cluster_unlabeled is not None:
-            cluster = np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        cluster = (
+            None
+            if sample.cluster is None or sample.cluster_unlabeled is None
+            else np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        )
     size = len(fitted)
     if size < 2:
         return np.zeros((fitted.shape[1], fitted.shape[1]))
@@ -521,8 +500,7 @@ def _fitted_covariance(
         codes = np.unique(cluster, return_inverse=True)[1]
         centred = np.stack([np.bincount(codes, weights=c) for c in centred.T], axis=1)
         units = len(centred)
-    covariance: FloatArray = centred.T @ centred / size**2 * (units / max(units - 1, 1))
-    return covariance
+    return np.asarray(centred.T @ centred / size**2 * (units / max(units - 1, 1)))
 
 
 # Score intervals for means of bounded values, from a regression on the judge.
@@ -545,15 +523,13 @@ def score_form(
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
     n = _effective_units(sample)
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
-    reach = sampling_reach(sample, target)
     pseudo = 2 * (1 - share) ** 2 + 2 * share**2
-    smoothed = (n * variance + reach * pseudo / n) / (n + 4)
+    smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + 4)
     if smoothed <= 0:
         estimate = low + width * share
         return estimate, estimate, estimate
     pulled = (n * share + 2) / (n + 4)
-    effective = pulled * (1 - pulled) / smoothed
-    lower, upper = wilson_ends(share, effective, quantile)
+    lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
     if target != "population":
         # What is left to estimate are the items where people and judge part: rare, and not pulled
         # towards the middle as Wilson's form pulls.
@@ -571,8 +547,7 @@ def _effective_units(sample: JudgedSample) -> float:
     n, y = sample.n_labeled, sample.y[:, 0]
     if sample.cluster is None or not has_spread(y):
         return float(sample.n_units)
-    codes = np.unique(sample.cluster, return_inverse=True)[1]
-    apart = np.bincount(codes, weights=y - y.mean())
+    apart = np.bincount(np.unique(sample.cluster, return_inverse=True)[1], weights=y - y.mean())
     effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
     return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
 
@@ -625,18 +600,21 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     """
     y = sample.y[:, 0]
     if bounds is not None:
-        _check_bounds(y, bounds)
-        ends = np.isin(y, bounds)
-        score = bool(ends.all()) or not has_spread(y) or _piled(y, bounds) is not None
+        low, high = bounds
+        if not low < high:
+            raise DataError(f"bounds {bounds}: the first must be below the second")
+        outside = np.flatnonzero((y < low) | (y > high))
+        if len(outside):
+            raise DataError(
+                f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
+                f"{y[outside[0]]:g} at position {outside[0]}"
+            )
+        score = bool(np.isin(y, bounds).all()) or not has_spread(y) or _piled(y, bounds) is not None
         return Form(bounds if score else None, bounds)
     if np.isin(y, (0.0, 1.0)).all():
         return Form((0.0, 1.0), (0.0, 1.0))
-    if not has_spread(y):
-        return Form(None)
-    end = _piled(y, (float(y.min()), float(y.max())))
-    if end is None:
-        return Form(None)
-    seen = _joint_range(sample, end)
+    end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
+    seen = None if end is None else _joint_range(sample, end)
     if seen is None:
         return Form(None)
     return Form(
@@ -647,18 +625,6 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     )
 
 
-def _check_bounds(y: FloatArray, bounds: tuple[float, float]) -> None:
-    low, high = bounds
-    if not low < high:
-        raise DataError(f"bounds {bounds}: the first must be below the second")
-    outside = np.flatnonzero((y < low) | (y > high))
-    if len(outside):
-        raise DataError(
-            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
-            f"{y[outside[0]]:g} at position {outside[0]}"
-        )
-
-
 def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether half the values or more of a column are one value and fewer than 10 depart from it.
 
@@ -667,18 +633,14 @@ def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
     n = len(values)
     middle = np.sort(values, axis=0)[[(n - 1) // 2, n // 2]]  # a value half of them share is here
     tied = (values == middle[:, None]).sum(axis=1).max(axis=0)
-    found: npt.NDArray[np.bool_] = (tied >= np.maximum(_MIN_TIED, n - tied)) & (
-        n - tied < _MIN_DEPARTING
-    )
-    return found
+    return np.asarray((tied >= np.maximum(_MIN_TIED, n - tied)) & (n - tied < _MIN_DEPARTING))
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
     """Return the end at which half the labels or more pile up while few depart from it."""
     for end in ends:
         departing = int(np.count_nonzero(y != end))
-        tied = len(y) - departing
-        if tied >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
+        if len(y) - departing >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
             return end
     return None
 
@@ -720,9 +682,8 @@ def draw_interval(
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
     if most_skew is None:
-        skewness = fit.skewness if sample.n_units >= _MIN_SKEW else 0.0
-    else:
-        skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
+        most_skew = math.inf if sample.n_units >= _MIN_SKEW else 0.0
+    skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
     lower = estimate - error * _hall(quantile, skewness)
     upper = estimate - error * _hall(-quantile, skewness)
     if form.clip is not None:
@@ -735,6 +696,5 @@ def _hall(z: float, skewness: float) -> float:
 
     ``skewness`` is that of the estimate, γ/√n; as it vanishes the value is ``z``.
     """
-    if abs(skewness) < 1e-6:
-        return z
-    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
+    skewed = abs(skewness) >= 1e-6
+    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1) if skewed else z

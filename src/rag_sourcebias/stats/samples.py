@@ -148,7 +148,8 @@ class JudgedSample:
             raise DataError(f"yhat has {judge.shape[1]} columns, yhat_unlabeled {pool.shape[1]}")
         stratum, stratum_pool = _codes("strata", strata, strata_unlabeled, len(human), len(pool))
         n_strata = int(stratum.max(initial=0)) + 1 if strata is not None else 1
-        _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
+        if strata is not None:
+            _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
         cluster, cluster_pool = _codes(
             "clusters", clusters, clusters_unlabeled, len(human), len(pool)
         )
@@ -279,12 +280,10 @@ def _codes(
 def _check_strata(
     stratum: IntArray,
     stratum_pool: IntArray,
-    labeled: Labels | None,
+    labeled: Labels,
     unlabeled: Labels | None,
     n_strata: int,
 ) -> None:
-    if labeled is None:
-        return
     missing = stratum_pool >= n_strata
     if missing.any() and unlabeled is not None:
         raise InsufficientDataError(
@@ -317,8 +316,7 @@ def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
     if np.any(array < 0) or not array.any():
         raise DataError("weights must be at least 0, and not all 0")
     # Only ratios matter; a mean of 1 keeps sums of squares on the scale of the data.
-    scaled: FloatArray = array / array.mean()
-    return scaled
+    return np.asarray(array / array.mean())
 
 
 # Checks of values: outside the scale, or all the same.
@@ -361,10 +359,9 @@ def check_scale(
 def is_constant(values: FloatArray) -> bool:
     """Whether all values (NaN aside) are equal up to rounding, so that a judge tells nothing."""
     known = values[~np.isnan(values)]
-    if not len(known):
-        return True
-    span = float(known.max()) - float(known.min())
-    return span <= 1e-12 * max(1.0, abs(float(known[0])))
+    return not len(known) or float(known.max()) - float(known.min()) <= 1e-12 * max(
+        1.0, abs(float(known[0]))
+    )
 
 
 # Checks before an interval: the scale of the labels, and whether labelled items look random.
@@ -404,8 +401,7 @@ def how_drawn(cluster: IntArray, labeled: npt.NDArray[np.bool_]) -> Drawn:
     n, total = int(labeled.sum()), len(labeled)
     drawn = np.arange(total - n + 1, total + 1, dtype=np.float64)
     sizes, place = np.unique(size, return_inverse=True)
-    missed = [float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes]
-    reached = 1 - np.array(missed)[place]
+    reached = 1 - np.array([float(np.prod(np.maximum(1 - s / drawn, 0.0))) for s in sizes])[place]
     spread = float(np.sqrt((reached * (1 - reached)).sum()))
     return "items" if (seen > 0).sum() >= reached.sum() - _TYPICAL * spread else "both"
 
@@ -484,23 +480,19 @@ def check_random_labels(
     if (labeled_groups is None) != (unlabeled_groups is None):
         raise DataError("groups are needed of the labelled and of the unlabelled items, or of none")
     x, rest = labeled[~np.isnan(labeled)], unlabeled[~np.isnan(unlabeled)]
-    p_values: list[float | None] = [None, None, None]
-    notes = ["", "", ""]
+    found: list[tuple[float | None, str]] = []
     if min(len(x), len(rest)) >= _FEWEST:
-        p_values[0], notes[0] = _mean_check(x, rest)
-        p_values[1], notes[1] = _shape_check(x, rest)
+        found += [_mean_check(x, rest), _shape_check(x, rest)]
     if labeled_groups is not None and unlabeled_groups is not None:
         if len(labeled_groups) != len(labeled) or len(unlabeled_groups) != len(unlabeled):
             raise DataError("groups and values differ in length")
         if min(len(labeled), len(unlabeled)) >= _FEWEST:
-            p_values[2], notes[2] = _group_check(labeled_groups, unlabeled_groups)
-    adjusted = adjust_p_values(p_values)
-    level = 1 - confidence_level
+            found.append(_group_check(labeled_groups, unlabeled_groups))
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random, or weight "
         "or stratify by what decided"
-        for p, note in zip(adjusted, notes, strict=True)
-        if p is not None and p < level
+        for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)
+        if p is not None and p < 1 - confidence_level
     )
 
 
@@ -526,8 +518,7 @@ def _mean_tail(pool: FloatArray, mean: float, n: int) -> float:
     mean = abs(mean)
     top = float(values.max())
     if mean >= top - 1e-9:
-        share = float(weights[values >= top - 1e-9].sum())
-        return float(min(1.0, 2 * share**n))
+        return float(min(1.0, 2 * float(weights[values >= top - 1e-9].sum()) ** n))
     tilt, low, high = 0.0, 0.0, math.inf
     for _ in range(100):
         power = np.exp(tilt * (values - top)) * weights
@@ -577,11 +568,10 @@ def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
     cdf_at, cdf_before = through / len(many), strictly / len(many)
     gap = float(max(np.abs(up_to - cdf_at).max(), np.abs(below - cdf_before).max()))
     size = math.sqrt(len(x) * len(rest) / (len(x) + len(rest)))
-    note = (
+    return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), (
         "the judge values of labelled and unlabelled items are distributed differently "
         f"(largest gap of the cumulative shares {gap:.2g})"
     )
-    return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), note
 
 
 def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[float | None, str]:
@@ -596,11 +586,11 @@ def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[floa
     others = np.array([there[name] for name in names], dtype=np.float64)
     share = (hits + others) / (n + m)
     count, size = (hits, n) if n <= m else (others, m)
-    upper = np.where(count > 0, bdtrc(count - 1.0, size, share), 1.0)
-    p = 2 * np.minimum(bdtr(count, size, share), upper)
+    p = 2 * np.minimum(
+        bdtr(count, size, share), np.where(count > 0, bdtrc(count - 1.0, size, share), 1.0)
+    )
     worst = int(np.flatnonzero(p <= p.min() * (1 + 1e-6))[0])
-    note = (
+    return float(min(1.0, p[worst] * len(names))), (
         f"group {names[worst]!r} makes up {hits[worst] / n:.1%} of the labelled and "
         f"{others[worst] / m:.1%} of the unlabelled items"
     )
-    return float(min(1.0, p[worst] * len(names))), note

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,7 @@ def as_rows(values: npt.ArrayLike, groups: int) -> FloatArray:
 def log_mean_exp(log_values: FloatArray) -> FloatArray:
     """Logarithm of the mean of exponentials: an average of e-processes is one."""
     top = log_values.max(axis=-1, keepdims=True)
-    mean = np.exp(log_values - top).mean(axis=-1)
-    return np.asarray(np.log(mean) + top.squeeze(-1))
+    return np.asarray(np.log(np.exp(log_values - top).mean(axis=-1)) + top.squeeze(-1))
 
 
 # What the mean of the observations is under the null: a number, or somewhere in a range.
@@ -133,8 +132,12 @@ def write_state(
     kind: str, settings: Mapping[str, Any], members: Mapping[str, Any], *, version: int = VERSION
 ) -> dict[str, Any]:
     """Return plain values of settings and of members, which are numbers or arrays of them."""
-    state = {name: np.asarray(value).tolist() for name, value in members.items()}
-    return {"kind": kind, "version": version, "settings": dict(settings), "state": state}
+    return {
+        "kind": kind,
+        "version": version,
+        "settings": dict(settings),
+        "state": {name: np.asarray(value).tolist() for name, value in members.items()},
+    }
 
 
 def read_state(
@@ -197,6 +200,45 @@ def restore(target: object, members: Mapping[str, Any], state: Mapping[str, Any]
         setattr(target, name, found if isinstance(now, np.ndarray) else found.item())
 
 
+class _Saved:
+    """What is built from settings and can be stored with its members."""
+
+    kind: ClassVar[str]
+    _settings: ClassVar[tuple[str, ...]]
+    _members: ClassVar[tuple[str, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain JSON values."""
+        settings, members = (
+            {name: getattr(self, name) for name in names}
+            for names in (self._settings, self._members)
+        )
+        if isinstance(settings["null"], NullRange):
+            settings["null"] = settings["null"].to_plain()
+        return write_state(self.kind, settings, members)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Go on from what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        DataError
+            If it is not the state of such a test.
+        UnsupportedVersionError
+            If another release wrote it.
+        """
+        settings, state = read_state(data, cls.kind)
+        found = rebuild(cls, settings)
+        restore(found, {name: getattr(found, name) for name in cls._members}, state)
+        return found
+
+    def _set_null(self, null: NullMean | None, groups: int) -> None:
+        self.null = None if null is None else as_range(null)
+        if self.null is not None:
+            self.null.to((groups,))
+
+
 # Tests and confidence sequences by betting, of means of values in [0, 1].
 
 
@@ -240,7 +282,7 @@ def log_payoffs(
     return np.asarray(np.concatenate([np.log1p(part[..., None] * fractions) for part in parts], -1))
 
 
-class BettingTest:
+class BettingTest(_Saved):
     """Do values in [0, 1] have the means of their baselines? Each may have its own.
 
     Memory per group is constant. Evidence is non-negative, starts at 1 and has expectation at
@@ -277,6 +319,8 @@ class BettingTest:
     """
 
     kind = "betting"
+    _settings = ("confidence_level", "null", "groups", "side")
+    _members = ("n", "log_e", "peak", "alarm_at", "_capital")
 
     def __init__(
         self,
@@ -292,9 +336,7 @@ class BettingTest:
             raise DataError(f"groups must be at least 1, got {groups}")
         self.side: Side = side
         self.groups, self.confidence_level = groups, confidence_level
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.reset()
 
     @property
@@ -310,11 +352,11 @@ class BettingTest:
     def reset(self) -> None:
         """Forget everything; the guarantee then starts anew."""
         self.n = 0
-        self.log_e = np.zeros(self.groups)
-        self.peak = np.zeros(self.groups)
+        self.log_e, self.peak = np.zeros(self.groups), np.zeros(self.groups)
         self.alarm_at: IntArray = np.zeros(self.groups, np.int64)
-        sides = 2 if self.side == "two-sided" else 1
-        self._capital = np.zeros((self.groups, sides * len(FRACTIONS)))
+        self._capital = np.zeros(
+            (self.groups, (2 if self.side == "two-sided" else 1) * len(FRACTIONS))
+        )
 
     def update(
         self, values: npt.ArrayLike, *, null: NullMean | None = None
@@ -374,36 +416,6 @@ class BettingTest:
         self.peak = np.maximum(self.peak, log_e.max(axis=0))
         return log_e
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {
-            "confidence_level": self.confidence_level,
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "side": self.side,
-        }
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BettingTest:
-        """Go on from what :meth:`to_dict` returned.
-
-        Raises
-        ------
-        DataError
-            If it is not the state of such a test.
-        UnsupportedVersionError
-            If another release wrote it.
-        """
-        settings, state = read_state(data, cls.kind)
-        test = rebuild(cls, settings)
-        restore(test, test._state(), state)
-        return test
-
-    def _state(self) -> dict[str, Any]:
-        members = {"n": self.n, "log_e": self.log_e, "peak": self.peak, "alarm_at": self.alarm_at}
-        return members | {"_capital": self._capital}
-
 
 # Confidence sequence for the mean of values in [0, 1], by betting against every candidate mean.
 # The capital of bets above m falls in m, that of bets below m rises in m; so the largest grid
@@ -454,9 +466,10 @@ class BettingInterval:
         above, below = np.split(self._capital, 2, axis=1)
         too_low = np.flatnonzero(log_mean_exp(above) >= threshold)
         too_high = np.flatnonzero(log_mean_exp(below) >= threshold)
-        lower = float(self._grid[too_low[-1]]) if len(too_low) else 0.0
-        upper = float(self._grid[too_high[0]]) if len(too_high) else 1.0
-        return lower, upper
+        return (
+            float(self._grid[too_low[-1]]) if len(too_low) else 0.0,
+            float(self._grid[too_high[0]]) if len(too_high) else 1.0,
+        )
 
 
 # Changes after a long quiet time: e-detectors.
@@ -472,7 +485,7 @@ class BettingInterval:
 _TRIED = 32  # rows whose payoffs are worked out before one of them raises an alarm
 
 
-class ChangeDetector:
+class ChangeDetector(_Saved):
     """Raise an alarm soon after means leave their baselines, and start again.
 
     Parameters
@@ -498,6 +511,8 @@ class ChangeDetector:
     """
 
     kind = "change"
+    _settings = ("null", "groups", "run_length", "method", "side", "joint")
+    _members = ("n", "n_alarms", "last_alarm", "_sums")
 
     def __init__(
         self,
@@ -516,17 +531,13 @@ class ChangeDetector:
             raise DataError(
                 f"groups must be at least 1 and run_length above 1, got {groups} and {run_length}"
             )
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.groups, self.run_length, self.method = groups, float(run_length), method
         self.side: Side = side
         self.joint = joint
         self.n = 0
-        bets = len(FRACTIONS) * (2 if side == "two-sided" else 1)
-        self._sums = np.zeros((groups, bets))
-        self.n_alarms = np.zeros(1 if joint else groups, np.int64)
-        self.last_alarm = np.zeros(1 if joint else groups, np.int64)
+        self._sums = np.zeros((groups, len(FRACTIONS) * (2 if side == "two-sided" else 1)))
+        self.n_alarms, self.last_alarm = np.zeros((2, 1 if joint else groups), np.int64)
 
     @property
     def statistic(self) -> FloatArray:
@@ -538,11 +549,17 @@ class ChangeDetector:
     ) -> npt.NDArray[np.bool_]:
         """Add one observation of every group; return where it raised an alarm."""
         rows = np.reshape(np.asarray(values, np.float64), (1, -1))
-        raised: npt.NDArray[np.bool_] = self.update_many(rows, null=null)[0] >= self.run_length
-        return raised
+        return np.asarray(self.update_many(rows, null=null)[0] >= self.run_length)
 
-    def update_many(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
+    def update_many(
+        self, values: npt.ArrayLike, *, null: NullMean | None = None, stop: bool = False
+    ) -> FloatArray:
         """Add observations, shape (n, groups), in order.
+
+        Parameters
+        ----------
+        stop : bool
+            Add none after the first that raises an alarm.
 
         Returns
         -------
@@ -555,13 +572,6 @@ class ChangeDetector:
         DataError
             If a value or baseline is not in [0, 1], or no baseline is known.
         """
-        return self._run(values, null, stop=False)
-
-    def until_alarm(self, values: npt.ArrayLike, *, null: NullMean | None = None) -> FloatArray:
-        """Add observations as ``update_many`` does, none after the first that raises an alarm."""
-        return self._run(values, null, stop=True)
-
-    def _run(self, values: npt.ArrayLike, null: NullMean | None, *, stop: bool) -> FloatArray:
         rows = as_rows(values, self.groups)
         found = self.null if null is None else as_range(null)
         if found is None:
@@ -593,30 +603,6 @@ class ChangeDetector:
     def _average(self, sums: FloatArray) -> FloatArray:
         each = sums.mean(axis=1)
         return np.asarray(each.mean(keepdims=True) if self.joint else each)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        settings = {
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "run_length": self.run_length,
-            "method": self.method,
-            "side": self.side,
-            "joint": self.joint,
-        }
-        return write_state(self.kind, settings, self._state())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ChangeDetector:
-        """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        found = rebuild(cls, settings)
-        restore(found, found._state(), state)
-        return found
-
-    def _state(self) -> dict[str, Any]:
-        members = {"n": self.n, "n_alarms": self.n_alarms, "last_alarm": self.last_alarm}
-        return members | {"_sums": self._sums}
 
 
 # A baseline from a frozen window of the past, with the error of that window.
@@ -673,10 +659,7 @@ def reference_window(
         If an argument is out of its range.
     """
     check_level(confidence_level)
-    rows = np.asarray(values, np.float64)
-    rows = as_rows(
-        rows[:, None] if rows.ndim == 1 else rows, rows.shape[-1] if rows.ndim > 1 else 1
-    )
+    rows = as_rows(values, np.shape(values)[-1] if np.ndim(values) > 1 else 1)
     if len(rows) < 2:
         raise InsufficientDataError(
             f"a reference window needs at least 2 observations, there are {len(rows)}",
@@ -694,7 +677,7 @@ def reference_window(
     )
 
 
-def window_interval(column: FloatArray, level: float, *, points: int = 1001) -> tuple[float, float]:
+def window_interval(column: FloatArray, level: float, points: int = 1001) -> tuple[float, float]:
     """Return an interval for the mean of observations in [0, 1], shape (n,), at this level.
 
     ``points`` are the candidates of an interval by betting: fewer are faster, and make it wider.
@@ -706,9 +689,10 @@ def window_interval(column: FloatArray, level: float, *, points: int = 1001) -> 
     from scipy.special import betaincinv
 
     n, ones, tail = len(column), float(column.sum()), (1 - level) / 2
-    lower = float(betaincinv(ones, n - ones + 1, tail)) if ones > 0 else 0.0
-    upper = float(betaincinv(ones + 1, n - ones, 1 - tail)) if ones < n else 1.0
-    return lower, upper
+    return (
+        float(betaincinv(ones, n - ones + 1, tail)) if ones > 0 else 0.0,
+        float(betaincinv(ones + 1, n - ones, 1 - tail)) if ones < n else 1.0,
+    )
 
 
 # Changes again and again: after an alarm the level is learnt anew.
@@ -741,7 +725,7 @@ class Change(NamedTuple):
     level: float | None
 
 
-class RestartingDetector:
+class RestartingDetector(_Saved):
     """Raise an alarm soon after the mean of a group moves, then learn where it is now.
 
     Parameters
@@ -763,6 +747,8 @@ class RestartingDetector:
     """
 
     kind = "restarting-change"
+    _settings = ("null", "groups", "run_length", "window", "window_error")
+    _members = ("_lower", "_upper", "_level", "_sum")
 
     def __init__(
         self,
@@ -777,9 +763,7 @@ class RestartingDetector:
             raise DataError(f"a window of changes has 2 to 100000 observations, got {window}")
         if not 0 < window_error < 1:
             raise DataError(f"window_error {window_error!r} is outside (0, 1)")
-        self.null = None if null is None else as_range(null)
-        if self.null is not None:
-            self.null.to((groups,))
+        self._set_null(null, groups)
         self.groups, self.run_length = groups, float(run_length)
         self.window, self.window_error = window, window_error
         # e-CUSUM: a group in which nothing happens never raises an alarm there
@@ -827,15 +811,20 @@ class RestartingDetector:
         moved = self.n_alarms > 0
         watched = np.where(moved, (rows - low + 1) / 2, rows) if self.null is None else rows
         # While a group learns its range is [0, 1], against which there is no evidence.
-        ends = NullRange(np.where(moved, self._lower, low), np.where(moved, self._upper, high))
-        path = self._detector.until_alarm(watched, null=ends)
+        null = NullRange(np.where(moved, self._lower, low), np.where(moved, self._upper, high))
+        path = self._detector.update_many(watched, null=null, stop=True)
         n = len(path)
         for group, taken in list(self._windows.items()):
             taken.extend(watched[:n, group].tolist())
             for value in rows[:n, group].tolist():  # one by one: parts change nothing
                 self._sum[group] += value
             if len(taken) == self.window:
-                self._restart(group)
+                ends = window_interval(
+                    np.array(taken), 1 - self.window_error / self.groups, _POINTS
+                )
+                self._lower[group], self._upper[group] = ends
+                self._level[group] = self._sum[group] / self.window
+                del self._windows[group]
         for group in np.flatnonzero(path[-1] >= self._detector.run_length).tolist():
             level = float(self._level[group]) if moved[group] else None
             found.append(Change(start + n - 1, group, float(path[-1, group]), level))
@@ -843,23 +832,9 @@ class RestartingDetector:
             self._lower[group], self._upper[group] = 0.0, 1.0
         return n
 
-    def _restart(self, group: int) -> None:
-        taken = np.array(self._windows.pop(group))
-        level = 1 - self.window_error / self.groups
-        ends = window_interval(taken, level, points=_POINTS)
-        self._lower[group], self._upper[group] = ends
-        self._level[group] = self._sum[group] / self.window
-
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain JSON values."""
-        settings = {
-            "null": None if self.null is None else self.null.to_plain(),
-            "groups": self.groups,
-            "run_length": self.run_length,
-            "window": self.window,
-            "window_error": self.window_error,
-        }
-        data = write_state(self.kind, settings, self._state())
+        data = super().to_dict()
         data["state"]["detector"] = self._detector.to_dict()
         data["state"]["windows"] = [
             [group, taken.tolist()] for group, taken in self._windows.items()
@@ -867,11 +842,9 @@ class RestartingDetector:
         return data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> RestartingDetector:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        settings, state = read_state(data, cls.kind)
-        made = rebuild(cls, settings)
-        restore(made, made._state(), state)
+        made, state = super().from_dict(data), data["state"]
         made._detector = ChangeDetector.from_dict(state.get("detector", {}))
         if made._detector.groups != made.groups:
             raise DataError("the stored detector does not fit the groups")
@@ -885,7 +858,3 @@ class RestartingDetector:
                 raise
             raise DataError(f"stored windows of a detector: {error!r:.80}") from None
         return made
-
-    def _state(self) -> dict[str, Any]:
-        ends = {"_lower": self._lower, "_upper": self._upper}
-        return ends | {"_level": self._level, "_sum": self._sum}

@@ -104,16 +104,14 @@ def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
     error = interval.half_width / z
     if not error > 0:
         return None
-    degrees = max(n - 1, 1)
-    truth = interval.estimate + error * stdtrit(degrees, _GRID)
+    truth = interval.estimate + error * stdtrit(max(n - 1, 1), _GRID)
 
     def assurance(size: float) -> float:
         later = error * math.sqrt(n / size)
-        favours = ndtr(np.abs(truth) / later - z)
         alike = np.maximum(
             ndtr((margin - truth) / later - z) - ndtr((-margin - truth) / later + z), 0.0
         )
-        return float(np.minimum(np.maximum(favours, alike), 1.0).mean())
+        return float(np.minimum(np.maximum(ndtr(np.abs(truth) / later - z), alike), 1.0).mean())
 
     low, high = float(n), float(n)
     while assurance(high) < _ASSURANCE:
@@ -147,26 +145,6 @@ def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> 
     )
 
 
-def skew_cells(
-    scores: SourceScores,
-    chance: Mapping[str, ChanceScores],
-    dependence: Dependence,
-    config: AuditConfig,
-) -> tuple[SkewCell, ...]:
-    """Compare the baseline with every other source, for every measure and cutoff.
-
-    Parameters
-    ----------
-    chance : mapping of str to ChanceScores
-        Per other source.
-    """
-    return tuple(
-        _cell(scores, measure, other, centred_delta(chance[other], i, dependence, config), config)
-        for other in others(scores, config.baseline_source)
-        for i, measure in enumerate(scores.measures)
-    )
-
-
 def _cell(
     scores: SourceScores,
     measure: str,
@@ -184,12 +162,7 @@ def _cell(
         rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
     )
     centred, p_value = found
-    needed = None
-    if (
-        centred.interval is not None
-        and skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
-    ):
-        needed = queries_for_verdict(centred.interval, margin=config.margin)
+    undecided = skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
     return SkewCell(
         measure=measure,
         baseline=config.baseline_source,
@@ -202,7 +175,9 @@ def _cell(
         p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
-        n_needed=needed,
+        n_needed=queries_for_verdict(centred.interval, margin=config.margin)
+        if undecided and centred.interval is not None
+        else None,
         centred=centred,
     )
 
@@ -264,23 +239,30 @@ def centred_delta(
             factors,
             confidence_level=config.confidence_level,
         )
-        scoring = np.bincount(units, weights=base, minlength=len(kept)) > 0
-        _require_informative(float(information * scoring.sum()), len(kept), dependence.what)
+        _require_informative(
+            float(information * (np.bincount(units, weights=base, minlength=len(kept)) > 0).sum()),
+            len(kept),
+            dependence.what,
+        )
     except InsufficientDataError as error:
         return replace(found, refusal=str(error)), None
     ratio = _weighted(chance, row, unit_of, information)
     lower, upper = ratio.ends(config.confidence_level)
-    interval = Interval(
-        estimate=ratio.estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=config.confidence_level,
-        method="weighted " + dependence.what,
-        n_labeled=len(kept),
-        assumptions=assumptions,
-    )
     return (
-        replace(found, value=ratio.estimate, interval=interval, information=information),
+        replace(
+            found,
+            value=ratio.estimate,
+            interval=Interval(
+                estimate=ratio.estimate,
+                lower=lower,
+                upper=upper,
+                confidence_level=config.confidence_level,
+                method="weighted " + dependence.what,
+                n_labeled=len(kept),
+                assumptions=assumptions,
+            ),
+            information=information,
+        ),
         ratio.p_value(0.0),
     )
 
@@ -448,31 +430,26 @@ def sole_corpus_checks(
     alone: dict[str, SourceScores], config: AuditConfig
 ) -> tuple[SoleCorpusCheck, ...]:
     """Compare quality on the corpus of each source alone ([K] Table 2), paired per query."""
-    return tuple(_sole_corpus_rows(alone, config))
-
-
-def _sole_corpus_rows(
-    alone: dict[str, SourceScores], config: AuditConfig
-) -> Iterator[SoleCorpusCheck]:
-    base = alone[config.baseline_source]
+    base, found = alone[config.baseline_source], []
     for other in (name for name in alone if name != config.baseline_source):
         for measure in base.measures:
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
-            try:
-                interval: Interval | None = clustered_difference(
-                    h - low, np.arange(len(h)), confidence_level=config.confidence_level
-                )
-            except InsufficientDataError:
-                interval = None
-            yield SoleCorpusCheck(
-                measure=measure,
-                baseline=config.baseline_source,
-                other=other,
-                mean_baseline=float(h.mean()),
-                mean_other=float(low.mean()),
-                difference=interval,
-                p_value=difference_test(h - low, np.arange(len(h))),
+            queries = np.arange(len(h))
+            difference = partial(
+                clustered_difference, h - low, queries, confidence_level=config.confidence_level
             )
+            found.append(
+                SoleCorpusCheck(
+                    measure=measure,
+                    baseline=config.baseline_source,
+                    other=other,
+                    mean_baseline=float(h.mean()),
+                    mean_other=float(low.mean()),
+                    difference=_attempt(difference, [], "difference"),
+                    p_value=difference_test(h - low, queries),
+                )
+            )
+    return tuple(found)
 
 
 def adjusted(
@@ -501,8 +478,9 @@ def adjusted(
         values = iter(adjust_p_values(raw, correction=config.correction))
         for i in index:
             cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
-            verdicts = verdicts_of(cells, config, family)
-            result[i] = replace(systems[i], cells=cells, verdicts=verdicts)
+            result[i] = replace(
+                systems[i], cells=cells, verdicts=verdicts_of(cells, config, family)
+            )
         if variant == "mixed":
             n_tests = family
     return tuple(result), n_tests
@@ -553,18 +531,21 @@ def measure_system(
         other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
         for other in compared
     }
-    cells = skew_cells(scores, chance, dependence, config)
+    cells = tuple(
+        _cell(scores, measure, other, centred_delta(found, i, dependence, config), config)
+        for other, found in chance.items()
+        for i, measure in enumerate(scores.measures)
+    )
+    retrieved = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
     per_query = tuple(
         ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
         for other, found in chance.items()
     )
     # rewrites by several models share a pair, which then has no one twin
-    paired = () if config.merge_llms else compared
     twins = [
         _twins(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
-        for other in paired
+        for other in (() if config.merge_llms else compared)
     ]
-    row = scores.measures.index(config.primary_measure)
     return SystemSkew(
         name=run.name,
         settings=dict(settings or {}),
@@ -572,15 +553,17 @@ def measure_system(
         scores=scores,
         cells=cells,
         twins=tuple(twin for twin in twins if twin is not None),
-        exposure=_exposure(run, tags, config, dependence),
+        exposure=tuple(_exposure(run, tags, config, dependence)),
         sole_corpus=sole_corpus,
         awrf=_awrf(run, tags),
         n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
         n_duplicates=run.n_duplicates,
-        n_empty=_empty(run, qrels),
+        n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
         notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
         chance=per_query,
-        across=across_sources(per_query, row, config) if len(per_query) > 1 else None,
+        across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
+        if len(per_query) > 1
+        else None,
     )
 
 
@@ -643,40 +626,36 @@ def settings_row(
     """Measure the primary measure alone, per other source, under another setting."""
     measure, _, k = config.primary_measure.partition("@")
     alone = replace(config, measures=(measure,), cutoffs=(int(k),))
-    found = []
-    for other in tags.sources:
-        if other != config.baseline_source:
-            pair = _pair_of(qrels, tags, config.baseline_source, other)
-            delta, _ = centred_delta(chance_of(run, qrels, pair, alone), 0, dependence, alone)
-            found.append(
-                SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
-            )
-    return tuple(found)
+    groups = {
+        other: _pair_of(qrels, tags, config.baseline_source, other)
+        for other in tags.sources
+        if other != config.baseline_source
+    }
+    deltas = {
+        other: centred_delta(chance_of(run, qrels, group, alone), 0, dependence, alone)[0]
+        for other, group in groups.items()
+    }
+    return tuple(
+        SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
+        for other, delta in deltas.items()
+    )
 
 
-def _empty(run: Run, qrels: Qrels) -> int:
-    sizes = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
-    return sum(sizes.get(query, 0) == 0 for query in qrels.query_ids)
-
-
-def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> list[str]:
-    notes = []
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
     judged = set(qrels.query_ids)
-    unjudged = sum(query not in judged for query in run.query_ids)
-    if unjudged:
-        notes.append(f"{unjudged} queries of the run have no judgments and are left out")
+    if unjudged := sum(query not in judged for query in run.query_ids):
+        yield f"{unjudged} queries of the run have no judgments and are left out"
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
-        inside = (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
-        tied = (run.scores[1:] == run.scores[:-1]) & inside
-        n_tied = len(np.unique(run.query_codes[1:][tied]))
-        if n_tied:
+        tied = (run.scores[1:] == run.scores[:-1]) & (
+            (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
+        )
+        if n_tied := len(np.unique(run.query_codes[1:][tied])):
             how = "averaged over" if config.ties == "expected" else "broken by document id"
-            notes.append(
+            yield (
                 f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
                 f"ties are {how}"
             )
-    return notes
 
 
 def _attempt(compute: Callable[[], Interval], notes: list[str], what: str) -> Interval | None:
@@ -752,9 +731,11 @@ def _win_rate(
 ) -> Interval:
     """P(other above baseline), with pairs that several queries share as a factor."""
     require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
-    pair = tags.pair_codes[found.baseline_row].astype(np.int64)
     information = independent_share(
-        found.above - found.above.mean(), unit, [pair], confidence_level=level
+        found.above - found.above.mean(),
+        unit,
+        [tags.pair_codes[found.baseline_row].astype(np.int64)],
+        confidence_level=level,
     )
     require_clusters(
         int(information * len(np.unique(unit)) + 1e-9),
@@ -776,47 +757,40 @@ def _pair_texts(
     pairs, where = np.unique(
         np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
     )
-    base = [corpus.texts[row] for row in pairs[0]]
-    other = [corpus.texts[row] for row in pairs[1]]
+    base, other = ([corpus.texts[row] for row in rows] for rows in pairs)
     ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
     kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
-    where = where.ravel()
-    return ratio[where], kept[where]
+    return ratio[where.ravel()], kept[where.ravel()]
 
 
 def _exposure(
     run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
-) -> tuple[ExposureShare, ...]:
-    counts = tags.counts()
-    n_docs = max(tags.n_documents, 1)
-    rows = []
+) -> Iterator[ExposureShare]:
+    corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
     unit = dependence.units(run.query_ids)
     for browsing in config.browsing:
         found = exposure(run, tags, browsing=browsing)
         for source, shares in zip(found.sources, found.shares, strict=True):
-            corpus_share = counts.get(source, 0) / n_docs
+            corpus_share = corpus.get(source, 0.0)
             if not len(shares) or (source == "" and not shares.any() and not corpus_share):
                 continue
-            rows.append(
-                ExposureShare(
-                    source=source,
-                    browsing=browsing,
-                    share=float(shares.mean()),
-                    corpus_share=corpus_share,
-                    difference=_attempt(
-                        partial(
-                            clustered_mean,
-                            shares - corpus_share,
-                            unit[found.query_index],
-                            confidence_level=config.confidence_level,
-                            bounds=(-corpus_share, 1 - corpus_share),
-                        ),
-                        [],
-                        "exposure",
+            yield ExposureShare(
+                source=source,
+                browsing=browsing,
+                share=float(shares.mean()),
+                corpus_share=corpus_share,
+                difference=_attempt(
+                    partial(
+                        clustered_mean,
+                        shares - corpus_share,
+                        unit[found.query_index],
+                        confidence_level=config.confidence_level,
+                        bounds=(-corpus_share, 1 - corpus_share),
                     ),
-                )
+                    [],
+                    "exposure",
+                ),
             )
-    return tuple(rows)
 
 
 def _awrf(run: Run, tags: TagTable) -> float | None:

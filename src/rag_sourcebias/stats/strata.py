@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray
+from rag_sourcebias.core.values import FloatArray, IntArray, as_generator
 from rag_sourcebias.stats.means import MIN_LABELED
 
 #: Columns of a sheet that tell how its items were drawn.
@@ -76,8 +76,11 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
     units without any judge value are a stratum of their own. A stratum of one unit joins the one
     below it.
     """
-    m = len(items)
-    codes = np.arange(m) if items.clusters is None else _codes(items.clusters)
+    codes = (
+        np.arange(len(items))
+        if items.clusters is None
+        else np.unique(np.asarray(items.clusters), return_inverse=True)[1]
+    )
     known = items.judged
     n_units = int(codes.max()) + 1
     count = np.bincount(codes[known], minlength=n_units)
@@ -85,7 +88,7 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
     value = np.divide(total, count, out=np.full(n_units, np.nan), where=count > 0)
     part = np.zeros(n_units, dtype=np.int64)
     if items.groups is not None:
-        groups = _codes(items.groups)
+        groups = np.unique(np.asarray(items.groups), return_inverse=True)[1]
         part[codes] = groups
         if np.any(part[codes] != groups):  # a unit holds items of several groups
             part[:] = 0
@@ -96,11 +99,6 @@ def item_strata(items: JudgedItems, n_strata: int) -> ItemStrata:
         stratum[rows] = first + _cut(value[rows], n_strata)
         first = int(stratum[rows].max()) + 1
     return ItemStrata(unit=codes, stratum=stratum, part=part)
-
-
-def _codes(names: tuple[str, ...]) -> IntArray:
-    codes: IntArray = np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
-    return codes
 
 
 def _cut(value: FloatArray, n_strata: int) -> IntArray:
@@ -154,7 +152,6 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
     >>> draw_items(items, 30, rng=0).drawn
     array([10, 20])
     """
-    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
     if n > len(items):
         raise DataError(f"{n} items to label, but only {len(items)} are there")
     if items.strata is not None:
@@ -182,8 +179,11 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
             "labelled already; ask for more"
         )
     share = _allocate(parts, n_units, np.full(len(parts), MIN_LABELED))
-    values = np.unique(items.judge[items.judged])
-    each = _PER_VALUE if len(values) == 2 and items.clusters is None else PER_STRATUM
+    each = (
+        _PER_VALUE
+        if len(np.unique(items.judge[items.judged])) == 2 and items.clusters is None
+        else PER_STRATUM
+    )
     n_strata = int(np.clip(share.min() // each, 1, MOST_STRATA))
     strata = item_strata(items, n_strata)
     labeled = np.bincount(strata.stratum[before], minlength=len(strata.sizes))
@@ -192,10 +192,11 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
     drawn = np.zeros(len(strata.sizes), dtype=np.int64)
     for group in range(len(parts)):
         of_group = home == group
-        least = np.maximum(labeled[of_group], _FEWEST)
-        drawn[of_group] = _allocate(strata.sizes[of_group], int(share[group]), least)
+        drawn[of_group] = _allocate(
+            strata.sizes[of_group], int(share[group]), np.maximum(labeled[of_group], _FEWEST)
+        )
     # units in random order within each stratum, those labelled before first
-    order = np.lexsort((generator.random(len(before)), ~before, strata.stratum))
+    order = np.lexsort((as_generator(rng).random(len(before)), ~before, strata.stratum))
     place = np.arange(len(order)) - np.searchsorted(strata.stratum[order], strata.stratum[order])
     chosen = np.zeros(len(order), dtype=bool)
     chosen[order] = place < drawn[strata.stratum[order]]

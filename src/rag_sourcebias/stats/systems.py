@@ -20,7 +20,7 @@ from rag_sourcebias.core.values import (
 )
 from rag_sourcebias.stats.means import MIN_LABELED, PSEUDO_ITEMS
 from rag_sourcebias.stats.regression import piled, sampling_factor, sampling_reach
-from rag_sourcebias.stats.samples import Design, JudgedSample, Labels, Target, check_target
+from rag_sourcebias.stats.samples import JudgedSample, Labels, Target, check_target
 
 MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
 MIN_LABELED_OF_MANY = 30
@@ -113,30 +113,40 @@ def compare_systems(
         With fewer than 10 labelled items; with more than 36 comparisons (all pairs of 9 systems)
         below 30: of that many, some would be wrong too often.
     """
-    drawn: Design = {"strata": strata, "strata_unlabeled": strata_unlabeled}
-    sample = JudgedSample.build(y, yhat, yhat_unlabeled, **drawn)
+    sample = JudgedSample.build(
+        y, yhat, yhat_unlabeled, strata=strata, strata_unlabeled=strata_unlabeled
+    )
     check_level(confidence_level)
     check_target(target)
     first, second = _pairs(sample, baseline)
     fit = _fit(sample, target)
-    size = _reach(sample, first, second, bounds)
+    reach, seen_by_pseudo, binary = _reach(sample, first, second, bounds)
     n = float(sample.n_labeled)
     among = fit.influence[:, first] - fit.influence[:, second]
     variance = np.einsum("ij,ij->j", among, among) + _of_pairs(fit.pool, first, second)
-    weight = np.where(size.seen_by_pseudo, PSEUDO_ITEMS, 0.0)
-    unseen = weight * size.reach**2 * sampling_reach(sample, target) / n
+    weight = np.where(seen_by_pseudo, PSEUDO_ITEMS, 0.0)
+    unseen = weight * reach**2 * sampling_reach(sample, target) / n
     error = np.sqrt((n * variance + unseen) / (n + weight))
-    largest = _Largest(fit, first, second, weight / n, unseen / n, error)
-    quantile = largest.quantile(confidence_level, n_resamples, as_generator(rng), sample.stratum)
+    quantile = _largest(
+        fit,
+        sample.stratum,
+        first,
+        second,
+        weight=weight / n,
+        unseen=unseen / n,
+        error=error,
+        level=confidence_level,
+        n_resamples=n_resamples,
+        rng=as_generator(rng),
+    )
     gap = fit.estimate[first] - fit.estimate[second]
-    centre = gap * n / (n + weight) if size.binary else gap
+    centre = gap * n / (n + weight) if binary else gap
     lower = np.minimum(centre - quantile * error, gap)
     upper = np.maximum(centre + quantile * error, gap)
     best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
     judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
-    score = _shrunk(sample, fit, judge)
     return SystemComparison(
-        score=score,
+        score=_shrunk(sample, fit, judge),
         first=first,
         second=second,
         difference=gap,
@@ -206,8 +216,11 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     """
     n, m = sample.y.shape
     everything = np.concatenate([sample.x, sample.x_unlabeled])
-    codes = np.concatenate([sample.stratum, sample.stratum_unlabeled])
-    wanted = codes if target != "unlabeled" else sample.stratum_unlabeled
+    wanted = (
+        np.concatenate([sample.stratum, sample.stratum_unlabeled])
+        if target != "unlabeled"
+        else sample.stratum_unlabeled
+    )
     share = np.bincount(wanted, minlength=sample.n_strata) / max(len(wanted), 1)
     labeled = np.bincount(sample.stratum, minlength=sample.n_strata)
     weight = (share / labeled)[sample.stratum]  # of one item in a mean over the target
@@ -217,11 +230,9 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     size = float(np.abs(everything).max(initial=0.0))
     slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
     means = [weight @ values for values in (sample.y, sample.x)]
-    over = everything if target != "unlabeled" else sample.x_unlabeled
-    shift = over.mean(axis=0) - means[1]
+    shift = (everything if target != "unlabeled" else sample.x_unlabeled).mean(axis=0) - means[1]
     leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
-    free = 1 - np.minimum(leverage, _MOST_LEVERAGE)
-    residual = (y - slope * x) / np.sqrt(free)[:, None]
+    residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
     influence = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
     influence = influence * np.sqrt(sampling_factor(sample, target))[:, None]
@@ -243,27 +254,22 @@ def _within(sample: JudgedSample, values: FloatArray) -> FloatArray:
 def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Variance of each difference under a covariance of systems."""
     own = np.diag(covariance)
-    found: FloatArray = own[first] + own[second] - 2 * covariance[first, second]
-    return np.maximum(found, 0.0)
-
-
-class _Reach(NamedTuple):
-    """The largest difference to reckon with, of each pair; and where the labels may not show it."""
-
-    reach: FloatArray
-    seen_by_pseudo: npt.NDArray[np.bool_]
-    binary: bool
+    return np.maximum(own[first] + own[second] - 2 * covariance[first, second], 0.0)
 
 
 def _reach(
     sample: JudgedSample, first: IntArray, second: IntArray, bounds: tuple[float, float] | None
-) -> _Reach:
+) -> tuple[FloatArray, npt.NDArray[np.bool_], bool]:
+    """Return the largest difference to reckon with, of each pair; and how it was found.
+
+    Where the labels may not show it a pseudo-item does; values may be at two ends only.
+    """
     y = sample.y
     scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
     gaps = y[:, first] - y[:, second]
     if scale is not None and np.isin(y, scale).all():
         full = np.full(len(first), scale[1] - scale[0])
-        return _Reach(full, np.ones(len(first), dtype=bool), binary=True)
+        return full, np.ones(len(first), dtype=bool), True
     even = np.ptp(gaps, axis=0) <= 1e-12 * max(float(np.abs(y).max(initial=0.0)), 1e-300)
     largest = np.abs(gaps).max(axis=0)
     reach = np.where(even, scale[1] - scale[0] if scale else largest.max(), largest)
@@ -275,81 +281,73 @@ def _reach(
             "these labels: label more, or give the range of the values",
             n=len(y),
         )
-    return _Reach(reach, piled(gaps), binary=False)
+    return reach, piled(gaps), False
 
 
-class _Largest(NamedTuple):
-    """The largest |t| over all pairs, by a joint bootstrap and under the multivariate t."""
+def _largest(
+    fit: _Fit,
+    stratum: IntArray,
+    first: IntArray,
+    second: IntArray,
+    *,
+    weight: FloatArray,
+    unseen: FloatArray,
+    error: FloatArray,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> float:
+    """Return a quantile of the largest |t| over all pairs, and never less than that of one.
 
-    fit: _Fit
-    first: IntArray
-    second: IntArray
-    weight: FloatArray  # of the pseudo-item against one label, per pair
-    unseen: FloatArray  # its variance, before it is averaged in
-    error: FloatArray
-
-    def quantile(
-        self, level: float, n_resamples: int, rng: np.random.Generator, stratum: IntArray
-    ) -> float:
-        """Return the larger of the two quantiles, and never less than that of one difference.
-
-        The bootstrap follows skewness, and is short where few labels are resampled; the t knows
-        how few they are, and no skewness. Where no label shows a difference neither knows more
-        than the pseudo-items.
-        """
-        size = float(self.error.max(initial=0.0)) or 1.0  # 32 bits suffice for values around 1
-        influence = self.fit.influence / size
-        n, m = influence.shape
-        among = influence[:, self.first] - influence[:, self.second]
-        squares = (among * among).astype(np.float32)
-        units = influence.astype(np.float32)
-        systems = (_root(self.fit.pool) / size).astype(np.float32)
-        blocks = _blocks(self.first, self.second, m)
-        drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
-        fixed = self.unseen + _of_pairs(self.fit.pool, self.first, self.second)
-        fixed = (fixed / size**2).astype(np.float32)
-        scaled = (1 / (1 + self.weight)).astype(np.float32)
-        error = self.error / size
-        precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
-        gap = np.empty((_RESAMPLES_AT_ONCE, len(self.first)), np.float32)
-        strata = [np.flatnonzero(stratum == code) for code in range(int(stratum.max()) + 1)]
-        degrees = max(n - len(strata) - 1, 1)
-        for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
-            stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
-            k = stop - start
-            counts = _resampled(stratum, k, rng).astype(np.float32)
-            # Σ w·u² − (Σ w·u)²/n in each stratum, with u what one item adds to the difference
-            spread = counts @ squares
-            for rows in strata:
-                square = _differences(counts[:, rows] @ units[rows], blocks, gap[:k])
-                np.square(square, out=square)
-                square *= np.float32(1 / len(rows))
-                spread -= square
-            np.maximum(spread, 0, out=spread)
-            spread += fixed
-            spread *= scaled
-            np.maximum(spread, np.float32(1e-30), out=spread)
-            noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
-            square = _differences(counts @ units + noise, blocks, gap[:k])
-            np.square(square, out=square)
-            square /= spread
-            drawn[start:stop] = square.max(axis=1)
-            normals = rng.standard_normal((k, n), dtype=np.float32) @ units
-            noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
-            square = _differences(normals + noise, blocks, gap[:k])
-            np.square(square, out=square)
-            square *= precision
-            normal[start:stop] = square.max(axis=1)
-        normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
-        joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
-        return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """Matrix A with AᵀA the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    return root
+    The larger of that by a joint bootstrap and of that under the multivariate t. ``weight`` is that
+    of the pseudo-item against one label, per pair; ``unseen`` its variance, before it is averaged
+    in. The bootstrap follows skewness, and is short where few labels are resampled; the t knows
+    how few they are, and no skewness. Where no label shows a difference neither knows more
+    than the pseudo-items.
+    """
+    size = float(error.max(initial=0.0)) or 1.0  # 32 bits suffice for values around 1
+    influence = fit.influence / size
+    n, m = influence.shape
+    among = influence[:, first] - influence[:, second]
+    squares = (among * among).astype(np.float32)
+    units = influence.astype(np.float32)
+    values, vectors = np.linalg.eigh(fit.pool)
+    # a root: its product with its transpose is the covariance
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    systems = (root / size).astype(np.float32)
+    blocks = _blocks(first, second, m)
+    drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
+    fixed = ((unseen + _of_pairs(fit.pool, first, second)) / size**2).astype(np.float32)
+    scaled = (1 / (1 + weight)).astype(np.float32)
+    error = error / size
+    precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
+    gap = np.empty((_RESAMPLES_AT_ONCE, len(first)), np.float32)
+    strata = [np.flatnonzero(stratum == code) for code in range(int(stratum.max()) + 1)]
+    degrees = max(n - len(strata) - 1, 1)
+    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
+        k = stop - start
+        counts = _resampled(stratum, k, rng).astype(np.float32)
+        # Σ w·u² − (Σ w·u)²/n in each stratum, with u what one item adds to the difference
+        spread = counts @ squares
+        for rows in strata:
+            square = _squares(counts[:, rows] @ units[rows], blocks, gap[:k])
+            square *= np.float32(1 / len(rows))
+            spread -= square
+        np.maximum(spread, 0, out=spread)
+        spread += fixed
+        spread *= scaled
+        np.maximum(spread, np.float32(1e-30), out=spread)
+        noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+        square = _squares(counts @ units + noise, blocks, gap[:k])
+        drawn[start:stop] = np.divide(square, spread, out=square).max(axis=1)
+        normals = rng.standard_normal((k, n), dtype=np.float32) @ units
+        noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+        square = _squares(normals + noise, blocks, gap[:k])
+        normal[start:stop] = np.multiply(square, precision, out=square).max(axis=1)
+    normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
+    joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
+    return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
 
 
 def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, int, slice]]:
@@ -364,15 +362,15 @@ def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, i
     ]
 
 
-def _differences(
+def _squares(
     values: npt.NDArray[np.float32],
     blocks: list[tuple[int, int, int, slice]],
     out: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
-    """First less second for every pair, up to sign; shape (k, p)."""
+    """Squared difference of first and second, for every pair; shape (k, p)."""
     for low, high, first, place in blocks:
         np.subtract(values[:, first : first + 1], values[:, low:high], out=out[:, place])
-    return out
+    return np.square(out, out=out)
 
 
 def _resampled(stratum: IntArray, k: int, rng: np.random.Generator) -> IntArray:
@@ -400,9 +398,10 @@ def _ranks(
     if not all_pairs:
         return np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64)
     higher, smaller = lower > 0, upper < 0
-    above = np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m)
-    below = np.bincount(first[higher], minlength=m) + np.bincount(second[smaller], minlength=m)
-    return 1 + above, m - below
+    return (
+        1 + np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m),
+        m - np.bincount(first[higher], minlength=m) - np.bincount(second[smaller], minlength=m),
+    )
 
 
 def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
@@ -425,8 +424,7 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
     left = offset - tilt * apart
     spread = float(left @ left)
     kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
-    score: FloatArray = fit.estimate - offset + line + kept * left
-    return score
+    return np.asarray(fit.estimate - offset + line + kept * left)
 
 
 def _tau(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -99,8 +99,6 @@ Similarity = Callable[[str, str], float]
 #: What compares a text with a reference, in the order of the papers.
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
 
-_STEMS = 100_000
-
 
 def similarity(name: str) -> Similarity:
     """Return the function behind a name of :data:`SIMILARITIES`.
@@ -155,39 +153,37 @@ def meteor_similarity(synonyms: Any) -> Similarity:  # noqa: ANN401 - nltk's cor
         Anything whose ``synsets(word)`` returns synsets with ``lemmas()``.
     """
     score = _library("nltk.translate.meteor_score", "METEOR").single_meteor_score
-    stemmer = _Stemmer()
+    # each stem is worked out once: they are most of METEOR's cost otherwise
+    stem = lru_cache(maxsize=100_000)(_library("nltk.stem.porter", "METEOR").PorterStemmer().stem)
+    stemmer = SimpleNamespace(stem=stem)
 
-    def meteor(text: str, reference: str) -> float:
-        return float(score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms))
-
-    return meteor
+    return lambda text, reference: float(
+        score(words(reference), words(text), stemmer=stemmer, wordnet=synonyms)
+    )
 
 
 @cache
 def _bleu() -> Similarity:
     scorer = _library("sacrebleu.metrics", "BLEU").BLEU(effective_order=True)
 
-    def bleu(text: str, reference: str) -> float:
-        # Rounding takes a perfect score to 100.00000000000004.
-        return min(float(scorer.sentence_score(text, [reference]).score) / 100, 1.0)
-
-    return bleu
+    # Rounding takes a perfect score to 100.00000000000004.
+    return lambda text, reference: min(
+        float(scorer.sentence_score(text, [reference]).score) / 100, 1.0
+    )
 
 
 @cache
 def _meteor() -> Similarity:
-    return meteor_similarity(_wordnet() or _NoSynonyms())
+    return meteor_similarity(_wordnet() or SimpleNamespace(synsets=lambda _: ()))
 
 
 @cache
 def _rouge_l() -> Similarity:
-    library = _library("rouge_score.rouge_scorer", "ROUGE-L")
-    scorer = library.RougeScorer(["rougeL"], tokenizer=_Words())
+    scorer = _library("rouge_score.rouge_scorer", "ROUGE-L").RougeScorer(
+        ["rougeL"], tokenizer=SimpleNamespace(tokenize=words)
+    )
 
-    def rouge_l(text: str, reference: str) -> float:
-        return float(scorer.score(reference, text)["rougeL"].fmeasure)
-
-    return rouge_l
+    return lambda text, reference: float(scorer.score(reference, text)["rougeL"].fmeasure)
 
 
 @cache
@@ -200,26 +196,6 @@ def _wordnet() -> Any | None:  # noqa: ANN401 - nltk's corpus reader
     return wordnet
 
 
-class _Words:
-    """Our words as a tokenizer of rouge-score."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return words(text)
-
-
-class _Stemmer:
-    """Porter's stems, each worked out once: they are most of METEOR's cost otherwise."""
-
-    def __init__(self) -> None:
-        stem = _library("nltk.stem.porter", "METEOR").PorterStemmer().stem
-        self.stem: Callable[[str], str] = lru_cache(maxsize=_STEMS)(stem)
-
-
-class _NoSynonyms:
-    def synsets(self, word: str) -> Sequence[Any]:  # noqa: ARG002 - nltk's signature
-        return ()
-
-
 def _library(module: str, feature: str) -> ModuleType:
     name = module.partition(".")[0]
     try:
@@ -227,8 +203,9 @@ def _library(module: str, feature: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        package = name.replace("_", "-")
-        raise MissingExtraError(package=package, extra="text", feature=feature) from error
+        raise MissingExtraError(
+            package=name.replace("_", "-"), extra="text", feature=feature
+        ) from error
 
 
 # Statistics of texts, one value per text ([W] Fig. 1, 4, 6; [K] Fig. 3).
@@ -237,9 +214,9 @@ def _library(module: str, feature: str) -> ModuleType:
 #: One entry per text: a reference, several of which the best counts, or None.
 References = Sequence[str | Sequence[str] | None]
 
+#: ``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
+#: how much of another text a text keeps, in [0, 1]. In the order of reports.
 TEXT_STATISTICS = ("words", *SIMILARITIES)
-"""``"words"`` (length), and ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``:
-how much of another text a text keeps, in [0, 1]. In the order of reports."""
 
 _LIBRARIES = {"BLEU": "sacrebleu", "METEOR": "nltk", "ROUGE-L": "rouge_score"}
 
@@ -281,16 +258,14 @@ def text_scores(
     >>> text_scores("overlap", ["a cat", None, ""], ["the cat", "x", ["y", "z"]]).tolist()
     [0.5, nan, 0.0]
     """
-    for row, text in enumerate(texts):
-        if not (text is None or isinstance(text, str)):
-            raise DataError(
-                f"text {row} is {text!r:.80}; give a string, or None where it is missing"
-            )
+    if wrong := [i for i, text in enumerate(texts) if not (text is None or isinstance(text, str))]:
+        raise DataError(
+            f"text {wrong[0]} is {texts[wrong[0]]!r:.80}; give a string, or None where it is "
+            "missing"
+        )
     if name == "words":
-        found = np.full(len(texts), np.nan)
-        present = [row for row, text in enumerate(texts) if text is not None]
-        found[present] = word_counts([text for text in texts if text is not None])
-        return found
+        counts = [np.nan if text is None else len(_WORD.findall(text)) for text in texts]
+        return np.array(counts, dtype=np.float64)
     compare = similarity(name)
     if references is None:
         raise DataError(f"{name} compares texts with references, and none were given")
@@ -318,9 +293,8 @@ def usable_references(reference: str | Sequence[str] | None) -> tuple[str, ...]:
         If an alternative is not text.
     """
     parts = (reference,) if isinstance(reference, str) else tuple(reference or ())
-    for part in parts:
-        if not isinstance(part, str):
-            raise DataError(f"reference {reference!r:.80} holds something that is not text")
+    if not all(isinstance(part, str) for part in parts):
+        raise DataError(f"reference {reference!r:.80} holds something that is not text")
     return tuple(dict.fromkeys(part for part in parts if words(part)))
 
 
@@ -387,8 +361,7 @@ def text_statistics(
     check_level(confidence_level)
     if sample < 2:
         raise DataError(f"sample {sample} is too few texts; use at least 2")
-    unknown = [name for name in statistics if name not in TEXT_STATISTICS]
-    if unknown:
+    if unknown := [name for name in statistics if name not in TEXT_STATISTICS]:
         raise DataError(f"unknown statistic {unknown[0]!r}; there are {', '.join(TEXT_STATISTICS)}")
     if original is not None and original not in texts:
         raise DataError(f"there is no group {original!r}; there are {list(texts)}")

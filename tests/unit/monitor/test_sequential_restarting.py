@@ -24,7 +24,7 @@ def binary(seed, *parts):
 def test_up_to_the_first_alarm_it_is_an_e_cusum():
     x = binary(1, (300, 0.5), (400, 0.8))
     plain = ChangeDetector(0.5, run_length=1_000 / 0.99, method="cusum")
-    path = plain.until_alarm(x)[:, 0]
+    path = plain.update_many(x, stop=True)[:, 0]
     first, *_ = RestartingDetector(0.5, run_length=1_000, window=50).update_many(x)
     assert (first.row, first.group, first.level) == (len(path) - 1, 0, None)
     assert first.statistic == path[-1] >= 1_000 / 0.99 > path[:-1].max()
@@ -38,7 +38,7 @@ def test_afterwards_it_is_one_against_the_interval_of_the_window():
     window = x[one.row + 1 : one.row + 61, 0]
     low, high = window_interval(window, 0.98, points=401)
     again = ChangeDetector(NullRange(low, high), run_length=500 / 0.98, method="cusum")
-    path = again.until_alarm(x[one.row + 61 :])
+    path = again.update_many(x[one.row + 61 :], stop=True)
     assert two.level == window.mean()
     assert two.row == one.row + 61 + len(path) - 1
     assert two.statistic == path[-1, 0]

@@ -32,24 +32,13 @@ def test_equals_the_equations(seed, lam):
     )
 
 
-@pytest.mark.parametrize("gain_of_mean", [False, True])
 @pytest.mark.parametrize("lam", LAMBDAS)
-def test_utilities_equal_the_equations(lam, gain_of_mean):
+def test_utilities_equal_the_equations(lam):
     for seed in range(12):
-        labels, _ = awkward_labels(seed, gain_of_mean=gain_of_mean)
+        labels, _ = awkward_labels(seed)
         np.testing.assert_allclose(
             UtilityPath.of(labels).at(lam), utilities_literally(labels, lam), atol=1e-9
         )
-
-
-@pytest.mark.parametrize("gain_of_mean", [False, True])
-def test_one_lambda_per_query(gain_of_mean):
-    rng = np.random.default_rng(5)
-    for seed in range(30):
-        labels, _ = awkward_labels(seed, gain_of_mean=gain_of_mean)
-        lam = rng.choice([*LAMBDAS, *rng.uniform(-1, 1, 5)], size=labels.n_queries)
-        each = [UtilityPath.of(labels).at(float(value))[i] for i, value in enumerate(lam)]
-        np.testing.assert_allclose(UtilityPath.of(labels).at(lam), each, atol=1e-12)
 
 
 @given(seeds, lambdas)
@@ -60,16 +49,16 @@ def test_is_a_distribution(seed, lam):
     np.testing.assert_allclose(perturbed.sum(axis=1), 1.0, atol=1e-12)
 
 
-@given(seeds, lambdas, lambdas, st.booleans())
-def test_utilities_do_not_fall_in_lambda(seed, a, b, gain_of_mean):
-    labels, _ = awkward_labels(seed, gain_of_mean=gain_of_mean)
+@given(seeds, lambdas, lambdas)
+def test_utilities_do_not_fall_in_lambda(seed, a, b):
+    labels, _ = awkward_labels(seed)
     low, high = UtilityPath.of(labels).at(min(a, b)), UtilityPath.of(labels).at(max(a, b))
     assert np.all(low <= high + 1e-9)
 
 
-@given(seeds, st.booleans())
-def test_zero_is_the_prediction_and_the_ends_are_the_extreme_grades(seed, gain_of_mean):
-    labels, _ = awkward_labels(seed, gain_of_mean=gain_of_mean)
+@given(seeds)
+def test_zero_is_the_prediction_and_the_ends_are_the_extreme_grades(seed):
+    labels, _ = awkward_labels(seed)
     np.testing.assert_allclose(UtilityPath.of(labels).at(0.0), labels.utilities(), atol=1e-9)
     for lam, grade in ((-1.0, 0), (1.0, len(labels.gains) - 1)):
         extreme = labels.total(np.full(len(labels.weights), labels.gains[grade]))
