@@ -264,10 +264,12 @@ BATCH_SIZE = 64
 Progress = Callable[[int, int], None]
 
 
-class _OfEncoder(ABC):
+class OfEncoder(ABC):
     """What an encoder over another one has of it."""
 
-    encoder: Encoder
+    def __init__(self, encoder: Encoder) -> None:
+        self.name = encoder.name
+        self.encoder = encoder
 
     @property
     def fingerprint(self) -> str:
@@ -294,7 +296,7 @@ class _OfEncoder(ABC):
         """Encode texts of one side, each once."""
 
 
-class CachedEncoder(_OfEncoder):
+class CachedEncoder(OfEncoder):
     """An encoder that keeps its vectors in a :class:`VectorCache`.
 
     Each distinct text that is not in the cache is encoded once, in batches of similar length.
@@ -318,8 +320,7 @@ class CachedEncoder(_OfEncoder):
         batch_size: int = BATCH_SIZE,
         progress: Progress | None = None,
     ) -> None:
-        self.name = encoder.name
-        self.encoder = encoder
+        super().__init__(encoder)
         self.cache = cache
         self.batch_size = _positive(batch_size)
         self.progress = progress
@@ -341,7 +342,7 @@ class CachedEncoder(_OfEncoder):
         return vectors[_rows_in(distinct, texts)]
 
 
-class BatchedEncoder(_OfEncoder):
+class BatchedEncoder(OfEncoder):
     """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
 
     Its vectors are those that a :class:`CachedEncoder` computes into an empty cache: models give
@@ -355,8 +356,7 @@ class BatchedEncoder(_OfEncoder):
     """
 
     def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
-        self.name = encoder.name
-        self.encoder = encoder
+        super().__init__(encoder)
         self.batch_size = _positive(batch_size)
 
     def _encode(
