@@ -18,7 +18,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.values import Float32Array, IntArray
-from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
+from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
 from rag_sourcebias.neural.losses import Reduction, Similarity, Target, TwinHinge
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -309,13 +309,13 @@ def mine_negatives(
     rng = np.random.default_rng(rng)
     wanted = dict.fromkeys(pairs.query_ids[row] for row in rows)
     queries = [query for query in dataset.queries if query.query_id in wanted]
-    never = _relevant_rows(dataset, wanted)
+    never, tags = _relevant_rows(dataset, wanted), dataset.corpus.tags
     columns = []
     for source in sources:
         drawer = _Drawer(
             texts=dataset.corpus.texts,
             ranked=_ranked(dataset.corpus, source, queries, encoder, depth),
-            pool=_of_source(dataset.corpus, source),
+            pool=np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist(),
             never=never,
             rng=rng,
         )
@@ -346,11 +346,6 @@ def _relevant_rows(dataset: Dataset, queries: dict[str, None]) -> dict[str, set[
         pair = int(tags.pair_codes[row])
         found[query_id].update(versions[pair] if pair >= 0 else ())
     return found
-
-
-def _of_source(corpus: Corpus, source: str) -> list[int]:
-    code = corpus.tags.sources.index(source)
-    return np.flatnonzero(corpus.tags.source_codes == code).tolist()
 
 
 def _ranked(
@@ -484,8 +479,7 @@ def training_columns(
 def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
     """Return a string that changes with the texts and judgments a training would see."""
     digest = hashlib.blake2b(digest_size=12)
-    parts = (dataset.corpus.texts, pairs.query_ids, pairs.queries, pairs.twins.pair_ids)
-    for part in parts:
+    for part in (dataset.corpus.texts, pairs.query_ids, pairs.queries, pairs.twins.pair_ids):
         digest.update(f"{len(part)}\0".encode())
         for text in part:
             digest.update(f"{text}\0".encode(errors="surrogatepass"))
@@ -601,16 +595,18 @@ def model_card(history: TrainingHistory, *, model: str, data: str, judged: str, 
     cutoff : int
         Of the judged NDCG.
     """
-    parts = [
-        _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
-        "## Skew before and after\n\n",
-        _skew(history, judged=judged, cutoff=cutoff),
-        "\n## Training\n\n",
-        f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
-        f"{history.n_steps} steps.\n\n",
-        _table(("setting", "value"), history.settings),
-    ]
-    return "".join(parts)
+    return "".join(
+        (
+            _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
+            "## Skew before and after\n\n",
+            _skew(history, judged=judged, cutoff=cutoff),
+            "\n## Training\n\n",
+            f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
+            f"{history.n_steps} steps.\n\n",
+            "| setting | value |\n| --- | --- |\n",
+            *(f"| {_cell(key)} | {_cell(value)} |\n" for key, value in history.settings.items()),
+        )
+    )
 
 
 def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
@@ -620,27 +616,17 @@ def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
             "over-correction comes early, and what was learnt on one data set may not hold on "
             "another.\n"
         )
+    first, last = history.points[0], history.points[-1]
     rows = [
         f"| {when} | {_number(point.relative_delta)} | {_percent(point.baseline)} | "
         f"{_percent(point.other)} |\n"
-        for when, point in _ends(history)
+        for when, point in (("before", first), (f"after {last.step} steps", last))
     ]
     return (
         f"On {judged}, mixed corpus, NDCG@{cutoff} × 100 (single values of one training, without "
         "intervals; Relative Δ is positive when human documents rank higher):\n\n"
         "| | Relative Δ | human | LLM |\n| --- | --- | --- | --- |\n" + "".join(rows)
     )
-
-
-def _ends(history: TrainingHistory) -> list[tuple[str, TrainingPoint]]:
-    first, last = history.points[0], history.points[-1]
-    return [("before", first), (f"after {last.step} steps", last)]
-
-
-def _table(head: tuple[str, str], rows: Mapping[str, str]) -> str:
-    lines = [f"| {head[0]} | {head[1]} |\n| --- | --- |\n"]
-    lines += [f"| {_cell(name)} | {_cell(value)} |\n" for name, value in rows.items()]
-    return "".join(lines)
 
 
 def _cell(text: str) -> str:

@@ -1,10 +1,11 @@
 """Retrievers of any framework, and a second stage that rescores their best documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -95,8 +96,7 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
         made: Completer | None = make(model, options) if make is not None else None
         if made is not None:
             return made
-    adapters = (entry.load() for entry in found)
-    known = dict.fromkeys(getattr(adapter, "completes", "") for adapter in adapters)
+    known = dict.fromkeys(getattr(entry.load(), "completes", "") for entry in found)
     accepted = ["an OpenAICompleter, a LocalCompleter or another completer", *filter(None, known)]
     raise DataError(
         f"an object of type {type_name(model)} cannot complete prompts; expected "
@@ -125,10 +125,7 @@ def retriever_factory(kind: str) -> Callable[..., RetrieverSpec]:
     MissingExtraError
         If the adapter's framework is not installed.
     """
-    factory: Callable[..., RetrieverSpec] = _offered(
-        RETRIEVER_GROUP, "retriever kind", kind, built_in=("bm25", "dense")
-    )
-    return factory
+    return _offered(RETRIEVER_GROUP, "retriever kind", kind, built_in=("bm25", "dense"))
 
 
 def engine_factory(kind: str) -> Callable[..., Engine]:
@@ -144,8 +141,7 @@ def engine_factory(kind: str) -> Callable[..., Engine]:
     MissingExtraError
         If the engine's package is not installed.
     """
-    factory: Callable[..., Engine] = _offered(ENGINE_GROUP, "engine", kind)
-    return factory
+    return _offered(ENGINE_GROUP, "engine", kind)
 
 
 def metrics_factory(kind: str) -> Callable[..., Any] | None:
@@ -156,19 +152,18 @@ def metrics_factory(kind: str) -> Callable[..., Any] | None:
     A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
     """
     for entry in entry_points(group=METRICS_GROUP, name=kind):
-        try:
-            factory: Callable[..., Any] = entry.load()
-        except MissingExtraError:
-            return None
-        return factory
+        with suppress(MissingExtraError):
+            return cast("Callable[..., Any]", entry.load())
     return None
 
 
-def _offered(group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
+def _offered(
+    group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()
+) -> Callable[..., Any]:
     found = entry_points(group=group)
     for entry in found:
         if entry.name == kind:
-            return entry.load()
+            return cast("Callable[..., Any]", entry.load())
     known = sorted({*built_in, *(entry.name for entry in found)})
     raise DataError(f"{what} {kind!r} is unknown; there are {', '.join(known) or 'none'}")
 
@@ -198,8 +193,7 @@ def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
         made: Callable[[str], Iterable[Any]] | None = make(obj) if make is not None else None
         if made is not None:
             return made
-    adapters = (entry.load() for entry in found)
-    known = dict.fromkeys(getattr(adapter, "searches", "") for adapter in adapters)
+    known = dict.fromkeys(getattr(entry.load(), "searches", "") for entry in found)
     raise DataError(
         f"an object of type {type_name(obj)} cannot be asked; expected "
         f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
@@ -231,8 +225,7 @@ def _id_reader(packages: tuple[str, ...]) -> Callable[[object, str | None], str]
     for name in (*packages, CALLABLE):
         read = getattr(by_name[name].load(), "document_id", None) if name in by_name else None
         if read is not None:
-            reader: Callable[[object, str | None], str] = read
-            return reader
+            return cast("Callable[[object, str | None], str]", read)
     raise DataError("nothing reads ids off documents: no adapter is installed")
 
 
@@ -366,8 +359,11 @@ def rerank_settings(
     first: Mapping[str, str], reranker: Reranker, *, depth: int
 ) -> Mapping[str, str]:
     """Settings of a first stage with a reranker on top, its own prefixed with ``rerank.``."""
-    second = {f"rerank.{key}": value for key, value in reranker.settings.items()}
-    return {**first, "rerank.depth": str(depth), **second}
+    return {
+        **first,
+        "rerank.depth": str(depth),
+        **{f"rerank.{key}": value for key, value in reranker.settings.items()},
+    }
 
 
 def _name(first: str, second: str) -> str:
