@@ -130,12 +130,18 @@ def score_debias(
         )
         for source in (config.baseline_source, other)
     ]
-    both = _ndcg(mixed, qrels.take(source_of >= 0), config)
     return DebiasScores(
         name=spec.name,
         query_ids=qrels.query_ids,
         cutoffs=config.cutoffs,
-        values=np.stack((by_source[:, 0], by_source[:, 1], *alone, both)),
+        values=np.stack(
+            (
+                by_source[:, 0],
+                by_source[:, 1],
+                *alone,
+                _ndcg(mixed, qrels.take(source_of >= 0), config),
+            )
+        ),
         settings=dict(spec.settings),
     )
 

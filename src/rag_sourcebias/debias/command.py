@@ -125,7 +125,6 @@ def _tried_weights(
 def _tried_strengths(
     job: Job, model: str, before: Encoder, values: Sequence[float], chosen: ProjectionChoice
 ) -> _Tried:
-    """Project at several strengths."""
     from rag_sourcebias.debias.search import projection_variants
     from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
@@ -159,7 +158,6 @@ def _tried_strengths(
 
 
 def _tried_offsets(job: Job, before: Encoder, values: Sequence[float], form: ParityForm) -> _Tried:
-    """Take shares of a parity calibration."""
     from rag_sourcebias.debias.search import calibration_variants
 
     first = DenseSpec(before)

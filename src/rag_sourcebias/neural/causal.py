@@ -238,16 +238,9 @@ class CausalModel:
         self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
         self.dtype = checked_dtype(dtype)
         self.device = device
-
-    @property
-    def name(self) -> str:
-        """Short name, as in the name of a system."""
-        return "smollm2" if self._found is None else self._found.name
-
-    @property
-    def described(self) -> str:
-        """Name that a report states."""
-        return "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name
+        self.name, self.described = "smollm2", "SmolLM2-135M-Instruct Q4_1"  # in a report
+        if self._found is not None:
+            self.name = self.described = self._found.name
 
     @property
     def identity(self) -> str:

@@ -160,7 +160,6 @@ class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
         self._told = told
 
     def on_step_end(self, _args: object, state: Any, _control: object, **given: Any) -> None:  # noqa: ANN401
-        """Note the step."""
         self._progress.stepped(state.global_step, given["model"])
         if self._told is not None:
             self._told(state.global_step, state.max_steps)

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -312,7 +313,8 @@ def mine_negatives(
     never, tags = _relevant_rows(dataset, wanted), dataset.corpus.tags
     columns = []
     for source in sources:
-        drawer = _Drawer(
+        draw = partial(
+            _draw,
             texts=dataset.corpus.texts,
             ranked=_ranked(dataset.corpus, source, queries, encoder, depth),
             pool=np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist(),
@@ -323,7 +325,7 @@ def mine_negatives(
         for row in rows.tolist():
             twin = int(pairs.rows[row])
             own = (pairs.twins.baseline_texts[twin], pairs.twins.source_texts[twin])
-            drawn.append(drawer.draw(pairs.query_ids[row], own, per_source))
+            drawn.append(draw(pairs.query_ids[row], own, per_source))
         columns.append(np.array(drawn, dtype=np.int64).reshape(len(rows), per_source))
     return np.concatenate(columns, axis=1)
 
@@ -361,40 +363,38 @@ def _ranked(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Drawer:
-    """Draws from the ranking of one source, and from all of it where that is not enough."""
+def _draw(
+    query_id: str,
+    own: Collection[str],
+    count: int,
+    *,
+    texts: Sequence[str],
+    ranked: Mapping[str, Sequence[int]],
+    pool: Sequence[int],
+    never: Mapping[str, Collection[int]],
+    rng: np.random.Generator,
+) -> IntArray:
+    """Draw from the ranking of one source, and from all of it where that is not enough."""
 
-    texts: Sequence[str]
-    ranked: Mapping[str, Sequence[int]]
-    pool: Sequence[int]
-    never: Mapping[str, Collection[int]]
-    rng: np.random.Generator
-
-    def draw(self, query_id: str, own: Collection[str], count: int) -> IntArray:
-        best = self._accepted(query_id, own, self.ranked[query_id])
-        if len(best) >= count:
-            return self.rng.choice(best, count, replace=False)
-        known = set(best)
-        rest = [row for row in self._accepted(query_id, own, self.pool) if row not in known]
-        if len(best) + len(rest) < count:
-            raise DataError(
-                f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
-                f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
-                "other documents of a batch), or give a larger corpus"
-            )
-        filled = self.rng.choice(rest, count - len(best), replace=False)
-        return np.concatenate([np.array(best, dtype=np.int64), filled])
-
-    def _accepted(
-        self, query_id: str, own: Collection[str], candidates: Sequence[int]
-    ) -> list[int]:
-        never = self.never[query_id]
+    def accepted(candidates: Sequence[int], barred: Collection[int]) -> list[int]:
         return [
             row
             for row in candidates
-            if row not in never and self.texts[row] not in own and self.texts[row].strip()
+            if row not in barred and texts[row] not in own and texts[row].strip()
         ]
+
+    best = accepted(ranked[query_id], never[query_id])
+    if len(best) >= count:
+        return rng.choice(best, count, replace=False)
+    rest = accepted(pool, {*never[query_id], *best})
+    if len(best) + len(rest) < count:
+        raise DataError(
+            f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
+            f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
+            "other documents of a batch), or give a larger corpus"
+        )
+    filled = rng.choice(rest, count - len(best), replace=False)
+    return np.concatenate([np.array(best, dtype=np.int64), filled])
 
 
 # The columns of texts and labels that a training goes through.

@@ -271,10 +271,23 @@ def rerank(
     """
     require_depth(depth)
     top = run.top(depth)
-    query_texts = _query_texts(top, queries)
-    texts = _document_texts(top, corpus)
+    text_of = {query.query_id: query.text for query in queries}
+    missing = [query_id for query_id in top.query_ids if query_id not in text_of]
+    if missing:
+        raise DataError(
+            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
+            "pass a Query for each"
+        )
+    codes = np.unique(top.doc_codes).tolist()
+    places = corpus.tags.rows_for([top.doc_ids[code] for code in codes]).tolist()
+    if -1 in places:
+        raise DataError(
+            f"run {run.name!r} holds document {top.doc_ids[codes[places.index(-1)]]!r}, which the "
+            "corpus does not have; rerank with the corpus that was searched"
+        )
+    texts = {code: corpus.texts[place] for code, place in zip(codes, places, strict=True)}
     pairs = [
-        (query_texts[query], texts[doc])
+        (text_of[top.query_ids[query]], texts[doc])
         for query, doc in zip(top.query_codes.tolist(), top.doc_codes.tolist(), strict=True)
     ]
     row_of: dict[tuple[str, str], int] = {}
@@ -368,26 +381,3 @@ def rerank_settings(
 
 def _name(first: str, second: str) -> str:
     return f"{first} > {second}"
-
-
-def _query_texts(run: Run, queries: Sequence[Query]) -> list[str]:
-    text_of = {query.query_id: query.text for query in queries}
-    missing = [query_id for query_id in run.query_ids if query_id not in text_of]
-    if missing:
-        raise DataError(
-            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
-            "pass a Query for each"
-        )
-    return [text_of[query_id] for query_id in run.query_ids]
-
-
-def _document_texts(run: Run, corpus: Corpus) -> dict[int, str]:
-    codes = np.unique(run.doc_codes).tolist()
-    rows = corpus.tags.rows_for([run.doc_ids[code] for code in codes]).tolist()
-    if -1 in rows:
-        missing = run.doc_ids[codes[rows.index(-1)]]
-        raise DataError(
-            f"run {run.name!r} holds document {missing!r}, which the corpus does not have; "
-            "rerank with the corpus that was searched"
-        )
-    return {code: corpus.texts[row] for code, row in zip(codes, rows, strict=True)}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -604,7 +604,6 @@ def _load_stemmer(algorithm: str | None) -> Any:  # noqa: ANN401 - an untyped cl
 
 Method = Literal["lucene", "atire", "robertson"]
 
-_METHODS = ("lucene", "atire", "robertson")
 _STOPWORDS = {"en": "en", "nltk": "en_plus", "none": None}
 
 
@@ -661,8 +660,10 @@ class BM25Spec:
             raise DataError(f"k1 {self.k1!r} must be 0 or more")
         if not 0 <= self.b <= 1:
             raise DataError(f"b {self.b!r} is outside [0, 1]")
-        if self.method not in _METHODS:
-            raise DataError(f"BM25 method {self.method!r} is not one of {', '.join(_METHODS)}")
+        if self.method not in get_args(Method):
+            raise DataError(
+                f"BM25 method {self.method!r} is not one of {', '.join(get_args(Method))}"
+            )
         if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
             raise DataError(
                 f"stopwords {self.stopwords!r} is not one of en, nltk, none; a list of words or "
