@@ -159,7 +159,7 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     DataError
         If one of the two sources is missing.
     """
-    tags = dataset.corpus.tags
+    tags, qrels = dataset.corpus.tags, dataset.qrels
     _require(dataset, baseline, other)
     wanted = sorted((baseline, other))
     if list(tags.sources) == wanted:
@@ -173,13 +173,12 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     left_out = np.ones(len(tags) + 1, dtype=bool)
     left_out[rows] = False
     left_out[-1] = False  # judged documents that the corpus does not have
-    judged = tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
     return replace(
         dataset,
         corpus=Corpus(
             texts=kept.texts, tags=replace(kept.tags, sources=tuple(wanted), source_codes=codes)
         ),
-        qrels=dataset.qrels.take(~left_out[judged]),
+        qrels=qrels.take(~left_out[tags.rows_for(qrels.doc_ids)[qrels.doc_codes]]),
     )
 
 

@@ -99,8 +99,8 @@ def _tried_weights(
         histories[weight, seed] = trained_model(
             job, model, asked, place, before=before, progress=progress
         )
-        trained = written_model(place, cache, progress.advance)
-        variants.append(DebiasVariant(weight=weight, spec=DenseSpec(trained), seed=seed))
+        spec = DenseSpec(written_model(place, cache, progress.advance))
+        variants.append(DebiasVariant(weight=weight, spec=spec, seed=seed))
 
     def method(variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
         texts = job.twins.baseline_texts

@@ -379,8 +379,8 @@ def written_model(
     """Load a model that was just written, with cached vectors."""
     from rag_sourcebias.neural.loading import SentenceEncoder
 
-    encoder = SentenceEncoder(folder, name=name)
-    return CachedEncoder(encoder, VectorCache(cache / "vectors.sqlite"), progress=progress)
+    vectors = VectorCache(cache / "vectors.sqlite")
+    return CachedEncoder(SentenceEncoder(folder, name=name), vectors, progress=progress)
 
 
 def encode_cost(before: Encoder, after: Encoder, texts: Sequence[str]) -> float:

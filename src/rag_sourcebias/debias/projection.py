@@ -323,8 +323,7 @@ class _Rows:
         if len(few):
             rest = rows[few] - amounts[few] @ self._subtracted
             left[few] = np.vecdot(rest, rest)
-        unit = np.abs(np.sqrt(squared) - 1) < _UNIT
-        scaled = unit & (left > _VANISHED**2)
+        scaled = (np.abs(np.sqrt(squared) - 1) < _UNIT) & (left > _VANISHED**2)
         return np.asarray(1 / np.sqrt(np.where(scaled, left, 1)), dtype=np.float32)
 
 
@@ -701,8 +700,7 @@ def _leading(differences: FloatArray, count: int) -> FloatArray:
     """Right singular vectors of the largest singular values, columns of an array (d, count)."""
     if len(differences) < differences.shape[1]:
         return np.asarray(np.linalg.svd(differences, full_matrices=False)[2][:count].T)
-    vectors = np.linalg.eigh(differences.T @ differences)[1]
-    return np.asarray(vectors[:, ::-1][:, :count])
+    return np.asarray(np.linalg.eigh(differences.T @ differences)[1][:, ::-1][:, :count])
 
 
 def _reliability(differences: FloatArray, find: Directions) -> float:

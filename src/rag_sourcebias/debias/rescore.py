@@ -328,8 +328,7 @@ def fit_perplexity_correction(
         If the columns differ in length or hold a number that is not finite.
     """
     check_level(confidence_level)
-    columns = (baseline_scores, source_scores, baseline_perplexities, source_perplexities)
-    _check(columns, queries)
+    _check((baseline_scores, source_scores, baseline_perplexities, source_perplexities), queries)
     score_gap = source_scores - baseline_scores
     perplexity_gap = source_perplexities - baseline_perplexities
     n, n_queries = len(queries), len(np.unique(queries))
@@ -555,8 +554,9 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
         if found.query_id not in text_of:
             raise DataError(f"query {found.query_id!r} of run {run.name!r} has no text; give it")
         part = slice(int(run.offsets[index]), int(run.offsets[index + 1]))
-        of_query = rows[run.doc_codes[part]].tolist()
-        scores[part] = _new_scores(rescorer, text_of[found.query_id], found, corpus, of_query)
+        scores[part] = _new_scores(
+            rescorer, text_of[found.query_id], found, corpus, rows[run.doc_codes[part]].tolist()
+        )
     return Run.from_arrays(
         query_ids=run.query_ids,
         query_codes=run.query_codes,

@@ -121,8 +121,9 @@ class CausalScorer:
             offset = first if kept else 0
             for row, (end, count) in enumerate(zip(ends, counts, strict=True)):
                 before = slice(end - count - 1 - offset, end - 1 - offset)
-                chosen = _chosen(logits[row, before], ids[row, end - count : end])
-                sums[row] = float(chosen.double().sum())
+                sums[row] = float(
+                    _chosen(logits[row, before], ids[row, end - count : end]).double().sum()
+                )
         return sums
 
     def score_packed(
@@ -171,10 +172,8 @@ class CausalScorer:
         prompt = [*self.start, *self.tokens("Lemons are yellow and sour. Question:")]
         texts = (" Which colour does a lemon have?", " What", " How sour is the yellow fruit?")
         continuations = [self.tokens(text) for text in texts]
-        singly = self.score_singly(prompt, continuations)
-        return bool(
-            np.allclose(self.score_packed(prompt, continuations), singly, rtol=0, atol=tolerance)
-        )
+        both = (score(prompt, continuations) for score in (self.score_packed, self.score_singly))
+        return bool(np.allclose(*both, rtol=0, atol=tolerance))
 
 
 def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> CausalScorer:

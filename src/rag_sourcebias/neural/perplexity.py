@@ -225,9 +225,8 @@ class MaskedScorer:
                 if (end + 1 - done) * width > tokens_per_pass:
                     break
                 end += 1
-            owners, places = zip(*copies[done:end], strict=True)
-            found = self._pass([chunks[at] for at in owners], np.array(places))
-            np.add.at(sums, owners, found)
+            owners, places = np.array(copies[done:end]).T
+            np.add.at(sums, owners, self._pass([chunks[at] for at in owners], places))
             done = end
             if progress is not None:
                 progress(done, len(copies))

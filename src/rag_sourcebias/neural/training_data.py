@@ -393,8 +393,9 @@ def _draw(
             f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
             "other documents of a batch), or give a larger corpus"
         )
-    filled = rng.choice(rest, count - len(best), replace=False)
-    return np.concatenate([np.array(best, dtype=np.int64), filled])
+    return np.concatenate(
+        [np.array(best, dtype=np.int64), rng.choice(rest, count - len(best), replace=False)]
+    )
 
 
 # The columns of texts and labels that a training goes through.
@@ -542,8 +543,12 @@ def read_history(folder: str | Path) -> TrainingHistory:
     UnsupportedVersionError
         If it was written by a release with another schema.
     """
-    file = Path(folder).expanduser() / HISTORY_FILE
-    return read_fitted(TrainingHistory, file, kind=_KIND, version=_SCHEMA_VERSION)
+    return read_fitted(
+        TrainingHistory,
+        Path(folder).expanduser() / HISTORY_FILE,
+        kind=_KIND,
+        version=_SCHEMA_VERSION,
+    )
 
 
 # The model card of a debiased model.

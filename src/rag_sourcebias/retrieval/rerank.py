@@ -43,8 +43,7 @@ def candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoin
 
 def roots(obj: object) -> tuple[str, ...]:
     """Return the top-level packages of an object's classes, its own first."""
-    names = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(c.__module__.partition(".")[0] for c in type(obj).__mro__))
 
 
 def type_name(obj: object) -> str:
