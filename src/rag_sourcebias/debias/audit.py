@@ -430,18 +430,21 @@ def debias_warnings(
         length_adjusted=False,
     )
     seen = max(outcome.n_seen for outcome in outcomes)
-    if seen:
-        warnings.append(
-            f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
-            "its figures here are optimistic"
-        )
     with_text = {query.query_id for query in dataset.queries}
     missing = sum(query_id not in with_text for query_id in dataset.qrels.query_ids)
-    if missing:
-        warnings.append(
+    told = (
+        (
+            seen,
+            f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
+            "its figures here are optimistic",
+        ),
+        (
+            missing,
             f"{missing} of {len(dataset.qrels.query_ids)} judged queries have no text: they score "
-            "0 and count"
-        )
+            "0 and count",
+        ),
+    )
+    warnings += [text for applies, text in told if applies]
     for outcome in outcomes[1:]:
         tests = [(found.quality, found.test) for found in outcome.quality]
         undecided = [(name, t) for name, t in tests if t is not None and _undecided(t)]

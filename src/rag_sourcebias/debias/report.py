@@ -441,13 +441,11 @@ def _quality(report: DebiasReport) -> b.Section | None:
     if len({q.cutoff for *_, q in found}) > 1:
         every = tuple((where, name, f"@{q.cutoff}", *_quality_cells(q)) for where, name, q in found)
         columns = ("system and data", "quality", "NDCG", *heads)
-        table = b.Table(columns=columns, rows=every, n_heads=3)
-        caption = f"NDCG ×100 at every cutoff, change in percent with {ends} interval"
-        blocks.append(
-            b.Fold(
-                summary="Quality at every cutoff", blocks=(b.Grid(table=table, caption=caption),)
-            )
+        grid = b.Grid(
+            table=b.Table(columns=columns, rows=every, n_heads=3),
+            caption=f"NDCG ×100 at every cutoff, change in percent with {ends} interval",
         )
+        blocks.append(b.Fold(summary="Quality at every cutoff", blocks=(grid,)))
     return b.Section(
         id="quality",
         nav="Quality",
@@ -694,8 +692,11 @@ def _training(report: DebiasReport) -> b.Section | None:
     ]
     steps = _steps_table(report)
     if steps.rows:
-        measure = f"NDCG@{report.config.skew_cutoff} ×100 of both sources"
-        grid = b.Grid(table=steps, caption=f"Every evaluation during training; {measure}")
+        grid = b.Grid(
+            table=steps,
+            caption="Every evaluation during training; "
+            f"NDCG@{report.config.skew_cutoff} ×100 of both sources",
+        )
         blocks.append(b.Fold(summary="Every evaluation", blocks=(grid,)))
     return b.Section(
         id="training",
@@ -898,9 +899,11 @@ def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
     found: list[tuple[str, str, Interval | None]] = []
     for dataset, outcome in ((d, o) for d in report.datasets for o in d.outcomes):
         where, skew = _where(report, dataset, outcome), "Relative Δ"
-        for s in outcome.skew:
-            found += [(where, skew, s.before), (where, skew, s.after)]
-            found.append((where, f"change of {skew}", s.change))
+        found += [
+            (where, what, i)
+            for s in outcome.skew
+            for what, i in ((skew, s.before), (skew, s.after), (f"change of {skew}", s.change))
+        ]
         found += [(where, "change of quality", q.difference) for q in outcome.quality]
     if (search := report.search) is not None:
         found += [

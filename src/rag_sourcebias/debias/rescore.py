@@ -342,7 +342,21 @@ def fit_perplexity_correction(
     covariance = _clustered_covariance(np.stack((score_gap, perplexity_gap)), queries)
     f = _f_statistic(float(means[1]), float(covariance[1, 1]))
     t = t_quantile(0.5 + confidence_level / 2, n_queries - 1)
-    _refuse_weak(f, needed=max(_MIN_F, t**2), gap=float(means[1]), n=n, n_queries=n_queries)
+    needed = max(_MIN_F, t**2)
+    if not f > needed:
+        # F grows with the pairs from 1, which it has on average where perplexities do not differ
+        pairs = math.ceil(n * (needed - 1) / (f - 1)) if f > 1 else None
+        raise InsufficientDataError(
+            f"the source is a weak instrument: it shifts perplexity by {means[1]:.3g} with F = "
+            f"{f:.3g} over {n} pairs of {n_queries} queries, and F must be above {needed:.3g}; "
+            + (
+                f"about {pairs} pairs would do"
+                if pairs
+                else "no number of pairs can be promised to do; use a parity calibration"
+            ),
+            n=n,
+            n_needed=pairs,
+        )
     lower, upper = _anderson_rubin(means, covariance, t)
     slope = float(means[0] / means[1])
     return PerplexityCorrection(
@@ -392,24 +406,6 @@ def _f_statistic(gap: float, variance: float) -> float:
     if variance > 0:
         return gap**2 / variance
     return math.inf if gap else 0.0
-
-
-def _refuse_weak(f: float, *, needed: float, gap: float, n: int, n_queries: int) -> None:
-    if f > needed:
-        return
-    # F grows with the pairs from 1, which it has on average where perplexities do not differ
-    pairs = math.ceil(n * (needed - 1) / (f - 1)) if f > 1 else None
-    raise InsufficientDataError(
-        f"the source is a weak instrument: it shifts perplexity by {gap:.3g} with F = {f:.3g} over "
-        f"{n} pairs of {n_queries} queries, and F must be above {needed:.3g}; "
-        + (
-            f"about {pairs} pairs would do"
-            if pairs
-            else "no number of pairs can be promised to do; use a parity calibration"
-        ),
-        n=n,
-        n_needed=pairs,
-    )
 
 
 def _anderson_rubin(means: FloatArray, covariance: FloatArray, t: float) -> tuple[float, float]:

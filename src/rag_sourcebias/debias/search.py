@@ -148,13 +148,12 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         for i in range(len(points) - 1)
         for end in _not_excluded(weights[i : i + 2], lower[i : i + 2], upper[i : i + 2])
     ]
-    notes = []
-    if lower[0] <= 0 <= upper[0]:
-        notes.append("weight 0 is not excluded")
-    if lower[-1] <= 0 <= upper[-1]:
-        notes.append("may lie beyond the largest weight tried")
-    if len(set(crossings)) > 1:
-        notes.append(f"the curve meets the target {len(set(crossings))} times; the first is given")
+    times = len(set(crossings))
+    notes = (
+        (lower[0] <= 0 <= upper[0], "weight 0 is not excluded"),
+        (lower[-1] <= 0 <= upper[-1], "may lie beyond the largest weight tried"),
+        (times > 1, f"the curve meets the target {times} times; the first is given"),
+    )
     first = deltas[0]
     return Interval(
         estimate=crossings[0],
@@ -164,7 +163,7 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         method="inverted interpolated intervals",
         n_labeled=first.n_labeled,
         assumptions=(*first.assumptions, "Relative Δ is linear between neighbouring weights"),
-        notes=tuple(notes),
+        notes=tuple(note for applies, note in notes if applies),
     )
 
 

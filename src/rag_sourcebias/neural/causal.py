@@ -67,9 +67,8 @@ class CausalScorer:
 
         NaN for a continuation without tokens.
         """
-        if self.packs and len(continuations) > 1:
-            return self.score_packed(prompt, continuations)
-        return self.score_singly(prompt, continuations)
+        together = self.packs and len(continuations) > 1
+        return (self.score_packed if together else self.score_singly)(prompt, continuations)
 
     def score_singly(
         self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]

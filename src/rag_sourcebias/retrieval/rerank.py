@@ -36,9 +36,7 @@ def candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoin
         names = [name for name in roots(obj) if name in by_name]
         if not names and callable(obj):  # a framework's callable is no plain function
             names = [CALLABLE]
-    for name in names:
-        if name in by_name:
-            yield by_name[name]
+    yield from (by_name[name] for name in names if name in by_name)
 
 
 def roots(obj: object) -> tuple[str, ...]:
