@@ -637,7 +637,8 @@ def compare(
     judged = judging(
         judge, None, report=report, figures=figures, baseline_source=baseline_source, seed=seed,
     )  # fmt: skip
-    seen, data = read_seen(fitted_on, baseline=baseline_source), ", ".join(fitted_on or ())
+    seen = read_seen(fitted_on, baseline=baseline_source)
+    data = ", ".join(fitted_on or ())
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         before, *others = [builder.encoder(text) for text in models]
@@ -835,7 +836,8 @@ def train(
         learning_rate=learning_rate, hard_negatives=negatives, max_length=max_length, seed=seed,
         eval_every=eval_every, checkpoint_every=checkpoint_every, **checked_there,
     )  # fmt: skip
-    place, said = cache or cache_dir(), ""
+    place = cache or cache_dir()
+    said = ""
     try:
         with stages() as progress:
             before = SpecBuilder(place, progress.advance).encoder(encoder)

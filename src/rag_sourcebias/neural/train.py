@@ -104,7 +104,8 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
         data: dict[str, Any] = dict(columns.texts)
         if columns.labels is not None:
             data["label"] = columns.labels.tolist()
-        device, steps = str(model.device), len(columns.batches)
+        device = str(model.device)
+        steps = len(columns.batches)
         precision = resolved_precision(settings, device)
         super().__init__(
             model=model,

@@ -310,7 +310,8 @@ def mine_negatives(
     rng = np.random.default_rng(rng)
     wanted = dict.fromkeys(pairs.query_ids[row] for row in rows)
     queries = [query for query in dataset.queries if query.query_id in wanted]
-    never, tags = _relevant_rows(dataset, wanted), dataset.corpus.tags
+    never = _relevant_rows(dataset, wanted)
+    tags = dataset.corpus.tags
     columns = []
     for source in sources:
         draw = partial(
