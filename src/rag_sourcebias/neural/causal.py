@@ -171,8 +171,9 @@ class CausalScorer:
         prompt = [*self.start, *self.tokens("Lemons are yellow and sour. Question:")]
         texts = (" Which colour does a lemon have?", " What", " How sour is the yellow fruit?")
         continuations = [self.tokens(text) for text in texts]
-        both = (score(prompt, continuations) for score in (self.score_packed, self.score_singly))
-        return bool(np.allclose(*both, rtol=0, atol=tolerance))
+        packed = self.score_packed(prompt, continuations)
+        singly = self.score_singly(prompt, continuations)
+        return bool(np.allclose(packed, singly, rtol=0, atol=tolerance))
 
 
 def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> CausalScorer:
