@@ -1,8 +1,9 @@
 """The verb: prove what a mitigation changed in skew and what it cost in quality."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -95,8 +96,20 @@ def score_debias(
             "least that many documents"
         )
     data = two_sources(dataset, config.baseline_source, other)
-    search = _Search(spec, data, depth, on_stage or (lambda _: None))
     tags, qrels = data.corpus.tags, data.qrels
+    judged = set(qrels.query_ids)
+    queries = [query for query in data.queries if query.query_id in judged]
+    if not queries:
+        raise DataError(
+            f"none of {len(data.queries)} queries of data set {data.name!r} is judged; "
+            "queries and judgments must share ids"
+        )
+
+    def search(what: str, corpus: Corpus) -> Run:
+        if on_stage is not None:
+            on_stage(f"{spec.name}: {what} ({len(corpus):,})")
+        return spec.build(corpus).retrieve(queries, depth)
+
     mixed = search("mixed documents", data.corpus)
     by_source = source_scores(
         mixed,
@@ -109,17 +122,26 @@ def score_debias(
         gain=config.gain,
     ).values
     source_of = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    alone = []
-    for source in (config.baseline_source, other):
-        run = search(f"{source} documents alone", data.corpus.of_source(source))
-        of_source = qrels.take(source_of == tags.sources.index(source))
-        alone.append(_ndcg(run, of_source, config))
-    both = _ndcg(mixed, qrels.take(source_of >= 0), config)
+    alone = [
+        _ndcg(
+            search(f"{source} documents alone", data.corpus.of_source(source)),
+            qrels.take(source_of == tags.sources.index(source)),
+            config,
+        )
+        for source in (config.baseline_source, other)
+    ]
     return DebiasScores(
         name=spec.name,
         query_ids=qrels.query_ids,
         cutoffs=config.cutoffs,
-        values=np.stack((by_source[:, 0], by_source[:, 1], *alone, both)),
+        values=np.stack(
+            (
+                by_source[:, 0],
+                by_source[:, 1],
+                *alone,
+                _ndcg(mixed, qrels.take(source_of >= 0), config),
+            )
+        ),
         settings=dict(spec.settings),
     )
 
@@ -137,7 +159,7 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     DataError
         If one of the two sources is missing.
     """
-    tags = dataset.corpus.tags
+    tags, qrels = dataset.corpus.tags, dataset.qrels
     _require(dataset, baseline, other)
     wanted = sorted((baseline, other))
     if list(tags.sources) == wanted:
@@ -151,13 +173,12 @@ def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
     left_out = np.ones(len(tags) + 1, dtype=bool)
     left_out[rows] = False
     left_out[-1] = False  # judged documents that the corpus does not have
-    judged = tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
     return replace(
         dataset,
         corpus=Corpus(
             texts=kept.texts, tags=replace(kept.tags, sources=tuple(wanted), source_codes=codes)
         ),
-        qrels=dataset.qrels.take(~left_out[judged]),
+        qrels=qrels.take(~left_out[tags.rows_for(qrels.doc_ids)[qrels.doc_codes]]),
     )
 
 
@@ -183,8 +204,7 @@ def other_sources(dataset: Dataset, baseline: str) -> tuple[str, ...]:
 
 
 def _require(dataset: Dataset, *sources: str) -> None:
-    counts = dataset.corpus.tags.counts()
-    present = [name for name, count in counts.items() if name and count]
+    present = [name for name, count in dataset.corpus.tags.counts().items() if name and count]
     if not present:
         raise MissingTagsError(
             f"none of {len(dataset.corpus)} documents of data set {dataset.name!r} has a source "
@@ -198,26 +218,6 @@ def _require(dataset: Dataset, *sources: str) -> None:
             )
     if len(set(sources)) != len(sources):
         raise DataError(f"sources {list(sources)} must differ")
-
-
-class _Search:
-    def __init__(
-        self, spec: RetrieverSpec, data: Dataset, depth: int, on_stage: Callable[[str], None]
-    ) -> None:
-        judged = set(data.qrels.query_ids)
-        self.queries = [query for query in data.queries if query.query_id in judged]
-        if not self.queries:
-            raise DataError(
-                f"none of {len(data.queries)} queries of data set {data.name!r} is judged; "
-                "queries and judgments must share ids"
-            )
-        self.spec = spec
-        self.depth = depth
-        self.on_stage = on_stage
-
-    def __call__(self, what: str, corpus: Corpus) -> Run:
-        self.on_stage(f"{self.spec.name}: {what} ({len(corpus):,})")
-        return self.spec.build(corpus).retrieve(self.queries, self.depth)
 
 
 def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
@@ -288,9 +288,8 @@ def _same_system(one: RetrieverSpec, two: RetrieverSpec) -> bool:
     """Whether two recipes retrieve the same, whatever they are called."""
 
     def identity(spec: RetrieverSpec) -> tuple[object, ...]:
-        scorers = (getattr(spec, "encoder", None), getattr(spec, "reranker", None))
-        prints = tuple(getattr(scorer, "fingerprint", None) for scorer in scorers)
-        return type(spec), dict(spec.settings), prints
+        scorers = (getattr(spec, name, None) for name in ("encoder", "reranker"))
+        return type(spec), dict(spec.settings), [getattr(s, "fingerprint", None) for s in scorers]
 
     return one is two or identity(one) == identity(two)
 
@@ -324,8 +323,11 @@ def _skew(
             lambda: delta_change_interval(*columns, confidence_level=config.confidence_level),
         )
         if was is not None and now is not None:
-            rng = np.random.default_rng((config.seed, cutoff))
-            p_value = delta_change_test(*columns, resamples=config.resamples, rng=rng)
+            p_value = delta_change_test(
+                *columns,
+                resamples=config.resamples,
+                rng=np.random.default_rng((config.seed, cutoff)),
+            )
     return SkewChange(
         cutoff=cutoff,
         before=was,
@@ -367,7 +369,8 @@ def _quality(
                 quality=quality,
             )
         except InsufficientDataError as error:
-            refusals.append(f"test: {error}{_needed(error)}")
+            needed = "" if error.n_needed is None else f" (needed: {error.n_needed})"
+            refusals.append(f"test: {error}{needed}")
     if by_construction and np.all(np.abs(treated - reference) <= _SAME):
         if difference is not None:
             difference = replace(difference, lower=0.0, upper=0.0, method=_BY_CONSTRUCTION)
@@ -385,10 +388,6 @@ def _quality(
     )
 
 
-def _needed(error: InsufficientDataError) -> str:
-    return "" if error.n_needed is None else f" (needed: {error.n_needed})"
-
-
 # What a reader must know about the data of a before/after comparison.
 
 
@@ -397,8 +396,7 @@ def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:
     tags, qrels = dataset.corpus.tags, dataset.qrels
 
     def codes(rows: npt.NDArray[np.bool_]) -> IntArray:
-        found = tags.pair_codes[rows & (tags.pair_codes >= 0)]
-        return np.unique(found).astype(np.int64)
+        return np.unique(tags.pair_codes[rows & (tags.pair_codes >= 0)]).astype(np.int64)
 
     of_source = [tags.source_codes == tags.sources.index(name) for name in (baseline, other)]
     rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes[qrels.grades > 0]]
@@ -412,14 +410,11 @@ def seen_pairs(
     dataset: Dataset, baseline: str, pairs: IntArray, fitted_texts: Collection[str]
 ) -> int:
     """Number of pairs whose baseline version is among the texts that were fitted on."""
-    if not fitted_texts or not len(pairs):
-        return 0
-    corpus = dataset.corpus
-    tags = corpus.tags
+    texts, tags = dataset.corpus.texts, dataset.corpus.tags
     rows = np.flatnonzero(
         (tags.source_codes == tags.sources.index(baseline)) & np.isin(tags.pair_codes, pairs)
     )
-    seen = [row for row in rows.tolist() if corpus.texts[row] in fitted_texts]
+    seen = [row for row in rows.tolist() if texts[row] in fitted_texts]
     return len(np.unique(tags.pair_codes[seen])) if seen else 0
 
 
@@ -435,45 +430,42 @@ def debias_warnings(
         length_adjusted=False,
     )
     seen = max(outcome.n_seen for outcome in outcomes)
-    if seen:
-        warnings.append(
-            f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
-            "its figures here are optimistic"
-        )
     with_text = {query.query_id for query in dataset.queries}
     missing = sum(query_id not in with_text for query_id in dataset.qrels.query_ids)
-    if missing:
-        warnings.append(
+    told = (
+        (
+            seen,
+            f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
+            "its figures here are optimistic",
+        ),
+        (
+            missing,
             f"{missing} of {len(dataset.qrels.query_ids)} judged queries have no text: they score "
-            "0 and count"
-        )
+            "0 and count",
+        ),
+    )
+    warnings += [text for applies, text in told if applies]
     for outcome in outcomes[1:]:
-        undecided = [found for found in outcome.quality if _undecided(found)]
+        tests = [(found.quality, found.test) for found in outcome.quality]
+        undecided = [(name, t) for name, t in tests if t is not None and _undecided(t)]
         if undecided:
-            warnings.append(_too_few(outcome.name, undecided, config))
+            n = max(test.n_queries for _, test in undecided)
+            needed = ", ".join(f"{quality} {test.n_needed:,}" for quality, test in undecided)
+            warnings.append(
+                f"{outcome.name}: {n} queries are too few to prove that "
+                f"NDCG@{config.quality_cutoff} lost less than {100 * config.relative_margin:g} %; "
+                f"about so many are needed: {needed}"
+            )
     return warnings
 
 
-def _undecided(found: QualityChange) -> bool:
+def _undecided(test: NoninferiorityTest) -> bool:
     """Whether more queries might show that the quality is kept."""
-    test = found.test
     return (
-        test is not None
-        and not test.passed
+        not test.passed
         and test.n_needed is not None
         and test.n_needed > test.n_queries
         and test.change > -100 * test.relative_margin
-    )
-
-
-def _too_few(name: str, undecided: Sequence[QualityChange], config: DebiasConfig) -> str:
-    n = max(found.test.n_queries for found in undecided if found.test is not None)
-    needed = ", ".join(
-        f"{found.quality} {found.test.n_needed:,}" for found in undecided if found.test is not None
-    )
-    return (
-        f"{name}: {n} queries are too few to prove that NDCG@{config.quality_cutoff} lost less "
-        f"than {100 * config.relative_margin:g} %; about so many are needed: {needed}"
     )
 
 
@@ -509,11 +501,13 @@ def unchecked_fit(
 ) -> tuple[str, ...]:
     """Warn where it could not be checked whether judged pairs were fitted on."""
     fitted = [method.name for method in methods if method.kind != "model"]
-    if fitted_texts or not fitted:
-        return ()
     return (
-        f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is judged "
-        "on pairs it was fitted on is not checked",
+        ()
+        if fitted_texts or not fitted
+        else (
+            f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is "
+            "judged on pairs it was fitted on is not checked",
+        )
     )
 
 
@@ -592,16 +586,17 @@ def measure_debias(
         system, or no judged query has a text.
     """
     config = config or DebiasConfig()
-    names = _distinct("system", [before.name, *(spec.name for spec in after)])
-    if len(names) < 2:
+    _distinct("system", [before.name, *(spec.name for spec in after)])
+    if not after:
         raise DataError("there is nothing to compare: give at least one changed system")
     if not datasets:
         raise DataError("there is nothing to judge on: give at least one data set")
     _distinct("data set", [dataset.name for dataset in datasets])
     described = described_methods(after, methods)
-    work = _Work(
+    measure = partial(
+        _measured,
         before=before,
-        after=tuple(after),
+        after=after,
         config=config,
         depth=depth,
         fitted_texts=frozenset(fitted_texts),
@@ -613,7 +608,7 @@ def measure_debias(
         for dataset in datasets
         for source in ((other,) if other else other_sources(dataset, config.baseline_source))
     ]
-    found, n_tests = _adjusted([work.measure(dataset, source) for dataset, source in parts])
+    found, n_tests = _adjusted([measure(dataset, source) for dataset, source in parts])
     return DebiasReport(
         config=config,
         methods=described,
@@ -633,72 +628,66 @@ def measure_debias(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Work:
-    before: RetrieverSpec
-    after: tuple[RetrieverSpec, ...]
-    config: DebiasConfig
-    depth: int
-    fitted_texts: frozenset[str] = field(repr=False)
-    on_stage: Callable[[str], None]
-
-    def measure(self, dataset: Dataset, other: str) -> DebiasDataset:
-        """Score and compare all systems on a data set of two sources."""
-        config = self.config
-        reference = self._scores(self.before, dataset, other)
-        pairs = judged_pairs(dataset, config.baseline_source, other)
-        n_seen = seen_pairs(dataset, config.baseline_source, pairs, self.fitted_texts)
-        outcomes = [DebiasOutcome(scores=reference, skew=skew_changes(None, reference, config))]
-        for spec in self.after:
-            scores = self._scores(spec, dataset, other)
-            self.on_stage(f"{dataset.name}: {spec.name}: comparing")
-            outcomes.append(
-                DebiasOutcome(
-                    scores=scores,
-                    skew=skew_changes(reference, scores, config),
-                    quality=quality_changes(
-                        reference,
-                        scores,
-                        config,
-                        unchanged=unchanged_qualities(self.before, spec),
-                    ),
-                    n_seen=n_seen,
-                )
+def _measured(
+    dataset: Dataset,
+    other: str,
+    *,
+    before: RetrieverSpec,
+    after: Sequence[RetrieverSpec],
+    config: DebiasConfig,
+    depth: int,
+    fitted_texts: frozenset[str],
+    on_stage: Callable[[str], None],
+) -> DebiasDataset:
+    """Score and compare all systems on a data set of two sources."""
+    score = partial(
+        score_debias,
+        dataset=dataset,
+        config=config,
+        other=other,
+        depth=depth,
+        on_stage=lambda stage: on_stage(f"{dataset.name}: {stage}"),
+    )
+    reference = score(before)
+    pairs = judged_pairs(dataset, config.baseline_source, other)
+    n_seen = seen_pairs(dataset, config.baseline_source, pairs, fitted_texts)
+    outcomes = [DebiasOutcome(scores=reference, skew=skew_changes(None, reference, config))]
+    for spec in after:
+        scores = score(spec)
+        on_stage(f"{dataset.name}: {spec.name}: comparing")
+        outcomes.append(
+            DebiasOutcome(
+                scores=scores,
+                skew=skew_changes(reference, scores, config),
+                quality=quality_changes(
+                    reference, scores, config, unchanged=unchanged_qualities(before, spec)
+                ),
+                n_seen=n_seen,
             )
-        return DebiasDataset(
-            data=summarise_dataset(dataset),
-            other=other,
-            n_pairs=len(pairs),
-            outcomes=tuple(outcomes),
-            warnings=tuple(debias_warnings(dataset, outcomes, config, n_pairs=len(pairs))),
         )
-
-    def _scores(self, spec: RetrieverSpec, dataset: Dataset, other: str) -> DebiasScores:
-        return score_debias(
-            spec,
-            dataset,
-            self.config,
-            other=other,
-            depth=self.depth,
-            on_stage=lambda stage: self.on_stage(f"{dataset.name}: {stage}"),
-        )
+    return DebiasDataset(
+        data=summarise_dataset(dataset),
+        other=other,
+        n_pairs=len(pairs),
+        outcomes=tuple(outcomes),
+        warnings=tuple(debias_warnings(dataset, outcomes, config, n_pairs=len(pairs))),
+    )
 
 
-def _distinct(what: str, names: list[str]) -> list[str]:
+def _distinct(what: str, names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(
             f"{what} names must differ, {repeated[0]!r} occurs {names.count(repeated[0])} times in "
             f"{names}; rename one"
         )
-    return names
 
 
 def _adjusted(datasets: Sequence[DebiasDataset]) -> tuple[tuple[DebiasDataset, ...], int]:
     """Adjust the tests of a change in skew over the whole report."""
     raw = [s.p_value for d in datasets for o in d.outcomes for s in o.skew]
     values = iter(adjust_p_values(raw))
-    done = tuple(
+    return tuple(
         replace(
             dataset,
             outcomes=tuple(
@@ -707,5 +696,4 @@ def _adjusted(datasets: Sequence[DebiasDataset]) -> tuple[tuple[DebiasDataset, .
             ),
         )
         for dataset in datasets
-    )
-    return done, sum(p is not None for p in raw)
+    ), sum(p is not None for p in raw)

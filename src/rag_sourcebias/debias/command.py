@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, err, spread, stages
+from rag_sourcebias.cli.console import Stages, choice, deliver, err, spread, stages
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
@@ -38,7 +39,6 @@ from rag_sourcebias.debias.job import (
     train_model,
     trained_model,
     training_method,
-    training_settings,
     written_model,
 )
 from rag_sourcebias.debias.parity import read_parity, write_parity
@@ -56,53 +56,20 @@ if TYPE_CHECKING:
 # ``debias search``: systems tried at several weights, the choice, and the command itself.
 
 
-# Train a model per debias weight and seed; those that are finished are not trained again.
+@dataclass(frozen=True, kw_only=True)
+class _Tried:
+    """Systems at several weights, 0 (the model as it is) among them, and what to make of one."""
+
+    searched: str
+    variants: Sequence[DebiasVariant]
+    system: Callable[[DebiasVariant, str], RetrieverSpec]  # under its name in the report
+    write: Callable[[DebiasVariant, Path], object]
+    method: Callable[[DebiasVariant, str, Path | None], DebiasMethod]  # None: was not written
+    deterministic: bool = True
+    training: tuple[TrainingHistory, ...] = ()
 
 
-class TriedWeights:
-    """Models trained at several debias weights, with several seeds each."""
-
-    searched = "debias weight"
-    deterministic = False
-
-    def __init__(
-        self,
-        job: Job,
-        before: Encoder,
-        variants: Sequence[DebiasVariant],
-        histories: dict[tuple[float, int], TrainingHistory],
-        folders: dict[tuple[float, int], Path],
-    ) -> None:
-        self._job = job
-        self._before = before
-        self.variants = variants
-        self._histories = histories
-        self._folders = folders
-        self.training = tuple(histories.values())
-
-    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
-        """Return the trained model."""
-        return DenseSpec(cast("DenseSpec", variant.spec).encoder, name=name)
-
-    def write(self, variant: DebiasVariant, path: Path) -> None:
-        """Copy the model folder."""
-        shutil.copytree(self._folders[_key(variant)], path)
-
-    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
-        """Return how the model was trained."""
-        cost = None
-        if path is not None:
-            texts = self._job.twins.baseline_texts
-            cost = encode_cost(self._before, cast("DenseSpec", variant.spec).encoder, texts)
-        return training_method(
-            self._histories[_key(variant)],
-            name,
-            fitted_on=self._job.fitting.name,
-            encode_cost=cost,
-        )
-
-
-def tried_weights(
+def _tried_weights(
     job: Job,
     before: Encoder,
     values: Sequence[float],
@@ -113,7 +80,7 @@ def tried_weights(
     output: Path,
     cache: Path,
     progress: Stages,
-) -> TriedWeights:
+) -> _Tried:
     """Train what is missing; weight 0 is the model as it is, for every seed."""
     from rag_sourcebias.debias.search import DebiasVariant
 
@@ -123,152 +90,102 @@ def tried_weights(
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
     variants = [DebiasVariant(weight=0.0, spec=DenseSpec(before))]
-    histories: dict[tuple[float, int], TrainingHistory] = {}
-    folders: dict[tuple[float, int], Path] = {}
+    histories: dict[tuple[float, int | None], TrainingHistory] = {}
+    folders: dict[tuple[float, int | None], Path] = {}
     # Seed by seed, so that what an interrupted search leaves spans all weights.
-    for seed in seeds:
-        for weight in values:
-            if not weight:
-                continue
-            asked = replace(settings, debias_weight=weight, seed=seed)
-            place = folder / f"weight-{weight:g}-seed-{seed}"
-            key = weight, seed
-            folders[key] = place
-            histories[key] = trained_model(
-                job, model, asked, place, before=before, progress=progress
-            )
-            trained = written_model(place, cache, progress.advance)
-            variants.append(DebiasVariant(weight=weight, spec=DenseSpec(trained), seed=seed))
-    return TriedWeights(job, before, variants, histories, folders)
+    for seed, weight in product(seeds, filter(None, values)):
+        place = folders[weight, seed] = folder / f"weight-{weight:g}-seed-{seed}"
+        asked = replace(settings, debias_weight=weight, seed=seed)
+        histories[weight, seed] = trained_model(
+            job, model, asked, place, before=before, progress=progress
+        )
+        spec = DenseSpec(written_model(place, cache, progress.advance))
+        variants.append(DebiasVariant(weight=weight, spec=spec, seed=seed))
+
+    def method(variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
+        texts = job.twins.baseline_texts
+        return training_method(
+            histories[variant.weight, variant.seed],
+            name,
+            fitted_on=job.fitting.name,
+            encode_cost=None if path is None else encode_cost(before, _encoder(variant), texts),
+        )
+
+    return _Tried(
+        searched="debias weight",
+        variants=variants,
+        system=_dense,
+        write=lambda variant, path: shutil.copytree(folders[variant.weight, variant.seed], path),
+        method=method,
+        deterministic=False,
+        training=tuple(histories.values()),
+    )
 
 
-def _key(variant: DebiasVariant) -> tuple[float, int]:
-    return variant.weight, variant.seed or 0
+def _tried_strengths(
+    job: Job, model: str, before: Encoder, values: Sequence[float], chosen: ProjectionChoice
+) -> _Tried:
+    from rag_sourcebias.debias.search import projection_variants
+    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
+    def method(variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
+        texts = job.twins.baseline_texts
+        return DebiasMethod(
+            name=name,
+            kind="projection",
+            settings=projection_settings(_encoder(variant).projection),
+            fitted_on=job.fitting.name,
+            n_pairs=len(job.twins),
+            encode_cost=None if path is None else encode_cost(before, SentenceEncoder(path), texts),
+        )
 
-# What ``debias search`` tries: one kind of system at several weights.
-
-
-class TriedSystems(Protocol):
-    """Systems at several weights, and what to make of one of them.
-
-    ``variants`` hold weight 0, the model as it is.
-    """
-
-    searched: str
-    deterministic: bool
-    variants: Sequence[DebiasVariant]
-    training: tuple[TrainingHistory, ...]
-
-    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
-        """Return a variant as it stands in the report."""
-
-    def write(self, variant: DebiasVariant, path: Path) -> None:
-        """Write a variant where it was asked for."""
-
-    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
-        """Return its row in the report; ``path`` is None where it was not written."""
-
-
-class TriedStrengths:
-    """A projection at several strengths."""
-
-    searched = "strength"
-    deterministic = True
-    training: tuple[TrainingHistory, ...] = ()
-
-    def __init__(
-        self,
-        job: Job,
-        model: str,
-        before: Encoder,
-        values: Sequence[float],
-        chosen: ProjectionChoice,
-    ) -> None:
-        from rag_sourcebias.debias.search import projection_variants
-
-        self._job = job
-        self._model = model
-        self._before = before
-        self.variants: Sequence[DebiasVariant] = projection_variants(
+    return _Tried(
+        searched="strength",
+        variants=projection_variants(
             before,
             job.twins,
             strengths=values,
             method=chosen.method,
             n_directions=chosen.directions,
             sides=chosen.sides,
-        )
-
-    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
-        """Return the projected encoder."""
-        return DenseSpec(_encoder(variant), name=name)
-
-    def write(self, variant: DebiasVariant, path: Path) -> None:
-        """Write a model folder."""
-        from rag_sourcebias.neural.loading import write_projected_model
-
-        write_projected_model(self._model, _encoder(variant).projection, path)
-
-    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
-        """Return what the projection is."""
-        from rag_sourcebias.neural.loading import SentenceEncoder
-
-        cost = None
-        if path is not None:
-            cost = encode_cost(self._before, SentenceEncoder(path), self._job.twins.baseline_texts)
-        return DebiasMethod(
-            name=name,
-            kind="projection",
-            settings=projection_settings(_encoder(variant).projection),
-            fitted_on=self._job.fitting.name,
-            n_pairs=len(self._job.twins),
-            encode_cost=cost,
-        )
+        ),
+        system=_dense,
+        write=lambda variant, path: write_projected_model(
+            model, _encoder(variant).projection, path
+        ),
+        method=method,
+    )
 
 
-class TriedOffsets:
-    """Shares of a parity calibration."""
+def _tried_offsets(job: Job, before: Encoder, values: Sequence[float], form: ParityForm) -> _Tried:
+    from rag_sourcebias.debias.search import calibration_variants
 
-    searched = "share of the calibration"
-    deterministic = True
-    training: tuple[TrainingHistory, ...] = ()
-
-    def __init__(
-        self, job: Job, before: Encoder, values: Sequence[float], form: ParityForm
-    ) -> None:
-        from rag_sourcebias.debias.search import calibration_variants
-
-        self._job = job
-        self._first = DenseSpec(before)
-        fitted = fit_parity_calibration(
-            job.fitting.judged,
-            before,
-            sources=[job.source],
-            baseline=job.baseline,
-            form=form,
-            exclude=job.excluded,
-        )
-        self.variants: Sequence[DebiasVariant] = calibration_variants(
-            self._first, fitted, shares=values
-        )
-
-    def system(self, variant: DebiasVariant, name: str) -> RetrieverSpec:
-        """Return the retriever with its calibrated scores."""
+    first = DenseSpec(before)
+    fitted = fit_parity_calibration(
+        job.fitting.judged,
+        before,
+        sources=[job.source],
+        baseline=job.baseline,
+        form=form,
+        exclude=job.excluded,
+    )
+    return _Tried(
+        searched="share of the calibration",
+        variants=calibration_variants(first, fitted, shares=values),
         # over the first stage itself: a report tells from it what cannot have changed
-        return RescoredSpec(self._first, _calibration(variant), name=name)
-
-    def write(self, variant: DebiasVariant, path: Path) -> None:
-        """Write the calibration as JSON."""
-        write_parity(_calibration(variant), path)
-
-    def method(self, variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:  # noqa: ARG002
-        """Return what the calibration is."""
-        return calibration_method(
+        system=lambda variant, name: RescoredSpec(first, _calibration(variant), name=name),
+        write=lambda variant, path: write_parity(_calibration(variant), path),
+        method=lambda variant, name, _: calibration_method(
             _calibration(variant),
             name,
-            fitted_on=self._job.fitting.name,
+            fitted_on=job.fitting.name,
             share=f"{variant.weight:g}",
-        )
+        ),
+    )
+
+
+def _dense(variant: DebiasVariant, name: str) -> RetrieverSpec:
+    return DenseSpec(_encoder(variant), name=name)
 
 
 def _encoder(variant: DebiasVariant) -> Any:  # noqa: ANN401 - projected or plain
@@ -282,8 +199,8 @@ def _calibration(variant: DebiasVariant) -> Any:  # noqa: ANN401
 # What ``debias search`` makes of its curves: one choice, written and compared, or none.
 
 
-def measured_choice(
-    job: Job, before: Encoder, tried: TriedSystems, output: Path, progress: Stages
+def _measured_choice(
+    job: Job, before: Encoder, tried: _Tried, output: Path, progress: Stages
 ) -> DebiasReport:
     """Search, write what was chosen, and compare it (or the nearest to the target) with before."""
     from rag_sourcebias.debias.search import search_debias
@@ -331,19 +248,11 @@ def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVari
     """Return the chosen variant, of the first seed, or the one nearest the target."""
     weight = found.chosen if found.chosen is not None else found.selected
     if weight is None:
-        tried = [point for point in found.points if point.weight > 0]
-        weight = min(tried, key=lambda p: abs(p.relative_delta.estimate - found.target)).weight
+        weight = min(
+            (point for point in found.points if point.weight > 0),
+            key=lambda p: abs(p.relative_delta.estimate - found.target),
+        ).weight
     return next(variant for variant in variants if variant.weight == weight)
-
-
-def conclude(found: DebiasSearch | None, searched: str, output: Path) -> None:
-    """Say what was chosen; exit code 1 where nothing was."""
-    if found is not None and found.chosen is not None:
-        err.print(f"{searched} {found.chosen:g}: {output}", highlight=False, soft_wrap=True)
-        return
-    refusal = "" if found is None else found.refusal
-    err.print(f"nothing was written: {refusal}", highlight=False, soft_wrap=True, markup=False)
-    raise typer.Exit(1)
 
 
 # ``debias search``: the strength, offset or weight with the least skew that keeps quality.
@@ -363,11 +272,48 @@ def search(
     folder: opt.Folder = None,
     *,
     encoder: opt.EncoderOption,
-    output: opt.SearchOutput,
-    over: opt.Over = "strength",
-    values: opt.Values = None,
-    seeds: opt.Seeds = 3,
-    training: opt.Training = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Model folder to write (a JSON file with --over offset); must not exist. Nothing "
+            "is written if no value keeps quality.",
+            show_default=False,
+        ),
+    ],
+    over: Annotated[
+        str,
+        typer.Option(
+            help="strength (of a projection), offset (share of a calibration) or weight (of the "
+            "debias term: trains a model per weight and seed).",
+            rich_help_panel=opt.SEARCH,
+        ),
+    ] = "strength",
+    values: Annotated[
+        str | None,
+        typer.Option(
+            help="Numbers separated by commas; 0, the model as it is, is added. \\[default: "
+            "0,0.25,0.5,0.75,1 for strength, and 1.25 for offset; 0,0.003,0.01,0.03 for weight]",
+            rich_help_panel=opt.SEARCH,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Trainings per weight, at least 3: results must hold for new seeds.",
+            rich_help_panel=opt.SEARCH,
+        ),
+    ] = 3,
+    training: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Settings of every training, as in debias train, such as "
+            "max_steps=200,batch_size=32,learning_rate=1e-5. With --over weight.",
+            rich_help_panel=opt.SEARCH,
+        ),
+    ] = None,
     method: opt.Method = "pca",
     directions: opt.Directions = None,
     sides: opt.Sides = "both",
@@ -416,20 +362,24 @@ def search(
     with stages() as progress:
         before = SpecBuilder(place, progress.advance).encoder(encoder)
         progress.begin(f"fitting on {job.fitting.name}")
-        tried: TriedSystems
         if over == "strength":
-            tried = TriedStrengths(job, model, before, numbers, chosen)
+            tried = _tried_strengths(job, model, before, numbers, chosen)
         elif over == "offset":
-            tried = TriedOffsets(job, before, numbers, kind)
+            tried = _tried_offsets(job, before, numbers, kind)
         else:
-            tried = tried_weights(
+            tried = _tried_weights(
                 job, before, numbers, model=model, seeds=range(seed, seed + seeds),
-                settings=training_settings(**read_settings(training)), output=output,
+                settings=read_settings(training), output=output,
                 cache=place, progress=progress,
             )  # fmt: skip
-        measured = measured_choice(job, before, tried, output, progress)
-    job.judged.deliver(measured)
-    conclude(measured.search, tried.searched, output)
+        measured = _measured_choice(job, before, tried, output, progress)
+    deliver(measured, job.judged.folder)
+    found = measured.search
+    if found is None or found.chosen is None:
+        refusal = "" if found is None else found.refusal
+        err.print(f"nothing was written: {refusal}", highlight=False, soft_wrap=True, markup=False)
+        raise typer.Exit(1)
+    err.print(f"{tried.searched} {found.chosen:g}: {output}", highlight=False, soft_wrap=True)
 
 
 def search_values(over: str, text: str) -> list[float]:
@@ -441,8 +391,7 @@ def search_values(over: str, text: str) -> list[float]:
             f"--values {text!r}: write numbers separated by commas, as 0,0.5,1"
         ) from None
     largest = _LARGEST.get(over, math.inf)
-    bad = [value for value in found if not (math.isfinite(value) and 0 <= value <= largest)]
-    if bad or len(found) < 2:
+    if len(found) < 2 or not all(math.isfinite(value) and 0 <= value <= largest for value in found):
         raise DataError(
             f"--values {text!r}: --over {over} takes numbers from 0"
             + (f" to {largest:g}" if largest < math.inf else "")
@@ -505,6 +454,8 @@ def project(
 
     Then load my-model where the model was: LangChain, LlamaIndex, Chroma, sentence-transformers.
     """
+    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
+
     chosen = projection_choice(method, directions, sides)
     if not 0 <= strength <= 1:
         raise DataError(f"--strength {strength:g} is outside [0, 1]")
@@ -518,8 +469,23 @@ def project(
         before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)
         progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
         found = _fitted(job, before, chosen, strength)
-        measured = _measured(job, before, found, model=model, output=output, progress=progress)
-    job.judged.deliver(measured)
+        progress.begin(f"writing {output}")
+        write_projected_model(model, found, output)
+        after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
+        with removed_on_failure(output):
+            made = DebiasMethod(
+                name=after.name,
+                kind="projection",
+                settings=projection_settings(found),
+                fitted_on=job.fitting.name,
+                n_pairs=len(job.twins),
+                encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
+            )
+            measured = job.judged.report(
+                DenseSpec(before), [DenseSpec(after)], methods=[made],
+                fitted_texts=job.fitted_texts, progress=progress,
+            )  # fmt: skip
+    deliver(measured, job.judged.folder)
     err.print(f"model: {output}", highlight=False, soft_wrap=True)
 
 
@@ -544,39 +510,6 @@ def _fitted(
             n=error.n,
             n_needed=error.n_needed,
         ) from error
-
-
-def _measured(
-    job: Job,
-    before: Encoder,
-    found: SourceProjection,
-    *,
-    model: str,
-    output: Path,
-    progress: Stages,
-) -> DebiasReport:
-    """Write the model and compare it with the one before."""
-    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
-
-    progress.begin(f"writing {output}")
-    write_projected_model(model, found, output)
-    after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
-    with removed_on_failure(output):
-        made = DebiasMethod(
-            name=after.name,
-            kind="projection",
-            settings=projection_settings(found),
-            fitted_on=job.fitting.name,
-            n_pairs=len(job.twins),
-            encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
-        )
-        return job.judged.report(
-            DenseSpec(before),
-            [DenseSpec(after)],
-            methods=[made],
-            fitted_texts=job.fitted_texts,
-            progress=progress,
-        )
 
 
 # ``debias calibrate``: scores of LLM-written documents brought level with those of their twins.
@@ -639,7 +572,7 @@ def calibrate(
                 DenseSpec(before), [after], methods=[made], fitted_texts=job.fitted_texts,
                 progress=progress,
             )  # fmt: skip
-    job.judged.deliver(measured)
+    deliver(measured, job.judged.folder)
     err.print(f"calibration: {output}", highlight=False, soft_wrap=True)
 
 
@@ -648,9 +581,26 @@ def calibrate(
 
 @spread
 def compare(
-    models: opt.Models,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BEFORE AFTER…",
+            help="Models by name or path[,dtype=…,max_length=…,batch_size=…,device=…]; the first "
+            "one is what the others are compared with.",
+            show_default=False,
+        ),
+    ],
     *,
-    judge: opt.CompareJudge,
+    judge: Annotated[
+        list[str],
+        typer.Option(
+            "--judge",
+            metavar="FOLDER[:SPLIT]",
+            help="Data to compare on; repeatable. Without a split: test, else dev.",
+            rich_help_panel=opt.JUDGE,
+            show_default=False,
+        ),
+    ],
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
@@ -688,6 +638,7 @@ def compare(
         judge, None, report=report, figures=figures, baseline_source=baseline_source, seed=seed,
     )  # fmt: skip
     seen = read_seen(fitted_on, baseline=baseline_source)
+    data = ", ".join(fitted_on or ())
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         before, *others = [builder.encoder(text) for text in models]
@@ -699,24 +650,23 @@ def compare(
             progress.begin(f"timing {names[-1]}")
             cost = encode_cost(before, encoder, judged.datasets[0].corpus.texts)
             after.append(DenseSpec(encoder, name=names[-1]))
-            methods.append(_method(names[-1], text, fitted_on, cost))
+            methods.append(_method(names[-1], text, data, cost))
         for path in calibration or ():
             names.append(distinct_name(f"{before.name}+{path.stem}", names))
-            spec, made = _calibrated(before, path, names[-1], fitted_on)
-            after.append(spec)
-            methods.append(made)
+            found = read_parity(path, encoder=before.fingerprint)
+            after.append(RescoredSpec(DenseSpec(before), found, name=names[-1]))
+            methods.append(calibration_method(found, names[-1], fitted_on=data))
         measured = judged.report(
             DenseSpec(before), after, methods=methods, fitted_texts=seen, progress=progress
         )
-    judged.deliver(measured)
+    deliver(measured, judged.folder)
 
 
-def _method(name: str, text: str, fitted_on: Sequence[str] | None, cost: float) -> DebiasMethod:
+def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
     """Say how a model was made where its folder tells."""
     from rag_sourcebias.neural.loading import PROJECTION_FILE
     from rag_sourcebias.neural.training_data import HISTORY_FILE, read_history
 
-    data = ", ".join(fitted_on or ())
     folder = Path(parse_spec(f"dense:{text}").model).expanduser()
     file = folder / PROJECTION_FILE
     # A projection of a trained model keeps the history of the model it was made from.
@@ -733,14 +683,6 @@ def _method(name: str, text: str, fitted_on: Sequence[str] | None, cost: float) 
         n_pairs=found.n_pairs,
         encode_cost=cost,
     )
-
-
-def _calibrated(
-    before: Encoder, path: Path, name: str, fitted_on: Sequence[str] | None
-) -> tuple[RetrieverSpec, DebiasMethod]:
-    found = read_parity(path, encoder=before.fingerprint)
-    made = calibration_method(found, name, fitted_on=", ".join(fitted_on or ()))
-    return RescoredSpec(DenseSpec(before), found, name=name), made
 
 
 # ``debias train``: fine-tune a model not to prefer the rewrite of a text to the text.
@@ -760,16 +702,45 @@ def train(
     source: opt.Source = None,
     baseline_source: opt.BaselineSource = "human",
     unseen: opt.Unseen = False,
-    weight: opt.Weight = 0.01,
-    reduction: opt.Reduction = "sum",
+    weight: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Of the debias term. Over-correction comes early: at 1 human texts may be "
+            "favoured as much as LLM texts were. debias search --over weight finds it.",
+            rich_help_panel=opt.LOSS,
+        ),
+    ] = 0.01,
+    reduction: Annotated[
+        str,
+        typer.Option(
+            help="sum (over the pairs of a batch, as in the paper) or mean (as in its code); the "
+            "same weight means batch-size times less under mean.",
+            rich_help_panel=opt.LOSS,
+        ),
+    ] = "sum",
     scale: Annotated[
         float,
         typer.Option(
             help="Factor on the similarities in the debias term.", rich_help_panel=opt.LOSS
         ),
     ] = 20.0,
-    hinge_target: opt.HingeTarget = "human",
-    loss: opt.Loss = "mnrl",
+    hinge_target: Annotated[
+        str,
+        typer.Option(
+            help="human (do not prefer rewrites: the paper's hinge), parity (prefer neither) or "
+            "llm.",
+            rich_help_panel=opt.LOSS,
+        ),
+    ] = "human",
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="Ranking loss beside it: mnrl, cached-mnrl (large batches in little memory), or "
+            "margin-mse and cosine, which hold the ranking where the untrained model has it.",
+            rich_help_panel=opt.LOSS,
+        ),
+    ] = "mnrl",
     epochs: Annotated[
         int | None,
         typer.Option(help="Passes over the pairs. \\[default: 1]", rich_help_panel=opt.RUN),
@@ -782,12 +753,51 @@ def train(
     learning_rate: Annotated[
         float, typer.Option(help="Peak; falls to 0 at the end.", rich_help_panel=opt.RUN)
     ] = 2e-5,
-    negatives: opt.Negatives = 1,
-    max_length: opt.MaxLength = None,
-    precision: opt.Precision = "auto",
-    seed: opt.TrainingSeed = 0,
-    eval_every: opt.EvalEvery = None,
-    checkpoint_every: opt.CheckpointEvery = 100,
+    negatives: Annotated[
+        int,
+        typer.Option(
+            help="Hard negatives per pair and source, mined with the untrained model; 0 leaves the "
+            "other documents of a batch.",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = 1,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens after which training texts are cut (faster); the written model keeps its "
+            "own.",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="auto (bf16 or fp16 on a GPU, float32 on the CPU), float32, bf16 or fp16.",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = "auto",
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Of the order of pairs, negatives and dropout, and of resampling in the report.",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = 0,
+    eval_every: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps between measurements of skew for the history; each encodes the first "
+            "judged corpus anew. \\[default: start and end]",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int,
+        typer.Option(
+            help="Steps between checkpoints; an interrupted training goes on from the last.",
+            rich_help_panel=opt.RUN,
+        ),
+    ] = 100,
     resume: Annotated[
         bool,
         typer.Option(help="Go on from checkpoints of the same command.", rich_help_panel=opt.RUN),
@@ -811,64 +821,52 @@ def train(
             --weight 0.03 --steps 500 --eval-every 100 --judge my-data:test --report report
     """
     require_new("output", output)
-    model_of(encoder)
+    model = model_of(encoder)
     job = prepare(
         folder, sample=sample, split=split, source=source, judge=judge, report=report,
         unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
     )  # fmt: skip
-    settings = training_settings(
-        debias_weight=weight, reduction=reduction, scale=scale, target=hinge_target, loss=loss,
-        epochs=epochs, max_steps=steps, batch_size=batch_size, learning_rate=learning_rate,
-        hard_negatives=negatives, max_length=max_length, precision=precision, seed=seed,
-        eval_every=eval_every, checkpoint_every=checkpoint_every,
+    from rag_sourcebias.neural.training_data import TrainingSettings
+
+    checked_there: dict[str, Any] = {
+        "reduction": reduction, "target": hinge_target, "loss": loss, "precision": precision,
+    }  # fmt: skip
+    settings = TrainingSettings(
+        debias_weight=weight, scale=scale, epochs=epochs, max_steps=steps, batch_size=batch_size,
+        learning_rate=learning_rate, hard_negatives=negatives, max_length=max_length, seed=seed,
+        eval_every=eval_every, checkpoint_every=checkpoint_every, **checked_there,
     )  # fmt: skip
-    _run(job, settings, encoder=encoder, output=output, cache=cache or cache_dir(), resume=resume)
-
-
-def _run(
-    job: Job,
-    settings: TrainingSettings,
-    *,
-    encoder: str,
-    output: Path,
-    cache: Path,
-    resume: bool,
-) -> None:
+    place = cache or cache_dir()
     said = ""
     try:
         with stages() as progress:
-            before = SpecBuilder(cache, progress.advance).encoder(encoder)
+            before = SpecBuilder(place, progress.advance).encoder(encoder)
             said = f"checkpoints are kept in {output}.training; the same command goes on from there"
             trained = train_model(
-                job, model_of(encoder), settings, output, untrained=before, progress=progress,
-                judge=True, resume=resume,
+                job, model, settings, output, untrained=before, progress=progress, judge=True,
+                resume=resume,
             )  # fmt: skip
             said = (
                 f"the model {output} is complete; for its report: rag-sourcebias debias compare "
                 f"{encoder} {output} --judge …"
             )
             after = written_model(
-                output, cache, progress.advance, name=distinct_name(output.name, [before.name])
+                output, place, progress.advance, name=distinct_name(output.name, [before.name])
+            )
+            made = training_method(
+                trained.history,
+                after.name,
+                fitted_on=job.fitting.name,
+                encode_cost=encode_cost(before, after, job.twins.baseline_texts),
             )
             measured = job.judged.report(
-                DenseSpec(before),
-                [DenseSpec(after)],
-                methods=[
-                    training_method(
-                        trained.history,
-                        after.name,
-                        fitted_on=job.fitting.name,
-                        encode_cost=encode_cost(before, after, job.twins.baseline_texts),
-                    )
-                ],
-                fitted_texts=job.fitted_texts,
-                training=[trained.history],
-                progress=progress,
-            )
+                DenseSpec(before), [DenseSpec(after)], methods=[made], progress=progress,
+                fitted_texts=job.fitted_texts, training=[trained.history],
+            )  # fmt: skip
     except KeyboardInterrupt:
         err.print(f"\ninterrupted: {said}", highlight=False, soft_wrap=True)
         raise SystemExit(_INTERRUPTED) from None
-    job.judged.deliver(measured)
+    deliver(measured, job.judged.folder)
     err.print(f"model: {output}", highlight=False, soft_wrap=True)
 
 
@@ -884,8 +882,5 @@ app = typer.Typer(
         rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
     """,
 )
-app.command()(project)
-app.command()(calibrate)
-app.command()(train)
-app.command()(search)
-app.command()(compare)
+for command in (project, calibrate, train, search, compare):
+    app.command()(command)

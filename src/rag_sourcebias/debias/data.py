@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,15 @@ from rag_sourcebias.core.values import (
     Stored,
     from_versioned,
 )
+
+_T = TypeVar("_T")
+
+
+def _first(found: Iterable[_T], missing: str) -> _T:
+    for item in found:
+        return item
+    raise DataError(missing)
+
 
 # How a debiased training went, as data.
 
@@ -126,8 +135,7 @@ class DebiasScores:
         for kind, name, known in (("row", row, DEBIAS_ROWS), ("cutoff", cutoff, self.cutoffs)):
             if name not in known:
                 raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
-        found: FloatArray = self.values[DEBIAS_ROWS.index(row), self.cutoffs.index(cutoff)]
-        return found
+        return np.asarray(self.values[DEBIAS_ROWS.index(row), self.cutoffs.index(cutoff)])
 
 
 # The search for a debias weight as data: what goes in, and the curves and choice that come out.
@@ -135,7 +143,7 @@ class DebiasScores:
 
 QUALITIES = ("human-only", "llm-only", "mixed")
 _ROUNDING = 1e-9  # a measure that divides sums may exceed 1 by this
-_COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
+COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,7 +193,7 @@ class DebiasCandidate:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise DataError(f"weight {self.weight!r} must be a number of at least 0")
-        for name in _COLUMNS:
+        for name in COLUMNS:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, self._checked(name, value))
@@ -225,13 +233,11 @@ class DebiasCandidate:
     @property
     def shape(self) -> tuple[int, int]:
         """Seeds and queries."""
-        rows, columns = self.baseline.shape
-        return rows, columns
+        return self.baseline.shape
 
     def of(self, quality: str) -> FloatArray:
         """Quality ``"human-only"``, ``"llm-only"`` or ``"mixed"``, shape (seeds, n)."""
-        column: FloatArray = getattr(self, quality.replace("-", "_"))
-        return column
+        return np.asarray(getattr(self, quality.replace("-", "_")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,11 +323,9 @@ class DebiasSearch(Stored):
 
     def point(self, weight: float) -> DebiasPoint:
         """Return the reported point of one weight."""
-        for point in self.points:
-            if point.weight == weight:
-                return point
-        raise DataError(
-            f"no weight {weight!r} was tried; there are {[p.weight for p in self.points]}"
+        return _first(
+            (point for point in self.points if point.weight == weight),
+            f"no weight {weight!r} was tried; there are {[p.weight for p in self.points]}",
         )
 
 
@@ -499,17 +503,17 @@ class DebiasOutcome:
 
     def skew_at(self, cutoff: int) -> SkewChange:
         """Return the skew at one cutoff."""
-        for found in self.skew:
-            if found.cutoff == cutoff:
-                return found
-        raise DataError(f"no cutoff {cutoff}; there are {[s.cutoff for s in self.skew]}")
+        return _first(
+            (found for found in self.skew if found.cutoff == cutoff),
+            f"no cutoff {cutoff}; there are {[s.cutoff for s in self.skew]}",
+        )
 
     def quality_at(self, quality: str, cutoff: int) -> QualityChange:
         """Return one quality at one cutoff."""
-        for found in self.quality:
-            if (found.quality, found.cutoff) == (quality, cutoff):
-                return found
-        raise DataError(f"no {quality!r} at cutoff {cutoff} for system {self.name!r}")
+        return _first(
+            (q for q in self.quality if (q.quality, q.cutoff) == (quality, cutoff)),
+            f"no {quality!r} at cutoff {cutoff} for system {self.name!r}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -536,10 +540,10 @@ class DebiasDataset:
 
     def outcome(self, name: str) -> DebiasOutcome:
         """Return one system by name."""
-        for found in self.outcomes:
-            if found.name == name:
-                return found
-        raise DataError(f"no system {name!r}; there are {[o.name for o in self.outcomes]}")
+        return _first(
+            (found for found in self.outcomes if found.name == name),
+            f"no system {name!r}; there are {[o.name for o in self.outcomes]}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

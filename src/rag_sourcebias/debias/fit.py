@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -53,10 +54,10 @@ def score_twins(
         raise DataError(f"depth is {depth}; at least 1, or None for all relevant pairs")
     if similarity not in ("cosine", "dot"):
         raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
-    names = tuple(sources or paired_sources(dataset.corpus.tags, baseline=baseline))
     pairs = [
         training_pairs(dataset, source=name, baseline=baseline, exclude=exclude)
-        for name in names or (None,)  # without pairs, this says what is missing
+        # without pairs, None says what is missing
+        for name in sources or paired_sources(dataset.corpus.tags, baseline=baseline) or (None,)
     ]
     corpus = dataset.corpus if depth is not None else _only(dataset.corpus, pairs)
     documents = _checked(encoder.encode_documents(corpus.texts), corpus.doc_ids, similarity)
@@ -73,9 +74,13 @@ def score_twins(
             _products(encoded, rows, documents, corpus.tags.rows_for(version)[of_source.rows])
             for version in (of_source.twins.baseline_ids, of_source.twins.source_ids)
         )
-        source = of_source.twins.source
         every.append(
-            ScoredTwins(source=source, baseline_scores=ours, source_scores=theirs, queries=rows)
+            ScoredTwins(
+                source=of_source.twins.source,
+                baseline_scores=ours,
+                source_scores=theirs,
+                queries=rows,
+            )
         )
         near.append(every[-1] if reach is None else _within(every[-1], reach))
     return near, every
@@ -93,8 +98,9 @@ def _within(twins: ScoredTwins, reach: FloatArray) -> ScoredTwins:
 
 
 def _only(corpus: Corpus, pairs: Sequence[TrainingPairs]) -> Corpus:
-    ids = [(p.twins.baseline_ids, p.twins.source_ids) for p in pairs]
-    wanted = dict.fromkeys(doc_id for both in ids for side in both for doc_id in side)
+    wanted = dict.fromkeys(
+        doc_id for p in pairs for doc_id in (*p.twins.baseline_ids, *p.twins.source_ids)
+    )
     return corpus.take(corpus.tags.rows_for(tuple(wanted)))
 
 
@@ -182,11 +188,9 @@ def fit_source_projection(
     +1.1 / −0.1 %. None of them transfers to ``nq-utd`` (−13.7 becomes −11.6 to −19.9): fit on the
     corpus that is searched.
     """
-    human = encoder.encode_documents(twins.baseline_texts)
-    other = encoder.encode_documents(twins.source_texts)
     return fit_projection(
-        human,
-        other,
+        encoder.encode_documents(twins.baseline_texts),
+        encoder.encode_documents(twins.source_texts),
         method=method,
         n_directions=n_directions if method == "pca" else 1,
         strength=strength,
@@ -253,10 +257,7 @@ def fit_parity_calibration(
         depth=depth,
         exclude=exclude,
     )
-
-    def fit(twins: list[ScoredTwins]) -> ParityCalibration:
-        return fit_parity(twins, encoder=encoder.fingerprint, baseline=baseline, form=form)
-
+    fit = partial(fit_parity, encoder=encoder.fingerprint, baseline=baseline, form=form)
     with suppress(InsufficientDataError):
         return fit(near)
     return fit(every)

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import formatannotation
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, deliver, err, require_writable, whole_numbers
+from rag_sourcebias.cli.console import Stages, choice, err, require_writable, whole_numbers
 from rag_sourcebias.cli.models import parse_spec
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError
@@ -146,150 +147,12 @@ Form = Annotated[
         rich_help_panel=FIT,
     ),
 ]
-Models = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="BEFORE AFTER…",
-        help="Models by name or path[,dtype=…,max_length=…,batch_size=…,device=…]; the first one "
-        "is what the others are compared with.",
-        show_default=False,
-    ),
-]
-CompareJudge = Annotated[
-    list[str],
-    typer.Option(
-        "--judge",
-        metavar="FOLDER[:SPLIT]",
-        help="Data to compare on; repeatable. Without a split: test, else dev.",
-        rich_help_panel=JUDGE,
-        show_default=False,
-    ),
-]
 
 
 # Options of ``debias train`` and ``debias search``.
 
 
 LOSS, RUN, SEARCH = "The loss", "The training run", "The search"
-
-Weight = Annotated[
-    float,
-    typer.Option(
-        min=0,
-        help="Of the debias term. Over-correction comes early: at 1 human texts may be favoured as "
-        "much as LLM texts were. debias search --over weight finds it.",
-        rich_help_panel=LOSS,
-    ),
-]
-Reduction = Annotated[
-    str,
-    typer.Option(
-        help="sum (over the pairs of a batch, as in the paper) or mean (as in its code); the same "
-        "weight means batch-size times less under mean.",
-        rich_help_panel=LOSS,
-    ),
-]
-HingeTarget = Annotated[
-    str,
-    typer.Option(
-        help="human (do not prefer rewrites: the paper's hinge), parity (prefer neither) or llm.",
-        rich_help_panel=LOSS,
-    ),
-]
-Loss = Annotated[
-    str,
-    typer.Option(
-        help="Ranking loss beside it: mnrl, cached-mnrl (large batches in little memory), or "
-        "margin-mse and cosine, which hold the ranking where the untrained model has it.",
-        rich_help_panel=LOSS,
-    ),
-]
-Negatives = Annotated[
-    int,
-    typer.Option(
-        help="Hard negatives per pair and source, mined with the untrained model; 0 leaves the "
-        "other documents of a batch.",
-        rich_help_panel=RUN,
-    ),
-]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(
-        help="Tokens after which training texts are cut (faster); the written model keeps its own.",
-        rich_help_panel=RUN,
-    ),
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        help="auto (bf16 or fp16 on a GPU, float32 on the CPU), float32, bf16 or fp16.",
-        rich_help_panel=RUN,
-    ),
-]
-TrainingSeed = Annotated[
-    int,
-    typer.Option(
-        help="Of the order of pairs, negatives and dropout, and of resampling in the report.",
-        rich_help_panel=RUN,
-    ),
-]
-EvalEvery = Annotated[
-    int | None,
-    typer.Option(
-        help="Steps between measurements of skew for the history; each encodes the first judged "
-        "corpus anew. \\[default: start and end]",
-        rich_help_panel=RUN,
-    ),
-]
-CheckpointEvery = Annotated[
-    int,
-    typer.Option(
-        help="Steps between checkpoints; an interrupted training goes on from the last.",
-        rich_help_panel=RUN,
-    ),
-]
-Over = Annotated[
-    str,
-    typer.Option(
-        help="strength (of a projection), offset (share of a calibration) or weight (of the "
-        "debias term: trains a model per weight and seed).",
-        rich_help_panel=SEARCH,
-    ),
-]
-Values = Annotated[
-    str | None,
-    typer.Option(
-        help="Numbers separated by commas; 0, the model as it is, is added. \\[default: "
-        "0,0.25,0.5,0.75,1 for strength, and 1.25 for offset; 0,0.003,0.01,0.03 for weight]",
-        rich_help_panel=SEARCH,
-    ),
-]
-Seeds = Annotated[
-    int,
-    typer.Option(
-        help="Trainings per weight, at least 3: results must hold for new seeds.",
-        rich_help_panel=SEARCH,
-    ),
-]
-Training = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=VALUE,…",
-        help="Settings of every training, as in debias train, such as "
-        "max_steps=200,batch_size=32,learning_rate=1e-5. With --over weight.",
-        rich_help_panel=SEARCH,
-    ),
-]
-SearchOutput = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Model folder to write (a JSON file with --over offset); must not exist. Nothing is "
-        "written if no value keeps quality.",
-        show_default=False,
-    ),
-]
 
 
 # Work that the commands of ``debias`` share: data, models, methods, the report, one training.
@@ -325,11 +188,6 @@ class FittingData:
     split: str = ""
 
     @property
-    def qrels(self) -> Qrels | None:
-        """Judgments that select the pairs."""
-        return None if self.dataset is None else self.dataset.qrels
-
-    @property
     def judged(self) -> Dataset:
         """Queries and judgments, where a method needs them."""
         if self.dataset is None:
@@ -347,8 +205,11 @@ def read_fitting(
         data = load_sample()
         return FittingData(name=data.name, corpus=data.corpus, dataset=None if all_pairs else data)
     if all_pairs and folder.is_dir():
-        corpus = read_corpus(folder, sources=None, titles=True).corpus
-        return FittingData(name=folder.resolve().name, corpus=corpus, folder=folder)
+        return FittingData(
+            name=folder.resolve().name,
+            corpus=read_corpus(folder, sources=None, titles=True).corpus,
+            folder=folder,
+        )
     data = read_beir(folder, split=split, name=_name(folder, split))
     return FittingData(name=data.name, corpus=data.corpus, dataset=data, folder=folder, split=split)
 
@@ -371,15 +232,11 @@ def read_judged(
     )
     if len({data.name for data in datasets}) < len(datasets):
         raise DataError(f"--judge names the same data twice: {', '.join(named)}")
-    same = [
-        data.name
+    return datasets, tuple(
+        f"{data.name} is judged on what the method is fitted on: its figures show what can be "
+        "reached, not what to expect elsewhere; name other data with --judge <folder>[:<split>]"
         for data in datasets
         if fitting is not None and not unseen and _same(data, fitting)
-    ]
-    return datasets, tuple(
-        f"{name} is judged on what the method is fitted on: its figures show what can be reached, "
-        "not what to expect elsewhere; name other data with --judge <folder>[:<split>]"
-        for name in same
     )
 
 
@@ -388,8 +245,8 @@ def read_seen(specs: Sequence[str] | None, *, baseline: str) -> frozenset[str]:
     found: set[str] = set()
     for text in specs or ():
         if Path(text).is_dir():
-            corpus = read_corpus(Path(text), sources=None, titles=True).corpus
-            found |= pair_texts(corpus, None, baseline=baseline)
+            read = read_corpus(Path(text), sources=None, titles=True)
+            found |= pair_texts(read.corpus, None, baseline=baseline)
         else:
             data = _read_spec("fitted-on", text)
             found |= pair_texts(data.corpus, data.qrels, baseline=baseline)
@@ -422,8 +279,9 @@ def fitted_sources(fitting: FittingData, asked: str | None, *, baseline: str) ->
 
 
 def _same(data: Dataset, fitting: FittingData) -> bool:
-    queries = None if fitting.dataset is None else fitting.dataset.queries
-    return data.corpus.texts == fitting.corpus.texts and queries in (None, data.queries)
+    return data.corpus.texts == fitting.corpus.texts and (
+        fitting.dataset is None or fitting.dataset.queries == data.queries
+    )
 
 
 def _default(fitting: FittingData) -> Dataset:
@@ -505,15 +363,14 @@ def require_new(option: str, path: Path, *, what: str = "folder") -> None:
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[None]:
     """Take a result away again where what follows fails, so that the same command can be run."""
-    done = False
     try:
         yield
-        done = True
-    finally:
-        if not done and path.is_dir():
+    except BaseException:
+        if path.is_dir():
             shutil.rmtree(path)
-        elif not done:
+        else:
             path.unlink(missing_ok=True)
+        raise
 
 
 def written_model(
@@ -522,8 +379,8 @@ def written_model(
     """Load a model that was just written, with cached vectors."""
     from rag_sourcebias.neural.loading import SentenceEncoder
 
-    encoder = SentenceEncoder(folder, name=name)
-    return CachedEncoder(encoder, VectorCache(cache / "vectors.sqlite"), progress=progress)
+    vectors = VectorCache(cache / "vectors.sqlite")
+    return CachedEncoder(SentenceEncoder(folder, name=name), vectors, progress=progress)
 
 
 def encode_cost(before: Encoder, after: Encoder, texts: Sequence[str]) -> float:
@@ -569,8 +426,9 @@ def projection_choice(method: str, directions: int | None, sides: str) -> Projec
         raise DataError(
             f"--directions {directions}: --method {method} has one direction; use --method pca"
         )
-    default = _PCA_DIRECTIONS if method == "pca" else 1
-    return ProjectionChoice(method, default if directions is None else directions, sides)
+    return ProjectionChoice(
+        method, directions or (_PCA_DIRECTIONS if method == "pca" else 1), sides
+    )
 
 
 def projection_settings(found: SourceProjection) -> dict[str, str]:
@@ -592,11 +450,15 @@ def calibration_method(
         f"gap {source}": f"{gap.estimate:+.4f} [{gap.lower:+.4f}, {gap.upper:+.4f}]"
         for source, gap in zip(found.sources, found.gaps, strict=True)
     }
-    needs = {"needs": "source tags of what is retrieved"}
     return DebiasMethod(
         name=name,
         kind="calibration",
-        settings={"form": found.form, **settings, **needs, **gaps},
+        settings={
+            "form": found.form,
+            **settings,
+            "needs": "source tags of what is retrieved",
+            **gaps,
+        },
         fitted_on=fitted_on,
         n_pairs=sum(found.n_pairs),
     )
@@ -604,11 +466,8 @@ def calibration_method(
 
 def distinct_name(name: str, taken: Collection[str]) -> str:
     """Return the name, numbered where another system has it."""
-    number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name} ({number})", number + 1
-    return found
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(found for found in chain([name], numbered) if found not in taken)
 
 
 # The before/after report that every command of ``debias`` ends in.
@@ -665,24 +524,6 @@ class Judging:
     folder: Path | None
     unseen: bool
 
-    def excluded(self, fitting: FittingData, sources: Sequence[str]) -> frozenset[str]:
-        """Pair ids that must not be fitted on; texts say which, as ids differ between folders."""
-        if not self.unseen:
-            return frozenset()
-        baseline = self.config.baseline_source
-        texts = {
-            text
-            for data in self.datasets
-            for text in pair_texts(data.corpus, data.qrels, baseline=baseline)
-        }
-        pairs = [twin_texts(fitting.corpus, source=s, baseline=baseline) for s in sources]
-        return frozenset(
-            pair
-            for twins in pairs
-            for pair, text in zip(twins.pair_ids, twins.baseline_texts, strict=True)
-            if text in texts
-        )
-
     def report(
         self,
         before: RetrieverSpec,
@@ -707,10 +548,6 @@ class Judging:
             **more,
         )
         return replace(found, warnings=(*self.cautions, *found.warnings))
-
-    def deliver(self, report: DebiasReport) -> None:
-        """Print the report, and write it where a folder was named."""
-        deliver(report, self.folder)
 
 
 def judging(
@@ -782,18 +619,35 @@ class Job:
 
     @cached_property
     def excluded(self) -> frozenset[str]:
-        """Pair ids that are not fitted on."""
-        return self.judged.excluded(self.fitting, self.sources)
+        """Pair ids that are not fitted on; texts say which, as ids differ between folders."""
+        if not self.judged.unseen:
+            return frozenset()
+        texts = {
+            text
+            for data in self.judged.datasets
+            for text in pair_texts(data.corpus, data.qrels, baseline=self.baseline)
+        }
+        pairs = [
+            twin_texts(self.fitting.corpus, source=source, baseline=self.baseline)
+            for source in self.sources
+        ]
+        return frozenset(
+            pair
+            for twins in pairs
+            for pair, text in zip(twins.pair_ids, twins.baseline_texts, strict=True)
+            if text in texts
+        )
 
     @cached_property
     def twins_of(self) -> tuple[TwinTexts, ...]:
         """Pairs that are fitted on, of each source."""
+        judged = self.fitting.dataset
         return tuple(
             twin_texts(
                 self.fitting.corpus,
                 source=source,
                 baseline=self.baseline,
-                qrels=self.fitting.qrels,
+                qrels=None if judged is None else judged.qrels,
                 exclude=self.excluded,
             )
             for source in self.sources
@@ -906,14 +760,7 @@ def training_method(
     )
 
 
-def training_settings(**values: Any) -> TrainingSettings:  # noqa: ANN401 - checked there
-    """Return settings of a training; texts are checked to be among those accepted."""
-    from rag_sourcebias.neural.training_data import TrainingSettings
-
-    return TrainingSettings(**values)
-
-
-def read_settings(text: str | None) -> dict[str, Any]:
+def read_settings(text: str | None) -> TrainingSettings:
     """Read ``name=value,…`` as settings of a training; weight and seed are searched over."""
     from rag_sourcebias.neural.training_data import TrainingSettings
 
@@ -928,11 +775,10 @@ def read_settings(text: str | None) -> dict[str, Any]:
             )
         kind = formatannotation(known[name])
         try:
-            number = {"int": int, "float": float}.get(kind.removesuffix(" | None"), str)
-            found[name] = number(value)
+            found[name] = {"int": int, "float": float}.get(kind.removesuffix(" | None"), str)(value)
         except ValueError:
             raise DataError(f"--training {part!r}: {value!r} is not a number of {kind}") from None
-    return found
+    return TrainingSettings(**found)
 
 
 def trained_model(
@@ -948,10 +794,10 @@ def trained_model(
     from rag_sourcebias.neural.training_data import read_history
 
     if not place.exists():
-        judge = settings.eval_every is not None
         return train_model(
-            job, model, settings, place, untrained=before, progress=progress, judge=judge
-        ).history
+            job, model, settings, place, untrained=before, progress=progress,
+            judge=settings.eval_every is not None,
+        ).history  # fmt: skip
     found = read_history(place)
     _check_same(job, settings, found, place, before)
     err.print(f"[dim]·[/] {place.name} is trained already", highlight=False)

@@ -113,8 +113,7 @@ class ParityCalibration:
                 f"parity calibration needs the retriever's scores of the {len(doc_ids)} documents, "
                 "there are none; keep them with InstrumentedRetriever(score_key=…)"
             )
-        moved = self.apply(np.asarray(scores, dtype=np.float64), sources)
-        return [float(score) for score in moved]
+        return [float(s) for s in self.apply(np.asarray(scores, dtype=np.float64), sources)]
 
     def apply(self, scores: FloatArray, sources: Sequence[str | None]) -> FloatArray:
         """Return calibrated scores of documents of the given sources; shape (n,)."""
@@ -436,15 +435,12 @@ def scaled_calibration(calibration: ParityCalibration, share: float) -> ParityCa
     for source, found in zip(calibration.sources, calibration.maps, strict=True):
         values = found.knots + share * (found.values - found.knots)
         if share != 1 and not (np.diff(values) > 0).all():
+            # The share from which on the flattest part would turn around, rounded down.
+            slope = float((np.diff(found.values) / np.diff(found.knots)).min())
+            largest = max(float(np.floor(100 / (1 - slope))) / 100 - 0.01, 1.0)
             raise DataError(
                 f"share {share:g} of the calibration of {source!r} would not keep the order of "
-                f"scores; use a share of at most {_largest_share(found):.3g}, or form='offset'"
+                f"scores; use a share of at most {largest:.3g}, or form='offset'"
             )
         maps.append(found if share == 1 else ScoreMap(knots=found.knots, values=values))
     return replace(calibration, maps=tuple(maps))
-
-
-def _largest_share(found: ScoreMap) -> float:
-    """Share from which on the flattest part of a map would turn around, rounded down."""
-    slope = float((np.diff(found.values) / np.diff(found.knots)).min())
-    return max(float(np.floor(100 / (1 - slope))) / 100 - 0.01, 1.0)

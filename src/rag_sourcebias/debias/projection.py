@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -259,9 +259,9 @@ def project_rows(
     with ThreadPoolExecutor(threads, thread_name_prefix="project") as pool:
         # Neighbouring rows to each: parts taken in turns would share pages. Several shares, so
         # that a core that is busy otherwise is not waited for.
-        shares = _shares(starts, _SHARES * threads)
-        for _ in pool.map(lambda part: _each(worker, part, step), shares):
-            pass
+        size = -(-len(starts) // (_SHARES * threads))
+        shares = (starts[i : i + size] for i in range(0, len(starts), size))
+        list(pool.map(lambda part: _each(worker, part, step), shares))
 
 
 def _each(worker: _Rows | FusedRows, starts: range, step: int) -> None:
@@ -323,20 +323,13 @@ class _Rows:
         if len(few):
             rest = rows[few] - amounts[few] @ self._subtracted
             left[few] = np.vecdot(rest, rest)
-        unit = np.abs(np.sqrt(squared) - 1) < _UNIT
-        scaled = unit & (left > _VANISHED**2)
+        scaled = (np.abs(np.sqrt(squared) - 1) < _UNIT) & (left > _VANISHED**2)
         return np.asarray(1 / np.sqrt(np.where(scaled, left, 1)), dtype=np.float32)
 
 
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _shares(starts: range, n: int) -> Iterator[range]:
-    size = -(-len(starts) // n)
-    return (starts[i : i + size] for i in range(0, len(starts), size))
+    own = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return len(own(0)) if own else os.cpu_count() or 1
 
 
 # Taking the component that tells the source out of vectors, stored ones included.
@@ -521,12 +514,11 @@ def _target(vectors: npt.NDArray[np.floating], out: Float32Array | None) -> Floa
         raise DataError(
             f"out is {out.dtype} of shape {out.shape}; expected float32 of shape {vectors.shape}"
         )
-    same = (
+    if np.may_share_memory(vectors, out) and not (
         out.dtype == vectors.dtype
         and out.ctypes.data == vectors.ctypes.data
         and out.strides == vectors.strides
-    )
-    if not same and np.may_share_memory(vectors, out):
+    ):
         raise DataError("out overlaps the vectors; give the vectors themselves or another array")
     return out
 
@@ -600,9 +592,7 @@ def fit_projection(
     """
     first, second = _pairs(human, other)
     _check(method, n_directions, shrinkage, shape=first.shape)
-    find: Directions = _mean_direction
-    if method == "pca":
-        find = lambda differences: _leading(differences, n_directions)  # noqa: E731
+    find: Directions = partial(_leading, count=n_directions) if method == "pca" else _mean_direction
     differences = second - first
     directions = find(differences)
     reliability = _reliability(differences, find)
@@ -710,8 +700,7 @@ def _leading(differences: FloatArray, count: int) -> FloatArray:
     """Right singular vectors of the largest singular values, columns of an array (d, count)."""
     if len(differences) < differences.shape[1]:
         return np.asarray(np.linalg.svd(differences, full_matrices=False)[2][:count].T)
-    vectors = np.linalg.eigh(differences.T @ differences)[1]
-    return np.asarray(vectors[:, ::-1][:, :count])
+    return np.asarray(np.linalg.eigh(differences.T @ differences)[1][:, ::-1][:, :count])
 
 
 def _reliability(differences: FloatArray, find: Directions) -> float:

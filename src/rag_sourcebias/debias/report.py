@@ -102,16 +102,8 @@ _COLUMN, _NAME = 8, 44  # characters of a terminal
 def document(report: DebiasReport) -> b.Document:
     """Return everything there is to say about a mitigation."""
     parts = (
-        _findings,
-        _skew,
-        _quality,
-        _search,
-        _training,
-        _methods,
-        _reading,
-        _caveats,
-        _data,
-    )
+        _findings, _skew, _quality, _search, _training, _methods, _reading, _caveats, _data,
+    )  # fmt: skip
     before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
     after = list(dict.fromkeys(v.system for v in verdicts(report)))
     return b.Document(
@@ -177,12 +169,16 @@ def _findings(report: DebiasReport) -> b.Section:
             rows = tuple((v.system, short(v), verdict_text(v).removesuffix(".")) for v in found)
             blocks += [b.Heading(text=name, to=b.PAGE), b.Statements(rows=rows, to=b.PAGE)]
     if report.datasets:
-        key = (
-            f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below {alpha(report):.3g}. "
-            f"{', '.join(_narrow_names(report).values())}: change of NDCG@{c.quality_cutoff} on "
-            f"these texts; ✓ a loss of {loss(c.relative_margin)} is excluded."
+        blocks.append(
+            b.Paragraph(
+                text=f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below "
+                f"{alpha(report):.3g}. {', '.join(_narrow_names(report).values())}: change of "
+                f"NDCG@{c.quality_cutoff} on these texts; ✓ a loss of {loss(c.relative_margin)} is "
+                "excluded.",
+                look="note",
+                to=b.TERMINAL,
+            )
         )
-        blocks.append(b.Paragraph(text=key, look="note", to=b.TERMINAL))
     blocks += [
         b.Paragraph(text=f"All criteria: {all_of}.", to=b.MARKDOWN),
         b.Items(
@@ -218,9 +214,11 @@ def _card(standing: Standing, span: tuple[float, float]) -> b.Card:
     n, met, sure = len(standing.verdicts), len(standing.met), standing.n_proven
     first = standing.verdicts[0]
     how = f"on {sure} beyond doubt" if sure else "by its estimates only"
-    text = f"Meets all criteria on {met or 'none'} of {n} data sets{f', {how}' * (sure < met)}"
-    if n == 1:
-        text = short(first)[:1].upper() + short(first)[1:]
+    text = (
+        short(first)[:1].upper() + short(first)[1:]
+        if n == 1
+        else f"Meets all criteria on {met or 'none'} of {n} data sets{f', {how}' * (sure < met)}"
+    )
     return b.Card(
         name=standing.system,
         # Good only where that is beyond doubt.
@@ -274,8 +272,13 @@ def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
         rows.append((shorten(outcome.name, _NAME), *(text for text, _ in cells)))
         sides.append(("", *(side for _, side in cells)))
     columns = ("", *(f"{shorten(head, _COLUMN - 2)} " for head in heads))
-    table = b.Table(columns=columns, rows=tuple(rows))
-    return b.Grid(table=table, caption="", width=_COLUMN, sides=tuple(sides), to=b.TERMINAL)
+    return b.Grid(
+        table=b.Table(columns=columns, rows=tuple(rows)),
+        caption="",
+        width=_COLUMN,
+        sides=tuple(sides),
+        to=b.TERMINAL,
+    )
 
 
 def _narrow_names(report: DebiasReport) -> dict[str, str]:
@@ -286,10 +289,17 @@ def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b
     names, rows = quality_names(report), []
     for v in every:
         changes = {change.quality: percent(change.relative) for change, _ in v.quality}
-        before = _shown(v.skew.before, lambda found: delta(found.estimate))
-        head = (v.system, v.on, short(v), _NEW.get(v.role, "not known"))
-        costs = (changes.get(quality, MISSING) for quality in names)
-        rows.append((*head, before, delta_ends(v.skew.after), *costs))
+        rows.append(
+            (
+                v.system,
+                v.on,
+                short(v),
+                _NEW.get(v.role, "not known"),
+                _shown(v.skew.before, lambda found: delta(found.estimate)),
+                delta_ends(v.skew.after),
+                *(changes.get(quality, MISSING) for quality in names),
+            )
+        )
     columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
     return b.Table(columns=columns, rows=tuple(rows), n_heads=4)
 
@@ -431,13 +441,11 @@ def _quality(report: DebiasReport) -> b.Section | None:
     if len({q.cutoff for *_, q in found}) > 1:
         every = tuple((where, name, f"@{q.cutoff}", *_quality_cells(q)) for where, name, q in found)
         columns = ("system and data", "quality", "NDCG", *heads)
-        table = b.Table(columns=columns, rows=every, n_heads=3)
-        caption = f"NDCG ×100 at every cutoff, change in percent with {ends} interval"
-        blocks.append(
-            b.Fold(
-                summary="Quality at every cutoff", blocks=(b.Grid(table=table, caption=caption),)
-            )
+        grid = b.Grid(
+            table=b.Table(columns=columns, rows=every, n_heads=3),
+            caption=f"NDCG ×100 at every cutoff, change in percent with {ends} interval",
         )
+        blocks.append(b.Fold(summary="Quality at every cutoff", blocks=(grid,)))
     return b.Section(
         id="quality",
         nav="Quality",
@@ -569,8 +577,10 @@ def _search(report: DebiasReport) -> b.Section | None:
 
 
 def _weights(report: DebiasReport, search: DebiasSearch) -> pic.Axis:
-    ticks = tuple((float(place), weight_text(p.weight)) for place, p in enumerate(search.points))
-    return pic.Axis(label=f"{report.searched or 'weight'} (evenly spaced)", ticks=ticks)
+    return pic.Axis(
+        label=f"{report.searched or 'weight'} (evenly spaced)",
+        ticks=tuple((float(i), weight_text(p.weight)) for i, p in enumerate(search.points)),
+    )
 
 
 def _search_skew(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
@@ -682,8 +692,11 @@ def _training(report: DebiasReport) -> b.Section | None:
     ]
     steps = _steps_table(report)
     if steps.rows:
-        measure = f"NDCG@{report.config.skew_cutoff} ×100 of both sources"
-        grid = b.Grid(table=steps, caption=f"Every evaluation during training; {measure}")
+        grid = b.Grid(
+            table=steps,
+            caption="Every evaluation during training; "
+            f"NDCG@{report.config.skew_cutoff} ×100 of both sources",
+        )
         blocks.append(b.Fold(summary="Every evaluation", blocks=(grid,)))
     return b.Section(
         id="training",
@@ -752,11 +765,14 @@ def _steps_table(report: DebiasReport) -> b.Table:
         for run in report.training
         for p in run.points
     )
-    columns = (
-        "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
-        report.config.baseline_source, "other",
+    return b.Table(
+        columns=(
+            "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
+            report.config.baseline_source, "other",
+        ),
+        rows=rows,
+        n_heads=2,
     )  # fmt: skip
-    return b.Table(columns=columns, rows=rows, n_heads=2)
 
 
 def _methods(report: DebiasReport) -> b.Section | None:
@@ -780,9 +796,11 @@ def _method(report: DebiasReport, method: DebiasMethod) -> b.Table:
         for o in d.outcomes[1:]
         if o.name == method.name
     ]
-    cost = "not measured"
-    if method.encode_cost is not None:
-        cost = f"{number(100 * (method.encode_cost - 1), signed=True)}% of the time before"
+    cost = (
+        "not measured"
+        if method.encode_cost is None
+        else f"{number(100 * (method.encode_cost - 1), signed=True)}% of the time before"
+    )
     rows = (
         ("kind", _KINDS.get(method.kind, method.kind)),
         ("fitted on", method.fitted_on or "not known"),
@@ -850,12 +868,14 @@ def _reading(report: DebiasReport) -> b.Section:
                 "queries are used.",
             )
         )
-    single = (
-        "Where are single queries?",
-        "In the JSON of this report: NDCG of every system, cutoff and query, on the mixed "
-        "corpus by source, on each source alone and on the mixed corpus as a whole.",
+    rows.append(
+        (
+            "Where are single queries?",
+            "In the JSON of this report: NDCG of every system, cutoff and query, on the mixed "
+            "corpus by source, on each source alone and on the mixed corpus as a whole.",
+        )
     )
-    return b.reading([*rows, single])
+    return b.reading(rows)
 
 
 def _caveats(report: DebiasReport) -> b.Section:
@@ -879,9 +899,11 @@ def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
     found: list[tuple[str, str, Interval | None]] = []
     for dataset, outcome in ((d, o) for d in report.datasets for o in d.outcomes):
         where, skew = _where(report, dataset, outcome), "Relative Δ"
-        for s in outcome.skew:
-            found += [(where, skew, s.before), (where, skew, s.after)]
-            found.append((where, f"change of {skew}", s.change))
+        found += [
+            (where, what, i)
+            for s in outcome.skew
+            for what, i in ((skew, s.before), (skew, s.after), (f"change of {skew}", s.change))
+        ]
         found += [(where, "change of quality", q.difference) for q in outcome.quality]
     if (search := report.search) is not None:
         found += [
@@ -924,13 +946,13 @@ def _data(report: DebiasReport) -> b.Section:
     tables: list[tuple[str, b.Table]] = []
     systems: dict[str, str] = {}
     for dataset in report.datasets:
-        more = (
+        facts = b.summary_table(dataset.data)
+        rows = (
+            *facts.rows,
             ("compared", f"{base} with {source_name(dataset.other)}"),
             ("pairs with a relevant version", count(dataset.n_pairs)),
         )
-        facts = b.summary_table(dataset.data)
-        facts = replace(facts, rows=(*facts.rows, *more))
-        tables.append((b.Name(data_name(report, dataset)), facts))
+        tables.append((b.Name(data_name(report, dataset)), replace(facts, rows=rows)))
         for outcome in dataset.outcomes:
             systems.setdefault(outcome.name, settings(outcome.scores.settings))
     systems |= {f"training of {run.name}": settings(run.settings) for run in report.training}

@@ -14,6 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.core.values import FloatArray, Interval, check_level, t_quantile
 from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.retrieval.search import require_depth
 from rag_sourcebias.stats.ranking import source_codes_for
 
 # Exposure-aware re-ranking: every source keeps a minimum share at every depth.
@@ -135,10 +136,7 @@ class ExposureReranker:
         order = self.order([tag.source for tag in tags])
         if order is None:
             return None
-        new = [0.0] * len(order)
-        for rank, index in enumerate(order):
-            new[index] = float(len(order) - rank)
-        return new
+        return [float(len(order) - rank) for rank in np.argsort(order)]
 
     def order(self, sources: Sequence[str | None]) -> list[int] | None:
         """Return the new order of documents of these sources, given best first."""
@@ -147,10 +145,12 @@ class ExposureReranker:
             return None
         tagged = [index for index, source in enumerate(sources) if source is not None]
         groups = [names.index(source) for source in sources if source is not None]
-        if self._shares is None:
-            shares = [Fraction(groups.count(group), len(groups)) for group in range(len(names))]
-        else:
-            shares = [self._shares.get(name, Fraction(0)) for name in names]
+        shares = [
+            Fraction(groups.count(group), len(groups))
+            if self._shares is None
+            else self._shares.get(name, Fraction(0))
+            for group, name in enumerate(names)
+        ]
         order = list(range(len(sources)))
         for place, chosen in zip(tagged, constrained_order(groups, shares), strict=True):
             order[place] = tagged[chosen]
@@ -243,8 +243,9 @@ class PerplexityCorrection:
             raise DataError(
                 f"{np.size(scores)} scores but {np.size(perplexities)} perplexities; need as many"
             )
-        excess = np.where(np.isfinite(perplexities), perplexities - self.reference, 0.0)
-        return scores - self.slope.estimate * excess
+        return scores - self.slope.estimate * np.where(
+            np.isfinite(perplexities), perplexities - self.reference, 0.0
+        )
 
 
 class PerplexityRescorer:
@@ -288,8 +289,10 @@ class PerplexityRescorer:
                 f"{len(doc_ids)} documents, there are none; keep them with "
                 "InstrumentedRetriever(score_key=…)"
             )
-        found = np.asarray(self.perplexity(texts), dtype=np.float64)
-        corrected = self.correction.apply(np.asarray(scores, dtype=np.float64), found)
+        corrected = self.correction.apply(
+            np.asarray(scores, dtype=np.float64),
+            np.asarray(self.perplexity(texts), dtype=np.float64),
+        )
         return [float(score) for score in corrected]
 
 
@@ -325,8 +328,7 @@ def fit_perplexity_correction(
         If the columns differ in length or hold a number that is not finite.
     """
     check_level(confidence_level)
-    columns = (baseline_scores, source_scores, baseline_perplexities, source_perplexities)
-    _check(columns, queries)
+    _check((baseline_scores, source_scores, baseline_perplexities, source_perplexities), queries)
     score_gap = source_scores - baseline_scores
     perplexity_gap = source_perplexities - baseline_perplexities
     n, n_queries = len(queries), len(np.unique(queries))
@@ -340,7 +342,21 @@ def fit_perplexity_correction(
     covariance = _clustered_covariance(np.stack((score_gap, perplexity_gap)), queries)
     f = _f_statistic(float(means[1]), float(covariance[1, 1]))
     t = t_quantile(0.5 + confidence_level / 2, n_queries - 1)
-    _refuse_weak(f, needed=max(_MIN_F, t**2), gap=float(means[1]), n=n, n_queries=n_queries)
+    needed = max(_MIN_F, t**2)
+    if not f > needed:
+        # F grows with the pairs from 1, which it has on average where perplexities do not differ
+        pairs = math.ceil(n * (needed - 1) / (f - 1)) if f > 1 else None
+        raise InsufficientDataError(
+            f"the source is a weak instrument: it shifts perplexity by {means[1]:.3g} with F = "
+            f"{f:.3g} over {n} pairs of {n_queries} queries, and F must be above {needed:.3g}; "
+            + (
+                f"about {pairs} pairs would do"
+                if pairs
+                else "no number of pairs can be promised to do; use a parity calibration"
+            ),
+            n=n,
+            n_needed=pairs,
+        )
     lower, upper = _anderson_rubin(means, covariance, t)
     slope = float(means[0] / means[1])
     return PerplexityCorrection(
@@ -383,32 +399,13 @@ def _clustered_covariance(gaps: FloatArray, queries: npt.NDArray[np.integer[Any]
     g = int(codes.max()) + 1
     centred = gaps - gaps.mean(axis=1, keepdims=True)
     sums = np.stack([np.bincount(codes, weights=row) for row in centred])
-    covariance: FloatArray = sums @ sums.T * (g / (g - 1)) / gaps.shape[1] ** 2
-    return covariance
+    return np.asarray(sums @ sums.T * (g / (g - 1)) / gaps.shape[1] ** 2)
 
 
 def _f_statistic(gap: float, variance: float) -> float:
     if variance > 0:
         return gap**2 / variance
     return math.inf if gap else 0.0
-
-
-def _refuse_weak(f: float, *, needed: float, gap: float, n: int, n_queries: int) -> None:
-    if f > needed:
-        return
-    # F grows with the pairs from 1, which it has on average where perplexities do not differ
-    pairs = math.ceil(n * (needed - 1) / (f - 1)) if f > 1 else None
-    raise InsufficientDataError(
-        f"the source is a weak instrument: it shifts perplexity by {gap:.3g} with F = {f:.3g} over "
-        f"{n} pairs of {n_queries} queries, and F must be above {needed:.3g}; "
-        + (
-            f"about {pairs} pairs would do"
-            if pairs
-            else "no number of pairs can be promised to do; use a parity calibration"
-        ),
-        n=n,
-        n_needed=pairs,
-    )
 
 
 def _anderson_rubin(means: FloatArray, covariance: FloatArray, t: float) -> tuple[float, float]:
@@ -474,10 +471,10 @@ class RescoredSpec:
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state, those of the rescorer prefixed with ``rescore.``."""
-        second = {"kind": _kind(self.rescorer), **_described(self.rescorer)}
         return {
             **self.first.settings,
-            **{f"rescore.{key}": value for key, value in second.items()},
+            "rescore.kind": _kind(self.rescorer),
+            **{f"rescore.{key}": value for key, value in _described(self.rescorer).items()},
             "rescore.candidates": str(self.candidates),
         }
 
@@ -507,8 +504,7 @@ class _RescoredRetriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query, in the order of the new scores."""
-        if depth < 1:
-            raise DataError(f"depth must be at least 1, got {depth}")
+        require_depth(depth)
         run = self.first.retrieve(queries, max(depth, self.candidates))
         return replace(rescore_run(run, self.rescorer, self.corpus, queries), name=self.name).top(
             depth
@@ -542,14 +538,21 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
     if apply_to is not None:
         return apply_to(run, corpus.tags)
     text_of = {query.query_id: query.text for query in queries}
-    rows = _rows(run, corpus)
+    rows = corpus.tags.rows_for(run.doc_ids)
+    missing = np.flatnonzero(rows[run.doc_codes] < 0)
+    if len(missing):
+        raise DataError(
+            f"run {run.name!r} holds document {run.doc_ids[run.doc_codes[missing[0]]]!r}, which "
+            "the corpus does not have; rescore with the corpus that was searched"
+        )
     scores = np.empty(len(run), dtype=np.float64)
     for index, found in enumerate(run):
         if found.query_id not in text_of:
             raise DataError(f"query {found.query_id!r} of run {run.name!r} has no text; give it")
         part = slice(int(run.offsets[index]), int(run.offsets[index + 1]))
-        of_query = rows[run.doc_codes[part]].tolist()
-        scores[part] = _new_scores(rescorer, text_of[found.query_id], found, corpus, of_query)
+        scores[part] = _new_scores(
+            rescorer, text_of[found.query_id], found, corpus, rows[run.doc_codes[part]].tolist()
+        )
     return Run.from_arrays(
         query_ids=run.query_ids,
         query_codes=run.query_codes,
@@ -561,29 +564,16 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
     )
 
 
-def _rows(run: Run, corpus: Corpus) -> npt.NDArray[np.int64]:
-    """Row in the corpus of each document of the run's vocabulary, -1 where none was retrieved."""
-    rows = corpus.tags.rows_for(run.doc_ids)
-    missing = np.flatnonzero(rows[run.doc_codes] < 0)
-    if len(missing):
-        raise DataError(
-            f"run {run.name!r} holds document {run.doc_ids[run.doc_codes[missing[0]]]!r}, which "
-            "the corpus does not have; rescore with the corpus that was searched"
-        )
-    return rows
-
-
 def _new_scores(
     rescorer: Rescorer, query: str, found: RankedList, corpus: Corpus, rows: list[int]
 ) -> npt.NDArray[np.float64]:
     n = len(found)
     given = None if found.scores is None else found.scores.tolist()
-    tags: list[DocTags] = [corpus.tags.get(doc_id) for doc_id in found.doc_ids]
     scores = rescorer(
         query,
         doc_ids=found.doc_ids,
         texts=[corpus.texts[row] for row in rows],
-        tags=tags,
+        tags=[corpus.tags.get(doc_id) for doc_id in found.doc_ids],
         scores=given,
     )
     if scores is None:  # as it was; without scores the order alone says how it was
@@ -603,13 +593,12 @@ def _kind(rescorer: Rescorer) -> str:
 
 def _described(rescorer: Rescorer) -> dict[str, str]:
     if isinstance(rescorer, ParityCalibration):
-        gaps = {
-            f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)"
-            for source, gap, n in zip(
-                rescorer.sources, rescorer.gaps, rescorer.n_pairs, strict=True
-            )
+        found = zip(rescorer.sources, rescorer.gaps, rescorer.n_pairs, strict=True)
+        return {
+            "form": rescorer.form,
+            "baseline": rescorer.baseline,
+            **{f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)" for source, gap, n in found},
         }
-        return {"form": rescorer.form, "baseline": rescorer.baseline, **gaps}
     if isinstance(rescorer, PerplexityRescorer):
         fitted = rescorer.correction
         return {"slope": f"{fitted.slope.estimate:.4g}", "perplexity": fitted.perplexity_model}
@@ -627,9 +616,7 @@ def _check_fitted(first: RetrieverSpec, rescorer: Rescorer) -> None:
         fitted = rescorer.correction.encoder
     # Recipes need not say what scores their documents; the package's own do.
     scorer = getattr(first, "reranker", None) or getattr(first, "encoder", None)
-    if not fitted or not isinstance(scorer, Encoder | Reranker):
-        return
-    if scorer.fingerprint != fitted:
+    if fitted and isinstance(scorer, Encoder | Reranker) and scorer.fingerprint != fitted:
         raise DataError(
             f"the {_kind(rescorer)} rescorer was fitted on scores of {fitted!r}, but "
             f"{first.name!r} scores with {scorer.fingerprint!r}; fit it on scores of that model"

@@ -24,6 +24,7 @@ from rag_sourcebias.core.values import (
 )
 from rag_sourcebias.debias.audit import other_sources, score_debias, unchanged_qualities
 from rag_sourcebias.debias.data import (
+    COLUMNS,
     QUALITIES,
     DebiasCandidate,
     DebiasConfig,
@@ -35,7 +36,7 @@ from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.parity import ParityCalibration, scaled_calibration
 from rag_sourcebias.debias.projection import ProjectedEncoder, ProjectionMethod, Sides
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.retrieval.cache import Similarity
+from rag_sourcebias.retrieval.cache import OfEncoder, Similarity
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.changes import CrossedMean, noninferiority_test
 from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
@@ -133,13 +134,8 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         None where the curve does not meet the target.
     """
     weights = np.array([p.weight for p in points])
-    ends = np.array(
-        [
-            (p.relative_delta.estimate, p.relative_delta.lower, p.relative_delta.upper)
-            for p in points
-        ]
-    )
-    middle, lower, upper = (ends - target).T
+    deltas = [p.relative_delta for p in points]
+    middle, lower, upper = np.array([(d.estimate, d.lower, d.upper) for d in deltas]).T - target
     crossings = [
         at
         for i in range(len(points) - 1)
@@ -152,14 +148,13 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         for i in range(len(points) - 1)
         for end in _not_excluded(weights[i : i + 2], lower[i : i + 2], upper[i : i + 2])
     ]
-    notes = []
-    if lower[0] <= 0 <= upper[0]:
-        notes.append("weight 0 is not excluded")
-    if lower[-1] <= 0 <= upper[-1]:
-        notes.append("may lie beyond the largest weight tried")
-    if len(set(crossings)) > 1:
-        notes.append(f"the curve meets the target {len(set(crossings))} times; the first is given")
-    first = points[0].relative_delta
+    times = len(set(crossings))
+    notes = (
+        (lower[0] <= 0 <= upper[0], "weight 0 is not excluded"),
+        (lower[-1] <= 0 <= upper[-1], "may lie beyond the largest weight tried"),
+        (times > 1, f"the curve meets the target {times} times; the first is given"),
+    )
+    first = deltas[0]
     return Interval(
         estimate=crossings[0],
         lower=min(*possible, crossings[0]),
@@ -168,7 +163,7 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         method="inverted interpolated intervals",
         n_labeled=first.n_labeled,
         assumptions=(*first.assumptions, "Relative Δ is linear between neighbouring weights"),
-        notes=tuple(notes),
+        notes=tuple(note for applies, note in notes if applies),
     )
 
 
@@ -416,10 +411,9 @@ def _aligned(candidates: Sequence[DebiasCandidate]) -> list[DebiasCandidate]:
         raise DataError(f"a weight occurs twice in {weights}; give every weight once")
     if len(weights) < 2 or weights[0] != 0:
         raise DataError(f"weights {weights} must hold 0, the reference, and at least one more")
-    first = ordered[0]
     for candidate in ordered[1:]:
         for kind in ("shape", "seeds", "query_ids"):
-            mine, theirs = getattr(candidate, kind), getattr(first, kind)
+            mine, theirs = getattr(candidate, kind), getattr(ordered[0], kind)
             if mine != theirs:
                 raise DataError(
                     f"{kind} of weight {candidate.weight:g} differ from those of weight 0: "
@@ -472,10 +466,9 @@ def _split(
 
 
 def _columns(candidate: DebiasCandidate, part: IntArray) -> DebiasCandidate:
-    names = ("baseline", "other", "human_only", "llm_only", "mixed")
     return replace(
         candidate,
-        **{name: getattr(candidate, name)[:, part] for name in names},
+        **{name: getattr(candidate, name)[:, part] for name in COLUMNS},
         query_ids=tuple(candidate.query_ids[i] for i in part) if candidate.query_ids else (),
     )
 
@@ -602,14 +595,13 @@ def group_variants(
             "compared with, and at least one more"
         )
     seeds = sorted({v.seed for v in variants if v.seed is not None})
-    if deterministic:
-        if seeds:
-            raise DataError(
-                f"variants have the seeds {seeds}, but the method is said to be deterministic; "
-                "leave seeds out, or say deterministic=False"
-            )
-        return dict(sorted(groups.items())), ()
-    _check_seeds(groups, seeds)
+    if not deterministic:
+        _check_seeds(groups, seeds)
+    elif seeds:
+        raise DataError(
+            f"variants have the seeds {seeds}, but the method is said to be deterministic; "
+            "leave seeds out, or say deterministic=False"
+        )
     return dict(sorted(groups.items())), tuple(seeds)
 
 
@@ -640,7 +632,7 @@ def _check_seeds(groups: Mapping[float, Seeds], seeds: Sequence[int]) -> None:
 # Systems that encode, index and retrieve once, for searches that try many variants of one.
 
 
-class RememberedEncoder:
+class RememberedEncoder(OfEncoder):
     """An encoder that encodes every text once and keeps its vectors in memory.
 
     Parameters
@@ -649,42 +641,18 @@ class RememberedEncoder:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self.name = encoder.name
-        self._encoder = encoder
-        self._queries: dict[str, Float32Array] = {}
-        self._documents: dict[str, Float32Array] = {}
+        super().__init__(encoder)
+        self._known: dict[tuple[str, str], Float32Array] = {}
 
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the encoder."""
-        return self._encoder.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings of the encoder."""
-        return self._encoder.settings
-
-    def encode_queries(self, texts: Sequence[str]) -> Float32Array:
-        """Encode the query side, what is new of it."""
-        return _remembered(self._queries, self._encoder.encode_queries, texts)
-
-    def encode_documents(self, texts: Sequence[str]) -> Float32Array:
-        """Encode the document side, what is new of it."""
-        return _remembered(self._documents, self._encoder.encode_documents, texts)
-
-
-def _remembered(
-    known: dict[str, Float32Array],
-    encode: Callable[[Sequence[str]], Float32Array],
-    texts: Sequence[str],
-) -> Float32Array:
-    missing = [text for text in dict.fromkeys(texts) if text not in known]
-    if missing or not texts:
-        vectors = encode(missing)
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
         if not texts:
-            return vectors
-        known.update(zip(missing, vectors, strict=True))
-    return np.stack([known[text] for text in texts])
+            return encode(texts)
+        if missing := [t for t in dict.fromkeys(texts) if (side, t) not in self._known]:
+            keys = [(side, text) for text in missing]
+            self._known.update(zip(keys, encode(missing), strict=True))
+        return np.stack([self._known[side, text] for text in texts])
 
 
 class RememberedSpec:
@@ -888,7 +856,10 @@ def search_debias(
     known: dict[object, DebiasScores] = {}
 
     def score(spec: RetrieverSpec, what: str) -> DebiasScores:
-        key = _identity(spec)
+        # Equal for systems with the same vectors and the same comparison.
+        key: object = (
+            (spec.encoder.fingerprint, spec.similarity) if type(spec) is DenseSpec else id(spec)
+        )
         if key not in known:
             stage(f"{what}: {spec.name}")
             known[key] = score_debias(spec, dataset, config, other=other, depth=depth)
@@ -898,7 +869,10 @@ def search_debias(
         _candidate(
             weight,
             [
-                score(of_weight.get(seed) or of_weight[None], _label(weight, seed))
+                score(
+                    of_weight.get(seed) or of_weight[None],
+                    f"weight {weight:g}" + ("" if seed is None else f", seed {seed}"),
+                )
                 for seed in seeds or (None,)
             ],
             config,
@@ -910,10 +884,9 @@ def search_debias(
         replace(found, unchanged=unchanged or _unchanged(groups, found, candidates[0]))
         for found in candidates[1:]
     ]
-    halves = None
     n = candidates[0].shape[1]
-    if n >= MIN_SPLIT_QUERIES if split is None else split:
-        halves = split_queries(n, rng=rng)
+    split = n >= MIN_SPLIT_QUERIES if split is None else split
+    select_on, report_on = split_queries(n, rng=rng) if split else (None, None)
     return search_debias_weight(
         candidates,
         target=config.target,
@@ -921,20 +894,9 @@ def search_debias(
         level=config.level,
         confidence_level=config.confidence_level,
         deterministic=deterministic,
-        select_on=halves[0] if halves else None,
-        report_on=halves[1] if halves else None,
+        select_on=select_on,
+        report_on=report_on,
     )
-
-
-def _label(weight: float, seed: int | None) -> str:
-    return f"weight {weight:g}" if seed is None else f"weight {weight:g}, seed {seed}"
-
-
-def _identity(spec: RetrieverSpec) -> object:
-    """Equal for systems with the same vectors and the same comparison."""
-    if type(spec) is DenseSpec:
-        return spec.encoder.fingerprint, spec.similarity
-    return id(spec)
 
 
 def _only_other(dataset: Dataset, baseline: str) -> str:

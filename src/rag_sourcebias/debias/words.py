@@ -60,8 +60,8 @@ def quality_names(report: DebiasReport) -> dict[str, str]:
     """Return the qualities in words: ``human-only``, ``LLM-only``, ``mixed``."""
     base = report.config.baseline_source
     # Sources differ between data sets; the section of each names its own.
-    names = short_names((base, "llm"))
-    return dict(zip(QUALITIES, (f"{names[base]}-only", "LLM-only", "mixed"), strict=True))
+    human_only = f"{short_names((base, 'llm'))[base]}-only"
+    return dict(zip(QUALITIES, (human_only, "LLM-only", "mixed"), strict=True))
 
 
 delta_ends = partial(estimate, signed=True)
@@ -363,9 +363,11 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
     name = f"Relative Δ of NDCG@{skew.cutoff}"
     if skew.after is None:
         return f"{name} has no interval after the change ({skew.refusal or 'not measured'})."
-    went = f"goes from {delta_ends(skew.before)} to {delta_ends(skew.after)}"
-    if skew.before is None:
-        went = f"is {delta_ends(skew.after)}; what it was before is not known"
+    went = (
+        f"is {delta_ends(skew.after)}; what it was before is not known"
+        if skew.before is None
+        else f"goes from {delta_ends(skew.before)} to {delta_ends(skew.after)}"
+    )
     if skew.change is not None:
         p, of = (skew.p_value, "p") if skew.p_adjusted is None else (skew.p_adjusted, "adjusted p")
         sure = "" if significant(verdict.report, skew) else ", not significant"
@@ -562,8 +564,9 @@ def choice_sentence(report: DebiasReport) -> str:
 def headline(report: DebiasReport) -> str:
     """Return what a reader in a hurry should take away."""
     if found := standings(report):
-        told = (choice_sentence(report), _numbers(found[0]), transfer_sentence(found[0]))
-        return " ".join(filter(None, told))
+        return " ".join(
+            filter(None, (choice_sentence(report), _numbers(found[0]), transfer_sentence(found[0])))
+        )
     if not report.datasets:
         return "Nothing was compared."
     cutoff = report.config.skew_cutoff
@@ -600,8 +603,8 @@ def _clause(verdict: DebiasVerdict, *, brief: bool) -> str:
         for change, _ in verdict.quality
         if change.relative is not None and (not brief or change is worst)
     ]
-    which = f"{'worst ' * brief}NDCG@{report.config.quality_cutoff}:"
-    cost = f" ({which} {', '.join(costs)})" if costs else ""
+    measure = f"{'worst ' * brief}NDCG@{report.config.quality_cutoff}"
+    cost = f" ({measure}: {', '.join(costs)})" if costs else ""
     return f"{start}to {delta_ends(verdict.skew.after)} on {called(verdict.on)}{role}{cost}"
 
 
@@ -610,20 +613,19 @@ def search_sentence(report: DebiasReport, search: DebiasSearch) -> str:
     runs = f", {search.n_seeds} seeds each" if search.n_seeds > 1 else ""
     where = f" on {report.search_data}" if report.search_data else ""
     found, crossing = search.chosen_relative_delta, search.zero_crossing
-    choice = f"None was chosen: {search.refusal or 'no value was admitted'}."
-    if search.chosen is not None:
-        skew = "" if found is None else f", with Relative Δ {delta_ends(found)}"
-        choice = (
-            f"Chosen is {weight_text(search.chosen)}{skew}: among those that lose less than "
-            f"{loss(search.relative_margin)} of every quality, the one nearest the target."
-        )
+    skew = "" if found is None else f", with Relative Δ {delta_ends(found)}"
     parts = [
         f"{len(search.points)} values of {report.searched or 'weight'} were tried{where}{runs}.",
-        choice,
+        f"None was chosen: {search.refusal or 'no value was admitted'}."
+        if search.chosen is None
+        else f"Chosen is {weight_text(search.chosen)}{skew}: among those that lose less than "
+        f"{loss(search.relative_margin)} of every quality, the one nearest the target.",
     ]
     if crossing is not None:
-        ends = f"[{crossing.lower:.2g}, {crossing.upper:.2g}]"
-        parts.append(f"Relative Δ meets the target at {crossing.estimate:.2g} {ends}.")
+        parts.append(
+            f"Relative Δ meets the target at {crossing.estimate:.2g} [{crossing.lower:.2g}, "
+            f"{crossing.upper:.2g}]."
+        )
     if search.split:
         parts.append("Choice and curve rest on different queries.")
     return " ".join(parts)

@@ -4,6 +4,7 @@ import inspect
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from rag_sourcebias.neural.loading import (
     checked_dtype,
     find_model,
     library_versions,
+    loading,
     pick_device,
-    quiet,
     require_torch,
     smollm2_folder,
 )
@@ -59,17 +60,15 @@ class CausalScorer:
 
     def tokens(self, text: str) -> list[int]:
         """Tokenize without adding special tokens."""
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=False).input_ids)
 
     def score(self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> Float32Array:
         """Return the mean log-probability of each continuation; shape ``(len(continuations),)``.
 
         NaN for a continuation without tokens.
         """
-        if self.packs and len(continuations) > 1:
-            return self.score_packed(prompt, continuations)
-        return self.score_singly(prompt, continuations)
+        together = self.packs and len(continuations) > 1
+        return (self.score_packed if together else self.score_singly)(prompt, continuations)
 
     def score_singly(
         self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]
@@ -86,8 +85,7 @@ class CausalScorer:
                 logits = self._model(input_ids=ids, use_cache=False).logits[
                     0, -len(tokens) - 1 : -1
                 ]
-            chosen = _chosen(logits, ids[0, -len(tokens) :])
-            scores[row] = float(chosen.mean())
+            scores[row] = float(_chosen(logits, ids[0, -len(tokens) :]).mean())
         return scores
 
     def sum_of_last(
@@ -109,11 +107,10 @@ class CausalScorer:
         import torch
 
         ends = [len(sequence) for sequence in sequences]
-        ids = torch.zeros((len(ends), max(ends)), dtype=torch.long)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = torch.tensor(sequence)
+        ids = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(sequence) for sequence in sequences], batch_first=True
+        ).to(self._model.device)
         first = min(end - count for end, count in zip(ends, counts, strict=True)) - 1
-        ids = ids.to(self._model.device)
         kept = {}
         if "logits_to_keep" in inspect.signature(self._model.forward).parameters:
             kept["logits_to_keep"] = torch.arange(first, ids.shape[1], device=ids.device)
@@ -123,8 +120,9 @@ class CausalScorer:
             offset = first if kept else 0
             for row, (end, count) in enumerate(zip(ends, counts, strict=True)):
                 before = slice(end - count - 1 - offset, end - 1 - offset)
-                chosen = _chosen(logits[row, before], ids[row, end - count : end])
-                sums[row] = float(chosen.double().sum())
+                sums[row] = float(
+                    _chosen(logits[row, before], ids[row, end - count : end]).double().sum()
+                )
         return sums
 
     def score_packed(
@@ -134,21 +132,34 @@ class CausalScorer:
         import torch
 
         device, dtype = self._model.device, self._model.dtype
-        packed = _Packed(prompt, continuations)
-        branch = torch.tensor(packed.branch, device=device)
+        # A prompt and its continuations in one sequence.
+        ids, positions, branches = [*prompt], [*range(len(prompt))], [0] * len(prompt)
+        predictors, targets, owners = [], [], []
+        for place, tokens in enumerate(continuations):
+            previous = len(prompt) - 1
+            for step, token in enumerate(tokens):
+                predictors.append(previous)
+                targets.append(token)
+                owners.append(place)
+                if step < len(tokens) - 1:  # the last token predicts nothing that is asked for
+                    previous = len(ids)
+                    ids.append(token)
+                    positions.append(len(prompt) + step)
+                    branches.append(place + 1)
+        branch = torch.tensor(branches, device=device)
         visible = (branch[:, None] == branch[None, :]) | (branch[None, :] == 0)
         mask = torch.zeros(visible.shape, dtype=dtype, device=device)
         mask.masked_fill_(~visible.tril(), torch.finfo(dtype).min)
         with torch.inference_mode():
             logits = self._model(
-                input_ids=torch.tensor([packed.ids], device=device),
-                position_ids=torch.tensor([packed.positions], device=device),
+                input_ids=torch.tensor([ids], device=device),
+                position_ids=torch.tensor([positions], device=device),
                 attention_mask=mask[None, None],
                 use_cache=False,
-                logits_to_keep=torch.tensor(packed.predictors, device=device),
+                logits_to_keep=torch.tensor(predictors, device=device),
             ).logits[0]
-        chosen = _chosen(logits, torch.tensor(packed.targets, device=device))
-        owner = np.array(packed.owners, dtype=np.int64)
+        chosen = _chosen(logits, torch.tensor(targets, device=device))
+        owner = np.array(owners, dtype=np.int64)
         total = np.bincount(owner, chosen.double().cpu().numpy(), minlength=len(continuations))
         count = np.bincount(owner, minlength=len(continuations))
         return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
@@ -160,33 +171,9 @@ class CausalScorer:
         prompt = [*self.start, *self.tokens("Lemons are yellow and sour. Question:")]
         texts = (" Which colour does a lemon have?", " What", " How sour is the yellow fruit?")
         continuations = [self.tokens(text) for text in texts]
+        packed = self.score_packed(prompt, continuations)
         singly = self.score_singly(prompt, continuations)
-        return bool(
-            np.allclose(self.score_packed(prompt, continuations), singly, rtol=0, atol=tolerance)
-        )
-
-
-class _Packed:
-    """Layout of a prompt and its continuations in one sequence."""
-
-    def __init__(self, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> None:
-        self.ids = list(prompt)
-        self.positions = list(range(len(prompt)))
-        self.branch = [0] * len(prompt)
-        self.predictors: list[int] = []
-        self.targets: list[int] = []
-        self.owners: list[int] = []
-        for owner, tokens in enumerate(continuations):
-            previous = len(prompt) - 1
-            for step, token in enumerate(tokens):
-                self.predictors.append(previous)
-                self.targets.append(token)
-                self.owners.append(owner)
-                if step < len(tokens) - 1:  # the last token predicts nothing that is asked for
-                    previous = len(self.ids)
-                    self.ids.append(token)
-                    self.positions.append(len(prompt) + step)
-                    self.branch.append(owner + 1)
+        return bool(np.allclose(packed, singly, rtol=0, atol=tolerance))
 
 
 def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> CausalScorer:
@@ -201,17 +188,11 @@ def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> Cau
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder.path, dtype=getattr(torch, dtype), local_files_only=True
-            )
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{folder.path} cannot be loaded as a causal language model "
-            f"({str(error).strip().partition(chr(10))[0]})"
-        ) from error
+    with loading(folder.path, "a causal language model"):
+        tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder.path, dtype=getattr(torch, dtype), local_files_only=True
+        )
     return CausalScorer(model.to(pick_device(device)).eval(), tokenizer, dtype=dtype)
 
 
@@ -256,16 +237,9 @@ class CausalModel:
         self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
         self.dtype = checked_dtype(dtype)
         self.device = device
-
-    @property
-    def name(self) -> str:
-        """Short name, as in the name of a system."""
-        return "smollm2" if self._found is None else self._found.name
-
-    @property
-    def described(self) -> str:
-        """Name that a report states."""
-        return "SmolLM2-135M-Instruct Q4_1" if self._found is None else self._found.name
+        self.name, self.described = "smollm2", "SmolLM2-135M-Instruct Q4_1"  # in a report
+        if self._found is not None:
+            self.name = self.described = self._found.name
 
     @property
     def identity(self) -> str:
@@ -344,8 +318,7 @@ class LocalCompleter:
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its answers."""
-        identity = self._causal.identity
-        return f"local-1:{identity}:{self.chat}:{self.dtype}:{self.device or 'auto'}"
+        return f"local-1:{self._causal.identity}:{self.chat}:{self.dtype}:{self.device or 'auto'}"
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
@@ -370,7 +343,8 @@ class LocalCompleter:
         with self._lock:
             text = self._text(prompt)
             whole = [self._scorer.tokens(text + label) for label in labels]
-            shared = _shared_length([self._scorer.tokens(text), *whole])
+            columns = zip(self._scorer.tokens(text), *whole, strict=False)
+            shared = len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
             ids = [*self._scorer.start, *whole[0][:shared]]
             if not ids:
                 raise CompletionError("the prompt is empty", reason="rejected")
@@ -396,11 +370,9 @@ class LocalCompleter:
                 raise CompletionError("the prompt is empty", reason="rejected")
             self._check_length(len(ids) + max_tokens)
             written = self._generate(ids, max_tokens, temperature, seed)
-        stops = self._stops
-        ended = bool(written) and written[-1] in stops
-        text = self._tokenizer.decode(written, skip_special_tokens=True)
+        ended = bool(written) and written[-1] in self._stops
         return Completion(
-            text=text,
+            text=self._tokenizer.decode(written, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
             prompt_tokens=len(ids),
             completion_tokens=len(written),
@@ -428,18 +400,18 @@ class LocalCompleter:
             output = self._model.generate(
                 tokens, attention_mask=torch.ones_like(tokens), generation_config=config
             )
-        written: list[int] = output[0, len(ids) :].tolist()
-        return written
+        return list(output[0, len(ids) :].tolist())
 
     def _text(self, prompt: str) -> str:
         if not self.chat:
             return prompt
         if not getattr(self._tokenizer, "chat_template", None):
             raise DataError(f"model {self.name!r} has no chat template; use chat=False")
-        text: str = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+        return str(
+            self._tokenizer.apply_chat_template(
+                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+            )
         )
-        return text
 
     def _check_length(self, n_tokens: int) -> None:
         longest = getattr(self._model.config, "max_position_embeddings", None)
@@ -467,15 +439,6 @@ class LocalCompleter:
     @property
     def _scorer(self) -> CausalScorer:
         return self._causal.scorer
-
-
-def _shared_length(rows: Sequence[Sequence[int]]) -> int:
-    length = 0
-    for column in zip(*rows, strict=False):
-        if len(set(column)) > 1:
-            break
-        length += 1
-    return length
 
 
 # Reranking by the likelihood of the query given the passage, under a causal language model.
@@ -569,18 +532,13 @@ class QueryLikelihoodReranker:
         for text, entries in entries_of.items():
             for start in range(0, len(entries), _QUERIES_PER_PASS):
                 part = entries[start : start + _QUERIES_PER_PASS]
-                scores[part] = self._scorer.score(
-                    self._prompt(text), [self._tokens(" " + pairs[entry][0]) for entry in part]
+                scores[part] = self._model.scorer.score(
+                    self._prompt(text),
+                    [self._model.scorer.tokens(" " + pairs[entry][0]) for entry in part],
                 )
         return scores
 
     def _prompt(self, text: str) -> list[int]:
-        passage = self._tokens(" " + text)[: self.max_length]
-        return [*self._scorer.start, *self._tokens(_BEFORE), *passage, *self._tokens(_AFTER)]
-
-    def _tokens(self, text: str) -> list[int]:
-        return self._scorer.tokens(text)
-
-    @property
-    def _scorer(self) -> CausalScorer:
-        return self._model.scorer
+        tokens = self._model.scorer.tokens
+        passage = tokens(" " + text)[: self.max_length]
+        return [*self._model.scorer.start, *tokens(_BEFORE), *passage, *tokens(_AFTER)]

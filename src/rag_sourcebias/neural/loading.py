@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -142,11 +142,9 @@ def checked_dtype(dtype: str) -> Dtype:
     DataError
         If it is not.
     """
-    if dtype == "float32":
-        return "float32"
-    if dtype == "bfloat16":
-        return "bfloat16"
-    raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+    if dtype not in get_args(Dtype):
+        raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+    return cast("Dtype", dtype)
 
 
 def pick_device(device: str | None) -> str:
@@ -175,12 +173,21 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def loading(folder: Path, what: str) -> Iterator[None]:
+    """Load a model quietly, and say of which folder and as what that cannot be done."""
+    try:
+        with quiet():
+            yield
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{folder} cannot be loaded as {what} ({str(error).strip().partition(chr(10))[0]})"
+        ) from error
+
+
 # Models that install as Python packages, for use where no model hub can be reached.
 # The packages are found, never imported: only their data files are read, and every file is
 # compared with the SHA-256 that this release was tested with.
-
-
-_CHUNK = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +227,8 @@ class PackagedModel:
             file = folder / name
             if not file.is_file():
                 raise DataError(f"{file} is missing; reinstall {self.distribution}")
-            found = file_sha256(file)
+            with file.open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
             if found != expected:
                 raise DataError(
                     f"{file} has SHA-256 {found}, expected {expected}: it is not the model this "
@@ -343,15 +351,6 @@ def _convert_gguf(source: Path, target: Path) -> None:
         model.save_pretrained(target)
 
 
-def file_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file as hex digits."""
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 # A sentence-transformers model as an :class:`~rag_sourcebias.core.Encoder`.
 
 
@@ -402,7 +401,7 @@ class SentenceEncoder:
             raise DataError(f"batch_size must be at least 1, got {batch_size}")
         if max_length is not None and max_length < 1:
             raise DataError(f"max_length must be at least 1, got {max_length}")
-        self._folder = _find_encoder(model)
+        self._folder = find_encoder(model)
         self.name = name or self._folder.name
         self.batch_size = batch_size
         self.max_length = max_length
@@ -459,43 +458,35 @@ class SentenceEncoder:
         library = require_torch(f"encoder {self.name!r}")
         import torch
 
-        try:
-            with quiet():
-                model = library.SentenceTransformer(
-                    str(self._folder.path),
-                    device=pick_device(self.device),
-                    local_files_only=True,
-                    model_kwargs={"dtype": getattr(torch, self.dtype)},
-                )
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"{self._folder.path} cannot be loaded as a sentence-transformers model "
-                f"({str(error).strip().partition(chr(10))[0]})"
-            ) from error
+        with loading(self._folder.path, "a sentence-transformers model"):
+            model = library.SentenceTransformer(
+                str(self._folder.path),
+                device=pick_device(self.device),
+                local_files_only=True,
+                model_kwargs={"dtype": getattr(torch, self.dtype)},
+            )
         if self.max_length is not None:
-            _set_max_length(model, self.max_length)
+            config = getattr(model.transformers_model, "config", None)
+            positions = getattr(config, "max_position_embeddings", None)
+            if positions is not None and self.max_length > positions:
+                raise DataError(
+                    f"max_length {self.max_length} is more than the {positions} tokens the model "
+                    "can read"
+                )
+            model.max_seq_length = self.max_length
         return model.eval()
 
 
-def _find_encoder(model: str | Path) -> ModelFolder:
+def find_encoder(model: str | Path) -> ModelFolder:
+    """Find an encoder by a packaged name, else as :func:`find_model` does."""
     packaged = ENCODERS.get(str(model))
     path = None if packaged is None else packaged.find()
     if packaged is not None and path is not None:
-        short = str(model).rpartition("/")[2]
-        return ModelFolder(name=short, path=path, known_identity=packaged.identity)
+        return ModelFolder(
+            name=str(model).rpartition("/")[2], path=path, known_identity=packaged.identity
+        )
     hint = "" if packaged is None else f" (pip install {packaged.distribution})"
     return find_model(model, packaged="all-MiniLM-L6-v2" + hint)
-
-
-def _set_max_length(model: Any, max_length: int) -> None:  # noqa: ANN401
-    """Set the length at which texts are cut, refusing what the model has no positions for."""
-    transformer = model.transformers_model
-    positions = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
-    if positions is not None and max_length > positions:
-        raise DataError(
-            f"max_length {max_length} is more than the {positions} tokens the model can read"
-        )
-    model.max_seq_length = max_length
 
 
 # A cross-encoder as a :class:`~rag_sourcebias.core.Reranker`.
@@ -581,28 +572,21 @@ class CrossEncoderReranker:
             activation_fn=torch.nn.Identity(),
             convert_to_tensor=True,
         )
-        scores: npt.NDArray[np.float32] = tensor.float().cpu().numpy()
-        return scores.reshape(len(pairs))
+        return np.asarray(tensor.float().cpu().numpy(), dtype=np.float32).reshape(len(pairs))
 
     @cached_property
     def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here
         library = require_torch(f"reranker {self.name!r}")
         import torch
 
-        try:
-            with quiet():
-                model = library.CrossEncoder(
-                    str(self._folder.path),
-                    device=pick_device(self.device),
-                    max_length=self.max_length,
-                    local_files_only=True,
-                    model_kwargs={"dtype": getattr(torch, self.dtype)},
-                )
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"{self._folder.path} cannot be loaded as a cross-encoder "
-                f"({str(error).strip().partition(chr(10))[0]})"
-            ) from error
+        with loading(self._folder.path, "a cross-encoder"):
+            model = library.CrossEncoder(
+                str(self._folder.path),
+                device=pick_device(self.device),
+                max_length=self.max_length,
+                local_files_only=True,
+                model_kwargs={"dtype": getattr(torch, self.dtype)},
+            )
         if model.num_labels != 1:
             raise DataError(
                 f"cross-encoder {self._folder.name!r} has {model.num_labels} outputs; a reranker "
@@ -668,7 +652,12 @@ def write_projected_model(
     source = source or find_model(model, packaged="all-MiniLM-L6-v2").path
     modules = _modules(source)
     original = SentenceEncoder(model, batch_size=len(_PROBES), device="cpu")
-    _check_fitted(original, projection)
+    fitted = projection.encoder.split(":")
+    if fitted[0] == "sentence-transformers" and fitted[1] not in original.fingerprint.split(":"):
+        raise DataError(
+            f"the projection was fitted on vectors of {projection.encoder!r}, but model "
+            f"{original.name!r} is {original.fingerprint!r}; name the model it was fitted on"
+        )
     vectors = original.encode_documents(_PROBES)
     if vectors.shape[1] != projection.dimension:
         raise DataError(
@@ -682,7 +671,13 @@ def write_projected_model(
         shutil.copytree(source, copy)
         _insert(copy, modules, projection)
         write_projection(projection, copy / PROJECTION_FILE)
-        _compare(copy, projection, vectors)
+        written = SentenceEncoder(copy, batch_size=len(_PROBES), device="cpu")
+        gap = float(np.abs(written.encode_documents(_PROBES) - projection.apply(vectors)).max())
+        if not gap <= _TOLERANCE:
+            raise DataError(
+                f"the written model differs from the projection by {gap:.2g} (at most "
+                f"{_TOLERANCE:g} is accepted); its modules do not run as its modules.json says"
+            )
         copy.rename(place)
     except OSError as error:
         raise DataError(f"{place} cannot be written: {error.strerror or error}") from error
@@ -727,15 +722,6 @@ def _kind(name: str) -> str:
     return name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name
 
 
-def _check_fitted(original: SentenceEncoder, projection: SourceProjection) -> None:
-    fitted = projection.encoder.split(":")
-    if fitted[0] == "sentence-transformers" and fitted[1] not in original.fingerprint.split(":"):
-        raise DataError(
-            f"the projection was fitted on vectors of {projection.encoder!r}, but model "
-            f"{original.name!r} is {original.fingerprint!r}; name the model it was fitted on"
-        )
-
-
 def _free(place: Path, source: Path) -> Path:
     if place.exists():
         raise DataError(f"{place} exists; name a folder that does not")
@@ -748,15 +734,12 @@ def _free(place: Path, source: Path) -> Path:
 
 def _insert(folder: Path, modules: list[dict[str, Any]], projection: SourceProjection) -> None:
     at = len(modules) - (_kind(modules[-1]["type"]) == "Normalize")
-    both = projection.sides == "both"
-    kind = "Dense" if both else "Router"
+    kind, write = "Router", _write_router
+    if projection.sides == "both":
+        kind, write = "Dense", _write_dense
     name = f"{len(modules)}_Source{kind}"
-    if both:
-        _write_dense(folder / name, projection)
-    else:
-        _write_router(folder / name, projection)
-    inserted = {"path": name, "type": _TYPES + kind}
-    modules = [*modules[:at], inserted, *modules[at:]]
+    write(folder / name, projection)
+    modules = [*modules[:at], {"path": name, "type": _TYPES + kind}, *modules[at:]]
     rows = [{**row, "idx": index, "name": str(index)} for index, row in enumerate(modules)]
     _write_json(folder / "modules.json", rows)
 
@@ -766,13 +749,15 @@ def _write_dense(folder: Path, projection: SourceProjection) -> None:
 
     folder.mkdir(parents=True)
     # Keys that newer releases add are left out: older ones would refuse them.
-    config = {
-        "in_features": projection.dimension,
-        "out_features": projection.dimension,
-        "bias": False,
-        "activation_function": "torch.nn.modules.linear.Identity",
-    }
-    _write_json(folder / "config.json", config)
+    _write_json(
+        folder / "config.json",
+        {
+            "in_features": projection.dimension,
+            "out_features": projection.dimension,
+            "bias": False,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        },
+    )
     weight = np.ascontiguousarray(projection.matrix.T)  # torch computes x @ weight.T
     save_file({"linear.weight": weight}, folder / "model.safetensors", metadata={"format": "pt"})
 
@@ -782,29 +767,18 @@ def _write_router(folder: Path, projection: SourceProjection) -> None:
     (folder / "query_0_Dropout").mkdir()
     # Every route needs a module: one that drops nothing passes queries on bit by bit.
     _write_json(folder / "query_0_Dropout" / "config.json", {"dropout": 0.0})
-    config = {
-        "types": {
-            "query_0_Dropout": f"{_TYPES}Dropout",
-            "document_0_Dense": f"{_TYPES}Dense",
+    _write_json(
+        folder / "router_config.json",
+        {
+            "types": {
+                "query_0_Dropout": f"{_TYPES}Dropout",
+                "document_0_Dense": f"{_TYPES}Dense",
+            },
+            "structure": {"query": ["query_0_Dropout"], "document": ["document_0_Dense"]},
+            "parameters": {"default_route": "document", "allow_empty_key": True},
         },
-        "structure": {"query": ["query_0_Dropout"], "document": ["document_0_Dense"]},
-        "parameters": {"default_route": "document", "allow_empty_key": True},
-    }
-    _write_json(folder / "router_config.json", config)
+    )
 
 
 def _write_json(file: Path, content: object) -> None:
     file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _compare(
-    folder: Path, projection: SourceProjection, vectors: np.ndarray[Any, np.dtype[np.float32]]
-) -> None:
-    written = SentenceEncoder(folder, batch_size=len(_PROBES), device="cpu")
-    found = written.encode_documents(_PROBES)
-    gap = float(np.abs(found - projection.apply(vectors)).max())
-    if not gap <= _TOLERANCE:
-        raise DataError(
-            f"the written model differs from the projection by {gap:.2g} (at most {_TOLERANCE:g} "
-            "is accepted); its modules do not run as its modules.json says"
-        )

@@ -1,10 +1,9 @@
-"""The debiasing hinge on twins, and the losses for encoders and cross-encoders that add it."""
+"""The debiasing hinge on twins, and the loss for encoders that adds it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -112,8 +111,7 @@ class TwinHinge:
 
     def component(self, hinges: Tensor) -> Tensor:
         """Return α·L_debias, a scalar, from the hinges of a batch."""
-        total = hinges.sum() if self.reduction == "sum" else hinges.mean()
-        return self.weight * total
+        return self.weight * (hinges.sum() if self.reduction == "sum" else hinges.mean())
 
 
 @dataclass(kw_only=True, slots=True)
@@ -131,8 +129,6 @@ class HingeStatistics:
     steps: int = 0
     pairs: int = 0
     _violated: float = field(default=0.0, repr=False)
-    _gap: float = field(default=0.0, repr=False)
-    _hinge: float = field(default=0.0, repr=False)
     _rank: float = field(default=0.0, repr=False)
     _debias: float = field(default=0.0, repr=False)
 
@@ -140,16 +136,6 @@ class HingeStatistics:
     def hinge_share(self) -> float:
         """Share of twins with a hinge above 0, in [0, 1]; NaN without any."""
         return _ratio(self._violated, self.pairs)
-
-    @property
-    def mean_gap(self) -> float:
-        """Mean of ``s(q, d_llm) − s(q, d_human)``, unscaled; NaN without twins."""
-        return _ratio(self._gap, self.pairs)
-
-    @property
-    def mean_hinge(self) -> float:
-        """Mean hinge of a pair, scaled, margin included; NaN without twins."""
-        return _ratio(self._hinge, self.pairs)
 
     @property
     def mean_rank_loss(self) -> float:
@@ -161,12 +147,7 @@ class HingeStatistics:
         """w·E[L_debias] of a forward pass; NaN without twins."""
         return _ratio(self._debias, self.steps) if self.pairs else math.nan
 
-    @property
-    def debias_to_rank(self) -> float:
-        """w·E[L_debias] / E[L_rank], reduced as in training; NaN without steps."""
-        return _ratio(self._debias, self._rank)
-
-    def add(self, rank: Tensor, debias: Tensor, gaps: Tensor, hinges: Tensor, *, step: int) -> None:
+    def add(self, rank: Tensor, debias: Tensor, hinges: Tensor, *, step: int) -> None:
         """Count one forward pass; ``step`` 0 only checks that its values are finite.
 
         All values leave the device together: one wait per step.
@@ -177,18 +158,15 @@ class HingeStatistics:
             If a component is not finite.
         """
         with torch.no_grad():
-            wanted = (rank, debias, (hinges > 0).sum(), gaps.sum(), hinges.sum())
+            wanted = (rank, debias, (hinges > 0).sum())
             values = torch.stack([value.float() for value in wanted]).tolist()
         check_finite(values[0], values[1], step=step)
-        if step == 0:
-            return
-        self.steps += 1
-        self.pairs += len(gaps)
-        self._rank += values[0]
-        self._debias += values[1]
-        self._violated += values[2]
-        self._gap += values[3]
-        self._hinge += values[4]
+        if step:
+            self.steps += 1
+            self.pairs += len(hinges)
+            self._rank += values[0]
+            self._debias += values[1]
+            self._violated += values[2]
 
     def add_without_hinge(self, rank: Tensor, *, step: int) -> None:
         """Count one forward pass of weight 0, as :meth:`add` does."""
@@ -216,9 +194,6 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below else math.nan
 
 
-# What the debiasing losses for encoders and for cross-encoders share.
-
-
 RankColumns = Literal["human", "both", "all"]
 
 CITATION = """
@@ -233,83 +208,6 @@ CITATION = """
 """
 
 
-class Debiased(nn.Module):  # type: ignore[misc] # torch is not typed here
-    """What the losses for encoders and for cross-encoders have in common."""
-
-    def __init__(self, base_loss: nn.Module, hinge: TwinHinge, rank_columns: RankColumns) -> None:
-        super().__init__()
-        if not isinstance(getattr(base_loss, "model", None), nn.Module):
-            raise DataError(
-                f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
-                "sentence-transformers that holds its model as .model"
-            )
-        if rank_columns not in get_args(RankColumns):
-            raise DataError(
-                f"rank_columns {rank_columns!r} is not one of {', '.join(get_args(RankColumns))}"
-            )
-        # The trainer exchanges `model` for a wrapped one, and model cards cite `loss`.
-        self.model = base_loss.model
-        self.loss = base_loss
-        self.hinge = hinge
-        self.rank_columns = rank_columns
-        self.step = 0
-        self.statistics = HingeStatistics()
-
-    def reset_statistics(self) -> HingeStatistics:
-        """Return the statistics so far and start new ones."""
-        before, self.statistics = self.statistics, HingeStatistics()
-        return before
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return what model cards state of the loss."""
-        inner: dict[str, Any] = getattr(self.loss, "get_config_dict", dict)()
-        return {
-            "loss": type(self.loss).__name__,
-            **{f"loss_{name}": value for name, value in inner.items()},
-            "rank_columns": self.rank_columns,
-            "debias_weight": self.hinge.weight,
-            "reduction": self.hinge.reduction,
-            "scale": self.hinge.scale,
-            "margin": self.hinge.margin,
-            "target": self.hinge.target,
-        }
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of the paper."""
-        return CITATION
-
-    def _selections(self, n_columns: int) -> list[list[int]]:
-        """Return the columns of each call of the base loss."""
-        if n_columns < 3:
-            raise DataError(
-                f"{type(self).__name__} got {n_columns} columns; accepted are query, human "
-                "document, LLM document and any further negatives, in this order"
-            )
-        if self.rank_columns == "all":
-            return [list(range(n_columns))]
-        negatives = list(range(3, n_columns))
-        human, llm = [0, 1, *negatives], [0, 2, *negatives]
-        return [human] if self.rank_columns == "human" else [human, llm]
-
-    def _counted_step(self) -> int:
-        """Number this forward pass if it trains; 0 in an evaluation."""
-        if not torch.is_grad_enabled():
-            return 0
-        self.step += 1
-        return self.step
-
-    def _only_rank(self, rank: Tensor) -> dict[str, Tensor]:
-        self.statistics.add_without_hinge(rank, step=self._counted_step())
-        return {"rank": rank}
-
-    def _components(
-        self, rank: Tensor, debias: Tensor, gaps: Tensor, hinges: Tensor
-    ) -> dict[str, Tensor]:
-        self.statistics.add(rank, debias, gaps, hinges, step=self._counted_step())
-        return {"rank": rank, "debias": debias}
-
-
 def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
     """Add up losses, each a scalar or named scalars, as the trainer does."""
     scalars = [
@@ -319,24 +217,10 @@ def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
     return scalars[0] if len(scalars) == 1 else torch.stack(scalars).sum()
 
 
-@contextmanager
-def shadowed(owner: nn.Module, name: str, value: object) -> Iterator[None]:
-    """Shadow a method of one object for a while."""
-    before = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
-
-
 # A ranking loss with a debiasing hinge, for the trainer of sentence-transformers.
 
 
-class DebiasedRankingLoss(Debiased):
+class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed here
     """L_rank + α·L_debias for encoders ([K] Eq. 1–2).
 
     Columns of the data set are (query, human document, LLM document[, further negatives]), in this
@@ -396,7 +280,8 @@ class DebiasedRankingLoss(Debiased):
         similarity: Similarity = "cosine",
         rank_columns: RankColumns = "human",
     ) -> None:
-        hinge = TwinHinge(
+        super().__init__()
+        self.hinge = TwinHinge(
             weight=debias_weight,
             reduction=reduction,
             scale=scale,
@@ -404,11 +289,25 @@ class DebiasedRankingLoss(Debiased):
             target=target,
             similarity=similarity,
         )
-        super().__init__(base_loss, hinge, rank_columns)
+        if not isinstance(getattr(base_loss, "model", None), nn.Module):
+            raise DataError(
+                f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
+                "sentence-transformers that holds its model as .model"
+            )
+        if rank_columns not in get_args(RankColumns):
+            raise DataError(
+                f"rank_columns {rank_columns!r} is not one of {', '.join(get_args(RankColumns))}"
+            )
+        # The trainer exchanges `model` for a wrapped one, and model cards cite `loss`.
+        self.model = base_loss.model
+        self.loss = base_loss
+        self.rank_columns = rank_columns
+        self.step = 0
+        self.statistics = HingeStatistics()
         if isinstance(self.model, CrossEncoder):
             raise DataError(
                 f"{type(base_loss).__name__} trains a cross-encoder; accepted is a loss of an "
-                "encoder (DebiasedCrossEncoderLoss is the one for cross-encoders)"
+                "encoder"
             )
         self._cached = isinstance(base_loss, CachedMultipleNegativesRankingLoss)
         if not self._cached and any(uses_gradient_cache(part) for part in base_loss.modules()):
@@ -419,7 +318,28 @@ class DebiasedRankingLoss(Debiased):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return what model cards state of the loss."""
-        return {**super().get_config_dict(), "similarity": self.hinge.similarity}
+        inner: dict[str, Any] = getattr(self.loss, "get_config_dict", dict)()
+        return {
+            "loss": type(self.loss).__name__,
+            **{f"loss_{name}": value for name, value in inner.items()},
+            "rank_columns": self.rank_columns,
+            "debias_weight": self.hinge.weight,
+            "reduction": self.hinge.reduction,
+            "scale": self.hinge.scale,
+            "margin": self.hinge.margin,
+            "target": self.hinge.target,
+            "similarity": self.hinge.similarity,
+        }
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the paper."""
+        return CITATION
+
+    def reset_statistics(self) -> HingeStatistics:
+        """Return the statistics so far and start new ones."""
+        before, self.statistics = self.statistics, HingeStatistics()
+        return before
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
@@ -428,8 +348,9 @@ class DebiasedRankingLoss(Debiased):
         features = list(sentence_features)
         selections = self._selections(len(features))
         if self.hinge.weight == 0:
-            calls = [self.loss([features[i] for i in chosen], labels) for chosen in selections]
-            return self._only_rank(total(calls))
+            rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
+            self.statistics.add_without_hinge(rank, step=self._counted_step())
+            return {"rank": rank}
         if self._cached:
             return self._forward_cached(features, labels, selections)
         if hasattr(self.loss, "compute_loss_from_embeddings"):
@@ -441,9 +362,32 @@ class DebiasedRankingLoss(Debiased):
         else:
             rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
             columns = embed_columns(self.model, features[:3])
-        gaps = self.hinge.gaps(*columns[:3])
-        hinges = self.hinge.hinges(gaps)
-        return self._components(rank, self.hinge.component(hinges), gaps, hinges)
+        hinges = self.hinge.hinges(self.hinge.gaps(*columns[:3]))
+        return self._components(rank, self.hinge.component(hinges), hinges)
+
+    def _selections(self, n_columns: int) -> list[list[int]]:
+        """Return the columns of each call of the base loss."""
+        if n_columns < 3:
+            raise DataError(
+                f"{type(self).__name__} got {n_columns} columns; accepted are query, human "
+                "document, LLM document and any further negatives, in this order"
+            )
+        if self.rank_columns == "all":
+            return [list(range(n_columns))]
+        negatives = list(range(3, n_columns))
+        human, llm = [0, 1, *negatives], [0, 2, *negatives]
+        return [human] if self.rank_columns == "human" else [human, llm]
+
+    def _counted_step(self) -> int:
+        """Number this forward pass if it trains; 0 in an evaluation."""
+        if not torch.is_grad_enabled():
+            return 0
+        self.step += 1
+        return self.step
+
+    def _components(self, rank: Tensor, debias: Tensor, hinges: Tensor) -> dict[str, Tensor]:
+        self.statistics.add(rank, debias, hinges, step=self._counted_step())
+        return {"rank": rank, "debias": debias}
 
     def _forward_cached(
         self, features: list[dict[str, Tensor]], labels: Tensor | None, selections: list[list[int]]
@@ -459,137 +403,16 @@ class DebiasedRankingLoss(Debiased):
                 calculate([reps[i] for i in chosen], labels, with_backward=with_backward)
                 for chosen in selections
             )
-            gaps = self.hinge.gaps(*(torch.cat(column) for column in reps[:3]))
-            hinges = self.hinge.hinges(gaps)
+            hinges = self.hinge.hinges(self.hinge.gaps(*(torch.cat(column) for column in reps[:3])))
             debias = self.hinge.component(hinges)
             if with_backward:
                 debias.backward()
-            seen.extend(value.detach() for value in (debias, gaps, hinges))
+            seen.extend(value.detach() for value in (debias, hinges))
             return rank
 
-        with shadowed(self.loss, "calculate_loss", with_hinge):
+        self.loss.calculate_loss = with_hinge  # shadows the method of this one object
+        try:
             rank = self.loss(features, labels)
+        finally:
+            del self.loss.calculate_loss
         return self._components(rank, *seen)
-
-
-# The debiasing hinge for cross-encoders.
-
-
-class DebiasedCrossEncoderLoss(Debiased):
-    """L_rank + α·L_debias for cross-encoders ([K] Eq. 1–2).
-
-    As :class:`DebiasedRankingLoss`, with the raw scores of the model (before any activation) in
-    the hinge. Pairs that the base loss has scored in the same step are not scored again.
-
-    Parameters
-    ----------
-    base_loss : torch.nn.Module
-        L_rank: a loss of ``sentence_transformers.cross_encoder`` over columns of texts, such as
-        ``MultipleNegativesRankingLoss``, ``MarginMSELoss`` or ``BinaryCrossEntropyLoss``.
-    debias_weight, reduction, scale, margin, target, rank_columns
-        As there.
-
-    Raises
-    ------
-    DataError
-        As there; also if the model has more than one output.
-    TrainingDivergedError
-        In use, if a component is not finite; names the step.
-
-    Notes
-    -----
-    With a base loss that caches gradients, the twins are scored again in a batch with a graph.
-    """
-
-    def __init__(
-        self,
-        base_loss: nn.Module,
-        debias_weight: float,
-        *,
-        reduction: Reduction,
-        scale: float,
-        margin: float = 0.0,
-        target: Target = "human",
-        rank_columns: RankColumns = "human",
-    ) -> None:
-        hinge = TwinHinge(
-            weight=debias_weight, reduction=reduction, scale=scale, margin=margin, target=target
-        )
-        super().__init__(base_loss, hinge, rank_columns)
-        if not isinstance(self.model, CrossEncoder) or self.model.num_labels != 1:
-            raise DataError(
-                f"{type(base_loss).__name__} has a {type(self.model).__name__} as its model; "
-                "accepted is a CrossEncoder with one output"
-            )
-
-    def forward(
-        self,
-        inputs: Sequence[Sequence[str]],
-        labels: Tensor | None = None,
-        prompt: str | None = None,
-        task: str | None = None,
-    ) -> dict[str, Tensor]:
-        """Return ``rank`` and ``debias``, scalars; at weight 0 only ``rank``."""
-        columns = list(inputs)
-        selections = self._selections(len(columns))
-        settings = {k: v for k, v in (("prompt", prompt), ("task", task)) if v is not None}
-        chosen = [[columns[i] for i in selection] for selection in selections]
-        if self.hinge.weight == 0:
-            return self._only_rank(total(self.loss(texts, labels, **settings) for texts in chosen))
-        with _Scores(self.model) as scores:
-            rank = total(self.loss(texts, labels, **settings) for texts in chosen)
-            query, human, llm = columns[:3]
-            pairs = [*zip(query, human, strict=True), *zip(query, llm, strict=True)]
-            both = scores.of(pairs, settings)
-        gaps = both[len(query) :] - both[: len(query)]
-        hinges = self.hinge.hinges(gaps)
-        return self._components(rank, self.hinge.component(hinges), gaps, hinges)
-
-
-class _Scores:
-    """The scores a cross-encoder gives while this context is open, by pair of texts."""
-
-    def __init__(self, model: Any) -> None:  # noqa: ANN401 - a CrossEncoder or its wrapper
-        self._model = model
-        self._rows: dict[tuple[str, str], int] = {}
-        self._kept: list[Tensor] = []
-        self._size = 0
-        self._pairs: list[tuple[str, str]] = []
-        self._with_grad = torch.is_grad_enabled()
-
-    def __enter__(self) -> _Scores:
-        preprocess = self._model.preprocess
-
-        def noted(pairs: Sequence[Sequence[str]], **settings: Any) -> Any:  # noqa: ANN401
-            self._pairs = [(query, text) for query, text in pairs]
-            return preprocess(pairs, **settings)
-
-        self._patch = shadowed(self._model, "preprocess", noted)
-        self._patch.__enter__()
-        self._hook = self._model.register_forward_hook(self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._hook.remove()
-        self._patch.__exit__(None, None, None)
-
-    def of(self, pairs: list[tuple[str, str]], settings: dict[str, str]) -> Tensor:
-        """Return raw scores, shape (pairs,); those not seen yet are computed in one batch."""
-        if missing := [pair for pair in dict.fromkeys(pairs) if pair not in self._rows]:
-            features = self._model.preprocess(missing, **settings)
-            device = next(self._model.parameters()).device
-            self._model(
-                {k: v.to(device) if isinstance(v, Tensor) else v for k, v in features.items()}
-            )
-        scores = torch.cat(self._kept)
-        return scores[torch.tensor([self._rows[pair] for pair in pairs], device=scores.device)]
-
-    def _note(self, _module: nn.Module, _inputs: object, output: dict[str, Tensor]) -> None:
-        # Scores without a graph (the first pass of a gradient cache) cannot train the hinge.
-        scores = output["scores"].reshape(-1)
-        if torch.is_grad_enabled() != self._with_grad or len(scores) != len(self._pairs):
-            return
-        for row, pair in enumerate(self._pairs, self._size):
-            self._rows[pair] = row
-        self._size += len(scores)
-        self._kept.append(scores.float() if scores.dtype != torch.float64 else scores)

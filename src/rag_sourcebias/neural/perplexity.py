@@ -20,8 +20,8 @@ from rag_sourcebias.neural.loading import (
     checked_dtype,
     find_model,
     library_versions,
+    loading,
     pick_device,
-    quiet,
     require_torch,
 )
 
@@ -118,8 +118,8 @@ def conditional_values(
         done += len(batch)
         if progress is not None:
             progress(done, len(windows))
-    totals = list(zip(sums.tolist(), counts.tolist(), parts.tolist(), strict=True))
-    return replace(collect(totals), prefix_cut=cut)
+    totals = zip(sums.tolist(), counts.tolist(), parts.tolist(), strict=True)
+    return replace(collect(list(totals)), prefix_cut=cut)
 
 
 def _windows(
@@ -189,8 +189,8 @@ class MaskedScorer:
         self.cuts = self._cutting_works()
 
     @property
-    def max_length(self) -> int | None:
-        """Tokens that the model can read at once, if it has a limit."""
+    def max_length(self) -> int:
+        """Tokens that the model can read at once."""
         positions = getattr(self._model.config, "max_position_embeddings", None)
         limits = [int(self._tokenizer.model_max_length)]
         if isinstance(positions, int) and positions > 0:
@@ -201,8 +201,7 @@ class MaskedScorer:
 
     def tokens(self, text: str) -> list[int]:
         """Tokenize without adding special tokens."""
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids)
 
     def losses(
         self,
@@ -220,31 +219,18 @@ class MaskedScorer:
         sums = np.zeros(len(chunks))
         done = 0
         while done < len(copies):
-            end = self._end_of_pass(chunks, copies, done, tokens_per_pass)
-            part = copies[done:end]
-            found = self._pass(
-                [chunks[at] for at, _ in part], np.array([place for _, place in part])
-            )
-            np.add.at(sums, [at for at, _ in part], found)
+            end = done + 1
+            while end < len(copies):
+                width = len(chunks[copies[end][0]]) + self.n_special  # the longest so far
+                if (end + 1 - done) * width > tokens_per_pass:
+                    break
+                end += 1
+            owners, places = np.array(copies[done:end]).T
+            np.add.at(sums, owners, self._pass([chunks[at] for at in owners], places))
             done = end
             if progress is not None:
                 progress(done, len(copies))
         return sums
-
-    def _end_of_pass(
-        self,
-        chunks: Sequence[Sequence[int]],
-        copies: Sequence[tuple[int, int]],
-        start: int,
-        tokens_per_pass: int,
-    ) -> int:
-        end = start + 1
-        while end < len(copies):
-            width = len(chunks[copies[end][0]]) + self.n_special  # the longest so far
-            if (end + 1 - start) * width > tokens_per_pass:
-                break
-            end += 1
-        return end
 
     def _pass(self, texts: Sequence[Sequence[int]], places: npt.NDArray[np.int64]) -> FloatArray:
         """Loss of the token at one place of each text; shape ``(len(texts),)``."""
@@ -261,15 +247,15 @@ class MaskedScorer:
         device = self._model.device
         attention = None  # without padding: attention is then faster
         if lengths.min() < lengths.max():
-            real = np.arange(ids.shape[1]) < lengths[:, None]
-            attention = torch.tensor(real, device=device).long()
+            attention = torch.tensor(
+                np.arange(ids.shape[1]) < lengths[:, None], device=device
+            ).long()
         with torch.inference_mode():
             logits = self._logits(
                 torch.tensor(ids, device=device), attention, torch.tensor(at, device=device)
             ).float()
             chosen = logits.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0]
-            found: FloatArray = (logits.logsumexp(-1) - chosen).double().cpu().numpy()
-        return found
+        return np.asarray((logits.logsumexp(-1) - chosen).double().cpu().numpy())
 
     def _logits(self, ids: Any, attention: Any, at: Any) -> Any:  # noqa: ANN401 - tensors
         """Logits at one position of each row; shape (rows, vocabulary)."""
@@ -292,7 +278,7 @@ class MaskedScorer:
     def _cutting_works(self) -> bool:
         import torch
 
-        text = self.tokens("Lemons are yellow and sour.")[: (self.max_length or 8) - self.n_special]
+        text = self.tokens("Lemons are yellow and sour.")[: self.max_length - self.n_special]
         ids = torch.tensor([[*self._before, *text, *self._after]] * 2, device=self._model.device)
         at = torch.tensor([0, ids.shape[1] - 1], device=ids.device)
         with torch.inference_mode():
@@ -323,20 +309,14 @@ def load_masked(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> Mas
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
-            model, found = AutoModelForMaskedLM.from_pretrained(
-                folder.path,
-                dtype=getattr(torch, dtype),
-                local_files_only=True,
-                output_loading_info=True,
-            )
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{folder.path} cannot be loaded as a masked language model "
-            f"({str(error).strip().partition(chr(10))[0]})"
-        ) from error
+    with loading(folder.path, "a masked language model"):
+        tokenizer = AutoTokenizer.from_pretrained(folder.path, local_files_only=True)
+        model, found = AutoModelForMaskedLM.from_pretrained(
+            folder.path,
+            dtype=getattr(torch, dtype),
+            local_files_only=True,
+            output_loading_info=True,
+        )
     if missing := sorted(found["missing_keys"]):
         raise DataError(
             f"{folder.path} has no trained head for masked tokens ({len(missing)} weights are "
@@ -423,17 +403,20 @@ class CausalPerplexity:
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its values."""
-        identity = self._model.identity
-        return f"causal-perplexity-1:{identity}:{self.window}:{self.dtype}:{self.device or 'auto'}"
+        return (
+            f"causal-perplexity-1:{self._model.identity}:{self.window}:{self.dtype}:"
+            f"{self.device or 'auto'}"
+        )
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
-        started = bool(self._scorer.start)
         return {
             "model": self._model.described,
             "value": "mean −log P(token | tokens before it), nats",
-            "first token": "predicted after a start token" if started else "read, not predicted",
+            "first token": "predicted after a start token"
+            if self._scorer.start
+            else "read, not predicted",
             "longer texts": f"windows of {self._width} tokens that overlap by half",
             "after another text": "the other text, a blank line, then the text",
             "dtype": self.dtype,
@@ -481,19 +464,23 @@ class CausalPerplexity:
         """
         if len(prefixes) != len(texts):
             raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts; need as many")
-        default = 2048 if pick_device(self.device) == "cpu" else 16_384
         return conditional_values(
             self._scorer,
             prefixes,
             texts,
             width=self._width,
-            tokens_per_pass=self.tokens_per_pass or default,
+            tokens_per_pass=self.tokens_per_pass
+            or (2048 if pick_device(self.device) == "cpu" else 16_384),
             progress=progress,
         )
 
     @property
     def _width(self) -> int:
-        return min(self.window, _longest(self._scorer) or self.window)
+        # Tokens that the model was trained to read at once, if it says so.
+        longest = getattr(self._scorer._model.config, "max_position_embeddings", None)
+        return (
+            min(self.window, longest) if isinstance(longest, int) and longest > 0 else self.window
+        )
 
     @property
     def _scorer(self) -> CausalScorer:
@@ -551,8 +538,10 @@ class MaskedPerplexity:
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its values."""
-        identity = self._found.identity
-        return f"masked-perplexity-1:{identity}:{self.window}:{self.dtype}:{self.device or 'auto'}"
+        return (
+            f"masked-perplexity-1:{self._found.identity}:{self.window}:{self.dtype}:"
+            f"{self.device or 'auto'}"
+        )
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
@@ -589,7 +578,7 @@ class MaskedPerplexity:
 
     @property
     def _width(self) -> int:
-        width = min(self.window, self._scorer.max_length or self.window) - self._scorer.n_special
+        width = min(self.window, self._scorer.max_length) - self._scorer.n_special
         if width < 1:
             raise DataError(
                 f"window is {self.window}, but {self._scorer.n_special} of its tokens are special; "
@@ -600,9 +589,3 @@ class MaskedPerplexity:
     @cached_property
     def _scorer(self) -> MaskedScorer:
         return load_masked(self._found, dtype=self.dtype, device=self.device)
-
-
-def _longest(scorer: CausalScorer) -> int | None:
-    """Tokens that the model was trained to read at once, if it says so."""
-    found = getattr(scorer._model.config, "max_position_embeddings", None)
-    return found if isinstance(found, int) and found > 0 else None

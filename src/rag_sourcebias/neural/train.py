@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.neural.loading import (
-    ENCODERS,
     SentenceEncoder,
-    find_model,
+    find_encoder,
     library_versions,
+    loading,
     pick_device,
     quiet,
     require_torch,
@@ -40,7 +40,7 @@ from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import DataError, MissingExtraError, TrainingDivergedError
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
@@ -60,8 +60,8 @@ from rag_sourcebias.neural.training_state import (
     debiased_loss,
     last_checkpoint,
     open_run,
-    run_folder,
 )
+from rag_sourcebias.retrieval.search import import_extra
 
 # The trainer of sentence-transformers, with our batches and checkpoints.
 
@@ -104,9 +104,31 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
         data: dict[str, Any] = dict(columns.texts)
         if columns.labels is not None:
             data["label"] = columns.labels.tolist()
+        device = str(model.device)
+        steps = len(columns.batches)
+        precision = resolved_precision(settings, device)
         super().__init__(
             model=model,
-            args=_arguments(settings, model, folder, len(columns.batches)),
+            args=SentenceTransformerTrainingArguments(
+                output_dir=str(folder),
+                max_steps=steps,
+                per_device_train_batch_size=settings.batch_size,
+                learning_rate=settings.learning_rate,
+                warmup_steps=round(settings.warmup_ratio * steps),
+                weight_decay=settings.weight_decay,
+                seed=settings.seed,
+                bf16=precision == "bf16",
+                fp16=precision == "fp16",
+                use_cpu=device.startswith("cpu"),
+                dataloader_pin_memory=not device.startswith("cpu"),
+                eval_strategy="no",
+                logging_strategy="no",
+                save_strategy="steps",
+                save_steps=settings.checkpoint_every,
+                save_total_limit=2,
+                report_to=[],
+                disable_tqdm=True,
+            ),
             train_dataset=Dataset.from_dict(data),
             loss=progress.loss,
             data_collator=_collator(model, list(columns.texts), settings.max_length),
@@ -139,7 +161,6 @@ class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
         self._told = told
 
     def on_step_end(self, _args: object, state: Any, _control: object, **given: Any) -> None:  # noqa: ANN401
-        """Note the step."""
         self._progress.stepped(state.global_step, given["model"])
         if self._told is not None:
             self._told(state.global_step, state.max_steps)
@@ -193,36 +214,6 @@ def resolved_precision(settings: TrainingSettings, device: str) -> str:
     return settings.precision
 
 
-def _arguments(
-    settings: TrainingSettings,
-    model: Any,  # noqa: ANN401
-    folder: Path,
-    steps: int,
-) -> SentenceTransformerTrainingArguments:
-    device = str(model.device)
-    precision = resolved_precision(settings, device)
-    return SentenceTransformerTrainingArguments(
-        output_dir=str(folder),
-        max_steps=steps,
-        per_device_train_batch_size=settings.batch_size,
-        learning_rate=settings.learning_rate,
-        warmup_steps=round(settings.warmup_ratio * steps),
-        weight_decay=settings.weight_decay,
-        seed=settings.seed,
-        bf16=precision == "bf16",
-        fp16=precision == "fp16",
-        use_cpu=device.startswith("cpu"),
-        dataloader_pin_memory=not device.startswith("cpu"),
-        eval_strategy="no",
-        logging_strategy="no",
-        save_strategy="steps",
-        save_steps=settings.checkpoint_every,
-        save_total_limit=2,
-        report_to=[],
-        disable_tqdm=True,
-    )
-
-
 def _collator(
     model: Any,  # noqa: ANN401
     columns: list[str],
@@ -257,23 +248,18 @@ class TrainingRun:
         Of the output.
     settings : TrainingSettings
     judge : SkewJudge or None
-    on_stage : callable or None
+    on_stage : callable
     """
 
     place: Path
     settings: TrainingSettings
     judge: SkewJudge | None
-    on_stage: Callable[[str], None] | None
+    on_stage: Callable[[str], None]
 
     @property
     def folder(self) -> Path:
-        """Where checkpoints are kept."""
-        return run_folder(self.place)
-
-    def tell(self, stage: str) -> None:
-        """Tell the caller what is going on."""
-        if self.on_stage is not None:
-            self.on_stage(stage)
+        """Where checkpoints are kept until the output is complete: beside it."""
+        return self.place.with_name(f"{self.place.name}.training")
 
     def train(
         self,
@@ -302,7 +288,7 @@ class TrainingRun:
                 progress.add_point(live)
             else:
                 progress.read(checkpoint)
-            self.tell(f"training, step {progress.step} of {len(columns.batches)}")
+            self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             progress.pause()
@@ -321,7 +307,7 @@ class TrainingRun:
             raise DataError(f"{error}. {self._left(_AGAIN)}") from error
         except KeyboardInterrupt as error:
             message = f"training was interrupted. {self._left(_AGAIN)}"
-            self.tell(message)
+            self.on_stage(message)
             raise KeyboardInterrupt(message) from error
 
     def _left(self, advice: str) -> str:
@@ -341,22 +327,20 @@ class TrainingRun:
             judged="" if self.judge is None else self.judge.dataset.name,
             cutoff=0 if self.judge is None else self.judge.config.skew_cutoff,
         )
-        self.tell(f"writing {self.place}")
-        scratch = None
+        self.on_stage(f"writing {self.place}")
         try:
-            scratch = Path(tempfile.mkdtemp(prefix=f".{self.place.name}-", dir=self.place.parent))
-            made = scratch / self.place.name
-            live.save_pretrained(str(made), create_model_card=False)
-            (made / "README.md").write_text(card, encoding="utf-8")
-            write_history(history, made)
-            made.rename(checked_output(self.place))
+            with tempfile.TemporaryDirectory(
+                prefix=f".{self.place.name}-", dir=self.place.parent, ignore_cleanup_errors=True
+            ) as scratch:
+                made = Path(scratch) / self.place.name
+                live.save_pretrained(str(made), create_model_card=False)
+                (made / "README.md").write_text(card, encoding="utf-8")
+                write_history(history, made)
+                made.rename(checked_output(self.place))
         except DataError as error:
             raise DataError(f"{error}. {self._left(_AGAIN)}") from error
         except WRITING_ERRORS as error:
             raise DataError(f"{unwritable(self.place, error)}. {self._left(_AGAIN)}") from error
-        finally:
-            if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -368,24 +352,19 @@ def load_trainable(folder: Path) -> Any:  # noqa: ANN401 - torch is not typed he
     DataError
         If it is no model of sentence-transformers that makes one vector of a text.
     """
-    try:
-        with quiet():
-            model = SentenceTransformer(
-                str(folder),
-                device=pick_device(None),
-                local_files_only=True,
-                model_kwargs={"dtype": torch.float32},
-            )
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise DataError(
-            f"{folder} cannot be loaded as a sentence-transformers model ({reason})"
-        ) from error
+    with loading(folder, "a sentence-transformers model"):
+        model = SentenceTransformer(
+            str(folder),
+            device=pick_device(None),
+            local_files_only=True,
+            model_kwargs={"dtype": torch.float32},
+        )
     model.model_card_data.local_files_only = True  # cards of checkpoints must not ask a hub
     with torch.no_grad():
         features = model.preprocess(["text"])
-        moved = {k: v.to(model.device) if isinstance(v, Tensor) else v for k, v in features.items()}
-        made = model.eval()(moved)
+        made = model.eval()(
+            {k: v.to(model.device) if isinstance(v, Tensor) else v for k, v in features.items()}
+        )
     if "sentence_embedding" not in made:
         raise DataError(
             f"{folder} has no pooling module and makes no vector of a text; add one "
@@ -498,22 +477,31 @@ def train_debiased(
         if judge is not None
         else None
     )
-    _require_training()
+    for package in ("datasets", "accelerate"):
+        import_extra(package, package, "neural", "debiased training")
     named = SentenceEncoder(model, normalize=settings.similarity == "cosine")
+    device = pick_device(None)
     stated = {
-        **_stated(settings, named, untrained),
+        **settings.to_dict(),
+        "precision": resolved_precision(settings, device),
+        "device": device,
+        "model": f"{named.name} ({named.fingerprint.split(':')[1]})",
+        "negatives found with": named.name if untrained is None else untrained.fingerprint,
+        **library_versions(),
         "data": data_identity(dataset, pairs),
         "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
         "judged on": "nothing" if judge is None else f"{judge.name} @{config.skew_cutoff}",
     }
-    run = TrainingRun(place=place, settings=settings, judge=judged, on_stage=on_stage)
+    run = TrainingRun(
+        place=place, settings=settings, judge=judged, on_stage=on_stage or (lambda _: None)
+    )
     checkpoint = open_run(run.folder, stated, resume=resume)
     with seeded(settings.seed):
-        live = load_trainable(_folder(model))
+        live = load_trainable(find_encoder(model).path)
         used = untrained or LiveEncoder(
             live, name=named.name, fingerprint=named.fingerprint, normalize=named.normalize
         )
-        run.tell(f"choosing pairs and hard negatives of {dataset.name}")
+        run.on_stage(f"choosing pairs and hard negatives of {dataset.name}")
         columns = training_columns(dataset, pairs, settings, used, folder=run.folder)
         progress = run.train(live, columns, checkpoint, on_progress)
     history = TrainingHistory(
@@ -528,41 +516,3 @@ def train_debiased(
     )
     run.write(live, history, model=named.name, data=dataset.name)
     return TrainedModel(path=place, history=history)
-
-
-def _stated(
-    settings: TrainingSettings, named: SentenceEncoder, untrained: Encoder | None
-) -> dict[str, str]:
-    device = pick_device(None)
-    return {
-        **settings.to_dict(),
-        "precision": resolved_precision(settings, device),
-        "device": device,
-        "model": f"{named.name} ({named.fingerprint.split(':')[1]})",
-        "negatives found with": named.name if untrained is None else untrained.fingerprint,
-        **library_versions(),
-    }
-
-
-def _folder(model: str | Path) -> Path:
-    packaged = ENCODERS.get(str(model))
-    path = None if packaged is None else packaged.find()
-    return path or find_model(model, packaged="all-MiniLM-L6-v2").path
-
-
-def _require_training() -> None:
-    """Raise unless the libraries of the trainer are installed.
-
-    Raises
-    ------
-    MissingExtraError
-    """
-    for package in ("datasets", "accelerate"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            if error.name != package:
-                raise
-            raise MissingExtraError(
-                package=package, extra="neural", feature="debiased training"
-            ) from error

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +19,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.values import Float32Array, IntArray
-from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
+from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
 from rag_sourcebias.neural.losses import Reduction, Similarity, Target, TwinHinge
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -310,12 +311,14 @@ def mine_negatives(
     wanted = dict.fromkeys(pairs.query_ids[row] for row in rows)
     queries = [query for query in dataset.queries if query.query_id in wanted]
     never = _relevant_rows(dataset, wanted)
+    tags = dataset.corpus.tags
     columns = []
     for source in sources:
-        drawer = _Drawer(
+        draw = partial(
+            _draw,
             texts=dataset.corpus.texts,
             ranked=_ranked(dataset.corpus, source, queries, encoder, depth),
-            pool=_of_source(dataset.corpus, source),
+            pool=np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist(),
             never=never,
             rng=rng,
         )
@@ -323,7 +326,7 @@ def mine_negatives(
         for row in rows.tolist():
             twin = int(pairs.rows[row])
             own = (pairs.twins.baseline_texts[twin], pairs.twins.source_texts[twin])
-            drawn.append(drawer.draw(pairs.query_ids[row], own, per_source))
+            drawn.append(draw(pairs.query_ids[row], own, per_source))
         columns.append(np.array(drawn, dtype=np.int64).reshape(len(rows), per_source))
     return np.concatenate(columns, axis=1)
 
@@ -348,11 +351,6 @@ def _relevant_rows(dataset: Dataset, queries: dict[str, None]) -> dict[str, set[
     return found
 
 
-def _of_source(corpus: Corpus, source: str) -> list[int]:
-    code = corpus.tags.sources.index(source)
-    return np.flatnonzero(corpus.tags.source_codes == code).tolist()
-
-
 def _ranked(
     corpus: Corpus, source: str, queries: Sequence[Query], encoder: Encoder, depth: int
 ) -> dict[str, list[int]]:
@@ -366,40 +364,39 @@ def _ranked(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Drawer:
-    """Draws from the ranking of one source, and from all of it where that is not enough."""
+def _draw(
+    query_id: str,
+    own: Collection[str],
+    count: int,
+    *,
+    texts: Sequence[str],
+    ranked: Mapping[str, Sequence[int]],
+    pool: Sequence[int],
+    never: Mapping[str, Collection[int]],
+    rng: np.random.Generator,
+) -> IntArray:
+    """Draw from the ranking of one source, and from all of it where that is not enough."""
 
-    texts: Sequence[str]
-    ranked: Mapping[str, Sequence[int]]
-    pool: Sequence[int]
-    never: Mapping[str, Collection[int]]
-    rng: np.random.Generator
-
-    def draw(self, query_id: str, own: Collection[str], count: int) -> IntArray:
-        best = self._accepted(query_id, own, self.ranked[query_id])
-        if len(best) >= count:
-            return self.rng.choice(best, count, replace=False)
-        known = set(best)
-        rest = [row for row in self._accepted(query_id, own, self.pool) if row not in known]
-        if len(best) + len(rest) < count:
-            raise DataError(
-                f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
-                f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
-                "other documents of a batch), or give a larger corpus"
-            )
-        filled = self.rng.choice(rest, count - len(best), replace=False)
-        return np.concatenate([np.array(best, dtype=np.int64), filled])
-
-    def _accepted(
-        self, query_id: str, own: Collection[str], candidates: Sequence[int]
-    ) -> list[int]:
-        never = self.never[query_id]
+    def accepted(candidates: Sequence[int], barred: Collection[int]) -> list[int]:
         return [
             row
             for row in candidates
-            if row not in never and self.texts[row] not in own and self.texts[row].strip()
+            if row not in barred and texts[row] not in own and texts[row].strip()
         ]
+
+    best = accepted(ranked[query_id], never[query_id])
+    if len(best) >= count:
+        return rng.choice(best, count, replace=False)
+    rest = accepted(pool, {*never[query_id], *best})
+    if len(best) + len(rest) < count:
+        raise DataError(
+            f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
+            f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
+            "other documents of a batch), or give a larger corpus"
+        )
+    return np.concatenate(
+        [np.array(best, dtype=np.int64), rng.choice(rest, count - len(best), replace=False)]
+    )
 
 
 # The columns of texts and labels that a training goes through.
@@ -484,8 +481,7 @@ def training_columns(
 def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
     """Return a string that changes with the texts and judgments a training would see."""
     digest = hashlib.blake2b(digest_size=12)
-    parts = (dataset.corpus.texts, pairs.query_ids, pairs.queries, pairs.twins.pair_ids)
-    for part in parts:
+    for part in (dataset.corpus.texts, pairs.query_ids, pairs.queries, pairs.twins.pair_ids):
         digest.update(f"{len(part)}\0".encode())
         for text in part:
             digest.update(f"{text}\0".encode(errors="surrogatepass"))
@@ -548,8 +544,12 @@ def read_history(folder: str | Path) -> TrainingHistory:
     UnsupportedVersionError
         If it was written by a release with another schema.
     """
-    file = Path(folder).expanduser() / HISTORY_FILE
-    return read_fitted(TrainingHistory, file, kind=_KIND, version=_SCHEMA_VERSION)
+    return read_fitted(
+        TrainingHistory,
+        Path(folder).expanduser() / HISTORY_FILE,
+        kind=_KIND,
+        version=_SCHEMA_VERSION,
+    )
 
 
 # The model card of a debiased model.
@@ -601,16 +601,18 @@ def model_card(history: TrainingHistory, *, model: str, data: str, judged: str, 
     cutoff : int
         Of the judged NDCG.
     """
-    parts = [
-        _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
-        "## Skew before and after\n\n",
-        _skew(history, judged=judged, cutoff=cutoff),
-        "\n## Training\n\n",
-        f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
-        f"{history.n_steps} steps.\n\n",
-        _table(("setting", "value"), history.settings),
-    ]
-    return "".join(parts)
+    return "".join(
+        (
+            _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
+            "## Skew before and after\n\n",
+            _skew(history, judged=judged, cutoff=cutoff),
+            "\n## Training\n\n",
+            f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
+            f"{history.n_steps} steps.\n\n",
+            "| setting | value |\n| --- | --- |\n",
+            *(f"| {_cell(key)} | {_cell(value)} |\n" for key, value in history.settings.items()),
+        )
+    )
 
 
 def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
@@ -620,27 +622,17 @@ def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
             "over-correction comes early, and what was learnt on one data set may not hold on "
             "another.\n"
         )
+    first, last = history.points[0], history.points[-1]
     rows = [
         f"| {when} | {_number(point.relative_delta)} | {_percent(point.baseline)} | "
         f"{_percent(point.other)} |\n"
-        for when, point in _ends(history)
+        for when, point in (("before", first), (f"after {last.step} steps", last))
     ]
     return (
         f"On {judged}, mixed corpus, NDCG@{cutoff} × 100 (single values of one training, without "
         "intervals; Relative Δ is positive when human documents rank higher):\n\n"
         "| | Relative Δ | human | LLM |\n| --- | --- | --- | --- |\n" + "".join(rows)
     )
-
-
-def _ends(history: TrainingHistory) -> list[tuple[str, TrainingPoint]]:
-    first, last = history.points[0], history.points[-1]
-    return [("before", first), (f"after {last.step} steps", last)]
-
-
-def _table(head: tuple[str, str], rows: Mapping[str, str]) -> str:
-    lines = [f"| {head[0]} | {head[1]} |\n| --- | --- |\n"]
-    lines += [f"| {_cell(name)} | {_cell(value)} |\n" for name, value in rows.items()]
-    return "".join(lines)
 
 
 def _cell(text: str) -> str:

@@ -5,7 +5,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +62,11 @@ class LiveEncoder:
         normalize: bool = True,
     ) -> None:
         self.name = name
+        self.fingerprint = fingerprint
+        self.settings: Mapping[str, str] = {"model": name}
         self.normalize = normalize
         self._model = model
-        self._fingerprint = fingerprint
         self._known: dict[str, Float32Array] = {}
-
-    @property
-    def fingerprint(self) -> str:
-        """What the caller gave it."""
-        return self._fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state."""
-        return {"model": self.name}
 
     def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode queries, with the model's query prompt if it has one."""
@@ -99,15 +90,6 @@ class LiveEncoder:
         )
         self._model.train(training)
         return np.asarray(vectors.float().cpu().numpy(), dtype=np.float32)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Skew:
-    """Mean NDCG of both sources on a mixed corpus and their Relative Δ in percent."""
-
-    relative_delta: float | None
-    baseline: float
-    other: float
 
 
 class SkewJudge:
@@ -142,15 +124,19 @@ class SkewJudge:
         self.other = source if source in others else others[0]
         self.similarity = similarity
 
-    def __call__(self, model: Any) -> Skew:  # noqa: ANN401 - torch is not typed here
-        """Retrieve with the model as it is now."""
+    def __call__(self, model: Any) -> dict[str, float | None]:  # noqa: ANN401 - torch is not typed here
+        """Retrieve with the model as it is now; mean NDCG of both sources, and their Relative Δ."""
         cosine = self.similarity == "cosine"
         encoder = LiveEncoder(model, name="model in training", fingerprint="", normalize=cosine)
         spec = DenseSpec(encoder, similarity="cosine" if cosine else "dot")
         scores = score_debias(spec, self.dataset, self.config, other=self.other)
         cutoff = self.config.skew_cutoff
         baseline, other = (float(scores.of(r, cutoff).mean()) for r in ("baseline", "other"))
-        return Skew(relative_delta=relative_delta(baseline, other), baseline=baseline, other=other)
+        return {
+            "relative_delta": relative_delta(baseline, other),
+            "baseline": baseline,
+            "other": other,
+        }
 
 
 # What a training run has seen so far; part of its checkpoints.
@@ -178,7 +164,7 @@ class Progress:
         judge: SkewJudge | None,
         *,
         eval_every: int | None,
-        on_stage: Callable[[str], None] | None = None,
+        on_stage: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.loss = loss
         self.judge = judge
@@ -215,10 +201,9 @@ class Progress:
         """Add a point for the step reached, unless it has one."""
         if self.points and self.points[-1].step == self.step:
             return
-        skew = None
+        skew: dict[str, float | None] = {}
         if self.judge is not None:
-            if self.on_stage is not None:
-                self.on_stage(f"judging on {self.judge.dataset.name} after step {self.step}")
+            self.on_stage(f"judging on {self.judge.dataset.name} after step {self.step}")
             skew = self.judge(model)
         seen = self.loss.reset_statistics()
         self.points.append(
@@ -227,9 +212,7 @@ class Progress:
                 rank_loss=_number(seen.mean_rank_loss),
                 debias_loss=_number(seen.mean_debias_loss),
                 hinge_share=_number(seen.hinge_share),
-                relative_delta=None if skew is None else skew.relative_delta,
-                baseline=None if skew is None else skew.baseline,
-                other=None if skew is None else skew.other,
+                **skew,
             )
         )
 
@@ -259,7 +242,7 @@ class Progress:
             self.step = int(content["step"])
             self._seconds = float(content["seconds"])
             self.loss.step = int(content["forward"])
-            self.loss.statistics = HingeStatistics(**content["statistics"])
+            self.loss.statistics = from_plain(HingeStatistics, content["statistics"])
             self.points = [from_plain(TrainingPoint, point) for point in content["points"]]
 
 
@@ -291,11 +274,6 @@ def checked_output(output: str | Path) -> Path:
     return place
 
 
-def run_folder(output: Path) -> Path:
-    """Return the folder beside the output that keeps checkpoints until it is complete."""
-    return output.with_name(f"{output.name}.training")
-
-
 def open_run(folder: Path, settings: Mapping[str, str], *, resume: bool) -> Path | None:
     """Make the folder of a run, or open the one that is there.
 
@@ -319,10 +297,18 @@ def open_run(folder: Path, settings: Mapping[str, str], *, resume: bool) -> Path
     """
     try:
         if folder.exists():
-            _check_ours(folder)
+            ours = (folder / _RUN_FILE).is_file()
+            if not folder.is_dir() or (any(folder.iterdir()) and not ours):
+                raise DataError(
+                    f"{folder} is where checkpoints of the training would go, but something else "
+                    "is there; move it away, or name another output"
+                )
             difference = _difference(folder, settings)
-            if resume and difference is None and (folder / _RUN_FILE).is_file():
-                return _complete_only(folder)
+            if resume and difference is None and ours:
+                for path in _checkpoints(folder):
+                    if not (path / PROGRESS_FILE).is_file():  # a kill left it half-written
+                        shutil.rmtree(path)
+                return last_checkpoint(folder)
             if resume and last_checkpoint(folder) is not None:
                 raise DataError(
                     f"{folder} holds a training with {difference}: it cannot go on under other "
@@ -341,33 +327,12 @@ def open_run(folder: Path, settings: Mapping[str, str], *, resume: bool) -> Path
 def last_checkpoint(folder: Path) -> Path | None:
     """Return the complete checkpoint with the most steps."""
     complete = [path for path in _checkpoints(folder) if (path / PROGRESS_FILE).is_file()]
-    return max(complete, key=_step, default=None)
+    return max(complete, key=lambda path: int(path.name.removeprefix(_PREFIX)), default=None)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
     found = folder.glob(f"{_PREFIX}*")
     return [path for path in found if path.name.removeprefix(_PREFIX).isdecimal()]
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix(_PREFIX))
-
-
-def _complete_only(folder: Path) -> Path | None:
-    """Delete what a kill left half-written, and return where to go on."""
-    last = last_checkpoint(folder)
-    for path in _checkpoints(folder):
-        if not (path / PROGRESS_FILE).is_file():
-            shutil.rmtree(path)
-    return last
-
-
-def _check_ours(folder: Path) -> None:
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / _RUN_FILE).is_file()):
-        raise DataError(
-            f"{folder} is where checkpoints of the training would go, but something else is "
-            "there; move it away, or name another output"
-        )
 
 
 def _difference(folder: Path, settings: Mapping[str, str]) -> str | None:
@@ -379,8 +344,7 @@ def _difference(folder: Path, settings: Mapping[str, str]) -> str | None:
     before = read_json(file, expected, remedy=remedy)
     if not isinstance(before, dict):
         raise DataError(f"{file} is not {expected}; {remedy}")
-    names = sorted({*before, *settings} - _MAY_DIFFER)
-    for name in names:
+    for name in sorted({*before, *settings} - _MAY_DIFFER):
         if before.get(name) != settings.get(name):
             was, now = (given.get(name, "left out") for given in (before, settings))
             return f"{name} {was}, not {now}"

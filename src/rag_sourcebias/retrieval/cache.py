@@ -118,9 +118,14 @@ def _encode(
                 names.setdefault(text, doc_id)
         seen.update(names)
         if names or not found:
-            what = f"encoder {encoder.name!r}, documents"
             vectors = encoder.encode_documents(list(names))
-            found.append(_checked(vectors, what=what, names=list(names.values())))
+            found.append(
+                _checked(
+                    vectors,
+                    what=f"encoder {encoder.name!r}, documents",
+                    names=list(names.values()),
+                )
+            )
     if progress is not None:
         progress(len(corpus), len(corpus))
     return np.concatenate(found)
@@ -224,8 +229,7 @@ class VectorCache:
                     f"WHERE fingerprint = ? AND side = ? AND text IN ({marks})",
                     (fingerprint, side, *part),
                 )
-                for key, vector in rows:
-                    found[key] = self._decoded(vector)
+                found.update((key, self._decoded(vector)) for key, vector in rows)
         return [found.get(key) for key in keys]
 
     def put(
@@ -262,12 +266,15 @@ def _key(text: str) -> bytes:
 BATCH_SIZE = 64
 
 Progress = Callable[[int, int], None]
+_Key = str | tuple[str, str]
 
 
-class _OfEncoder(ABC):
+class OfEncoder(ABC):
     """What an encoder over another one has of it."""
 
-    encoder: Encoder
+    def __init__(self, encoder: Encoder) -> None:
+        self.name = encoder.name
+        self.encoder = encoder
 
     @property
     def fingerprint(self) -> str:
@@ -294,7 +301,7 @@ class _OfEncoder(ABC):
         """Encode texts of one side, each once."""
 
 
-class CachedEncoder(_OfEncoder):
+class CachedEncoder(OfEncoder):
     """An encoder that keeps its vectors in a :class:`VectorCache`.
 
     Each distinct text that is not in the cache is encoded once, in batches of similar length.
@@ -318,8 +325,7 @@ class CachedEncoder(_OfEncoder):
         batch_size: int = BATCH_SIZE,
         progress: Progress | None = None,
     ) -> None:
-        self.name = encoder.name
-        self.encoder = encoder
+        super().__init__(encoder)
         self.cache = cache
         self.batch_size = _positive(batch_size)
         self.progress = progress
@@ -341,7 +347,7 @@ class CachedEncoder(_OfEncoder):
         return vectors[_rows_in(distinct, texts)]
 
 
-class BatchedEncoder(_OfEncoder):
+class BatchedEncoder(OfEncoder):
     """An encoder that computes each text once per call, in the batches of :class:`CachedEncoder`.
 
     Its vectors are those that a :class:`CachedEncoder` computes into an empty cache: models give
@@ -355,8 +361,7 @@ class BatchedEncoder(_OfEncoder):
     """
 
     def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
-        self.name = encoder.name
-        self.encoder = encoder
+        super().__init__(encoder)
         self.batch_size = _positive(batch_size)
 
     def _encode(
@@ -382,7 +387,7 @@ def longest_first(texts: Sequence[str]) -> list[str]:
     return sorted(set(texts), key=lambda text: (-len(text), text))
 
 
-def _rows_in(distinct: Sequence[str], texts: Sequence[str]) -> list[int]:
+def _rows_in(distinct: Sequence[_Key], texts: Sequence[_Key]) -> list[int]:
     row_of = {text: row for row, text in enumerate(distinct)}
     return [row_of[text] for text in texts]
 
@@ -440,8 +445,7 @@ class CachedReranker:
             batch_size=self.batch_size,
             progress=self.progress,
         )[:, 0]
-        row_of = {pair: row for row, pair in enumerate(distinct)}
-        return scores[[row_of[pair] for pair in pairs]]
+        return scores[_rows_in(distinct, pairs)]
 
 
 def _through_cache(

@@ -1,10 +1,11 @@
 """Retrievers of any framework, and a second stage that rescores their best documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,15 +36,12 @@ def candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoin
         names = [name for name in roots(obj) if name in by_name]
         if not names and callable(obj):  # a framework's callable is no plain function
             names = [CALLABLE]
-    for name in names:
-        if name in by_name:
-            yield by_name[name]
+    yield from (by_name[name] for name in names if name in by_name)
 
 
 def roots(obj: object) -> tuple[str, ...]:
     """Return the top-level packages of an object's classes, its own first."""
-    names = (base.__module__.partition(".")[0] for base in type(obj).__mro__)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(c.__module__.partition(".")[0] for c in type(obj).__mro__))
 
 
 def type_name(obj: object) -> str:
@@ -95,8 +93,7 @@ def as_completer(model: object, **options: Any) -> Completer:  # noqa: ANN401
         made: Completer | None = make(model, options) if make is not None else None
         if made is not None:
             return made
-    adapters = (entry.load() for entry in found)
-    known = dict.fromkeys(getattr(adapter, "completes", "") for adapter in adapters)
+    known = dict.fromkeys(getattr(entry.load(), "completes", "") for entry in found)
     accepted = ["an OpenAICompleter, a LocalCompleter or another completer", *filter(None, known)]
     raise DataError(
         f"an object of type {type_name(model)} cannot complete prompts; expected "
@@ -125,10 +122,7 @@ def retriever_factory(kind: str) -> Callable[..., RetrieverSpec]:
     MissingExtraError
         If the adapter's framework is not installed.
     """
-    factory: Callable[..., RetrieverSpec] = _offered(
-        RETRIEVER_GROUP, "retriever kind", kind, built_in=("bm25", "dense")
-    )
-    return factory
+    return _offered(RETRIEVER_GROUP, "retriever kind", kind, built_in=("bm25", "dense"))
 
 
 def engine_factory(kind: str) -> Callable[..., Engine]:
@@ -144,8 +138,7 @@ def engine_factory(kind: str) -> Callable[..., Engine]:
     MissingExtraError
         If the engine's package is not installed.
     """
-    factory: Callable[..., Engine] = _offered(ENGINE_GROUP, "engine", kind)
-    return factory
+    return _offered(ENGINE_GROUP, "engine", kind)
 
 
 def metrics_factory(kind: str) -> Callable[..., Any] | None:
@@ -156,19 +149,18 @@ def metrics_factory(kind: str) -> Callable[..., Any] | None:
     A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
     """
     for entry in entry_points(group=METRICS_GROUP, name=kind):
-        try:
-            factory: Callable[..., Any] = entry.load()
-        except MissingExtraError:
-            return None
-        return factory
+        with suppress(MissingExtraError):
+            return cast("Callable[..., Any]", entry.load())
     return None
 
 
-def _offered(group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
+def _offered(
+    group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()
+) -> Callable[..., Any]:
     found = entry_points(group=group)
     for entry in found:
         if entry.name == kind:
-            return entry.load()
+            return cast("Callable[..., Any]", entry.load())
     known = sorted({*built_in, *(entry.name for entry in found)})
     raise DataError(f"{what} {kind!r} is unknown; there are {', '.join(known) or 'none'}")
 
@@ -198,8 +190,7 @@ def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
         made: Callable[[str], Iterable[Any]] | None = make(obj) if make is not None else None
         if made is not None:
             return made
-    adapters = (entry.load() for entry in found)
-    known = dict.fromkeys(getattr(adapter, "searches", "") for adapter in adapters)
+    known = dict.fromkeys(getattr(entry.load(), "searches", "") for entry in found)
     raise DataError(
         f"an object of type {type_name(obj)} cannot be asked; expected "
         f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
@@ -231,8 +222,7 @@ def _id_reader(packages: tuple[str, ...]) -> Callable[[object, str | None], str]
     for name in (*packages, CALLABLE):
         read = getattr(by_name[name].load(), "document_id", None) if name in by_name else None
         if read is not None:
-            reader: Callable[[object, str | None], str] = read
-            return reader
+            return cast("Callable[[object, str | None], str]", read)
     raise DataError("nothing reads ids off documents: no adapter is installed")
 
 
@@ -278,10 +268,23 @@ def rerank(
     """
     require_depth(depth)
     top = run.top(depth)
-    query_texts = _query_texts(top, queries)
-    texts = _document_texts(top, corpus)
+    text_of = {query.query_id: query.text for query in queries}
+    missing = [query_id for query_id in top.query_ids if query_id not in text_of]
+    if missing:
+        raise DataError(
+            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
+            "pass a Query for each"
+        )
+    codes = np.unique(top.doc_codes).tolist()
+    places = corpus.tags.rows_for([top.doc_ids[code] for code in codes]).tolist()
+    if -1 in places:
+        raise DataError(
+            f"run {run.name!r} holds document {top.doc_ids[codes[places.index(-1)]]!r}, which the "
+            "corpus does not have; rerank with the corpus that was searched"
+        )
+    texts = {code: corpus.texts[place] for code, place in zip(codes, places, strict=True)}
     pairs = [
-        (query_texts[query], texts[doc])
+        (text_of[top.query_ids[query]], texts[doc])
         for query, doc in zip(top.query_codes.tolist(), top.doc_codes.tolist(), strict=True)
     ]
     row_of: dict[tuple[str, str], int] = {}
@@ -366,32 +369,12 @@ def rerank_settings(
     first: Mapping[str, str], reranker: Reranker, *, depth: int
 ) -> Mapping[str, str]:
     """Settings of a first stage with a reranker on top, its own prefixed with ``rerank.``."""
-    second = {f"rerank.{key}": value for key, value in reranker.settings.items()}
-    return {**first, "rerank.depth": str(depth), **second}
+    return {
+        **first,
+        "rerank.depth": str(depth),
+        **{f"rerank.{key}": value for key, value in reranker.settings.items()},
+    }
 
 
 def _name(first: str, second: str) -> str:
     return f"{first} > {second}"
-
-
-def _query_texts(run: Run, queries: Sequence[Query]) -> list[str]:
-    text_of = {query.query_id: query.text for query in queries}
-    missing = [query_id for query_id in run.query_ids if query_id not in text_of]
-    if missing:
-        raise DataError(
-            f"run {run.name!r} has {len(missing)} queries without a text, first {missing[0]!r}; "
-            "pass a Query for each"
-        )
-    return [text_of[query_id] for query_id in run.query_ids]
-
-
-def _document_texts(run: Run, corpus: Corpus) -> dict[int, str]:
-    codes = np.unique(run.doc_codes).tolist()
-    rows = corpus.tags.rows_for([run.doc_ids[code] for code in codes]).tolist()
-    if -1 in rows:
-        missing = run.doc_ids[codes[rows.index(-1)]]
-        raise DataError(
-            f"run {run.name!r} holds document {missing!r}, which the corpus does not have; "
-            "rerank with the corpus that was searched"
-        )
-    return {code: corpus.texts[row] for code, row in zip(codes, rows, strict=True)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
 from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity, encode_corpus, query_vectors
 
-# The best documents of dense score blocks, with ties broken blindly to the source.
+# Ties broken blindly to the source.
 # Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora
 # are stored human first, so ordering ties by row or by id would itself look like source bias. Ties
 # follow a permutation of the documents that is drawn once from a fixed seed.
@@ -25,17 +26,10 @@ from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity, encode_c
 TIE_SEED = 20240825
 """Seed of the permutation that orders ties; part of the definition of a run."""
 
-_BLOCK_BYTES = 64 * 2**20  # per temporary array of one block of scores
 
-
-def tie_order(n_docs: int, *, seed: int = TIE_SEED) -> npt.NDArray[np.uint64]:
+def tie_order(n_docs: int) -> npt.NDArray[np.uint64]:
     """Return the priority of each document among ties, highest first; shape ``(n_docs,)``."""
-    return np.random.default_rng(seed).permutation(n_docs).astype(np.uint64)
-
-
-def block_rows(n_docs: int) -> int:
-    """Return how many queries to score at once so that memory stays bounded."""
-    return max(1, _BLOCK_BYTES // (8 * max(n_docs, 1)))
+    return np.random.default_rng(TIE_SEED).permutation(n_docs).astype(np.uint64)
 
 
 def require_depth(depth: int) -> None:
@@ -50,6 +44,22 @@ def require_depth(depth: int) -> None:
         raise DataError(f"depth must be at least 1, got {depth}")
 
 
+def import_extra(module: str, package: str, extra: str, feature: str) -> Any:  # noqa: ANN401
+    """Import what an extra brings, or say how to install it.
+
+    Raises
+    ------
+    MissingExtraError
+        If the module itself is missing.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise MissingExtraError(package=package, extra=extra, feature=feature) from error
+
+
 def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Map (score, priority) to one unsigned integer with the same order.
 
@@ -61,103 +71,6 @@ def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDA
     negative = bits >> np.uint32(31) == 1
     ordered = np.where(negative, ~bits, bits | np.uint32(0x8000_0000)).astype(np.uint64)
     return (ordered << np.uint64(32)) | priority
-
-
-def top_documents(
-    blocks: Iterable[npt.NDArray[np.floating]],
-    *,
-    query_ids: Sequence[str],
-    doc_ids: Sequence[str],
-    depth: int,
-    name: str,
-    seed: int = TIE_SEED,
-) -> Run:
-    """Rank documents by score, best first.
-
-    Order is by descending float32 score, ties by :func:`tie_order`; the result depends on the
-    scores, the seed and the row numbers only. A score of −inf means "not retrieved".
-
-    Parameters
-    ----------
-    blocks : iterable of float arrays of shape (rows, n_docs)
-        Scores of successive queries; together ``len(query_ids)`` rows.
-    query_ids, doc_ids : sequence of str
-    depth : int
-        Documents per query, at least 1.
-    name : str
-        Name of the run.
-    seed : int
-        Seed of the tie order.
-
-    Raises
-    ------
-    DataError
-        If a score is NaN (the message names query and document), the blocks have another shape,
-        or ``depth`` is below 1.
-    """
-    require_depth(depth)
-    priority = tie_order(len(doc_ids), seed=seed)
-    docs: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    values: list[Float32Array] = [np.empty(0, np.float32)]
-    counts: list[npt.NDArray[np.int64]] = []
-    done = 0
-    for block in blocks:
-        scores = np.asarray(block, dtype=np.float32)
-        if scores.ndim != 2 or scores.shape[1] != len(doc_ids):
-            raise DataError(
-                f"{name}: a block of scores has shape {scores.shape}, expected "
-                f"(queries, {len(doc_ids)})"
-            )
-        _refuse_nan(scores, query_ids[done : done + len(scores)], doc_ids, name)
-        columns = _best_columns(sort_keys(scores, priority), depth)
-        best = np.take_along_axis(scores, columns, axis=1)
-        found = best > -np.inf
-        docs.append(columns[found])
-        values.append(best[found])
-        counts.append(found.sum(axis=1))
-        done += len(scores)
-    if done != len(query_ids):
-        raise DataError(f"{name}: scores for {done} queries, expected {len(query_ids)}")
-    offsets = np.zeros(len(query_ids) + 1, dtype=np.int64)
-    np.cumsum(np.concatenate(counts) if counts else [], out=offsets[1:])
-    return Run(
-        query_ids=tuple(query_ids),
-        offsets=offsets,
-        doc_codes=np.concatenate(docs).astype(np.int32),
-        doc_ids=tuple(doc_ids),
-        scores=np.concatenate(values),
-        name=name,
-    )
-
-
-def _best_columns(keys: npt.NDArray[np.uint64], depth: int) -> npt.NDArray[np.int64]:
-    """Return the columns of the ``depth`` largest keys of each row, largest first."""
-    n_docs = keys.shape[1]
-    if depth < n_docs:
-        part = np.argpartition(keys, n_docs - depth, axis=1)[:, n_docs - depth :]
-        order = np.argsort(np.take_along_axis(keys, part, axis=1), axis=1)[:, ::-1]
-        return np.take_along_axis(part, order, axis=1)
-    return np.argsort(keys, axis=1)[:, ::-1]
-
-
-def _refuse_nan(
-    scores: Float32Array, query_ids: Sequence[str], doc_ids: Sequence[str], name: str
-) -> None:
-    bad = np.argwhere(np.isnan(scores))
-    if len(bad):
-        row, column = bad[0]
-        raise DataError(
-            f"{name}: {len(bad)} NaN score(s), first for query {query_ids[row]!r}, document "
-            f"{doc_ids[column]!r}; a score must be a number"
-        )
-
-
-def score_in_blocks(
-    score: Callable[[slice], Float32Array], *, n_queries: int, n_docs: int
-) -> Iterable[Float32Array]:
-    """Yield ``score(rows)`` for successive slices of the queries, sized to bound memory."""
-    step = block_rows(n_docs)
-    return (score(slice(i, min(i + step, n_queries))) for i in range(0, n_queries, step))
 
 
 # Exact search whose result does not depend on how the work is divided.
@@ -409,27 +322,23 @@ class DenseRetriever:
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return the ``depth`` most similar documents of each query."""
         index = self.vectors
+        n_docs = len(index.doc_ids)
         encoded = query_vectors(self.encoder, queries, similarity=index.similarity)
         if len(encoded) and len(index.distinct) and encoded.shape[1] != index.distinct.shape[1]:
             raise DataError(
                 f"{self.name}: query vectors have {encoded.shape[1]} dimensions, document "
                 f"vectors {index.distinct.shape[1]}; both sides must come from one model"
             )
-        found = best_documents(encoded, self._parts(), depth=depth)
+        parts = parts_of(
+            index.distinct,
+            tie_order(n_docs),
+            vector_of=index.row_of_doc if len(index.distinct) < n_docs else None,
+        )
         return best_run(
-            found,
+            best_documents(encoded, parts, depth=depth),
             query_ids=[query.query_id for query in queries],
             doc_ids=index.doc_ids,
             name=self.name,
-        )
-
-    def _parts(self) -> Iterator[Part]:
-        index = self.vectors
-        copies = len(index.distinct) < len(index.doc_ids)
-        return parts_of(
-            index.distinct,
-            tie_order(len(index.doc_ids)),
-            vector_of=index.row_of_doc if copies else None,
         )
 
 
@@ -469,15 +378,19 @@ class DenseSpec:
 
     def build(self, corpus: Corpus) -> Retriever:
         """Encode a corpus."""
-        vectors = encode_corpus(
-            self.encoder, corpus, similarity=self.similarity, progress=self.progress
+        return DenseRetriever(
+            name=self.name,
+            encoder=self.encoder,
+            vectors=encode_corpus(
+                self.encoder, corpus, similarity=self.similarity, progress=self.progress
+            ),
         )
-        return DenseRetriever(name=self.name, encoder=self.encoder, vectors=vectors)
 
 
 # Approximate search of one shard by a FAISS index, scored as exact search scores.
 
 
+_FAISS = ("faiss-cpu", "faiss", "approximate search of shards")
 _TRY_DIMENSION = 64  # a multiple of what usual quantisers divide by
 
 
@@ -511,7 +424,7 @@ def approximate_best(
     MissingExtraError
         If faiss is not installed.
     """
-    faiss = _import_faiss()
+    faiss = import_extra("faiss", *_FAISS)
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -521,14 +434,8 @@ def approximate_best(
         faiss.omp_set_num_threads(threads)
     query, column = np.nonzero(found >= 0)
     document = found[query, column].astype(np.int64)
-    best = Best(
-        n_queries=len(queries),
-        query=query,
-        row=rows[document],
-        score=exact_scores(queries, vectors, query, document),
-        priority=priority[document],
-    )
-    return merge_best([best], depth=depth)
+    part = Part(rows=rows, vectors=vectors, priority=priority)
+    return merge_best([_scored(queries, part, query, document)], depth=depth)
 
 
 def require_index(description: str) -> None:
@@ -542,7 +449,7 @@ def require_index(description: str) -> None:
         If faiss is not installed.
     """
     if description != "exact":
-        _described(_import_faiss(), _TRY_DIMENSION, description)
+        _described(import_extra("faiss", *_FAISS), _TRY_DIMENSION, description)
 
 
 def _built(faiss: Any, vectors: Float32Array, description: str) -> Any:  # noqa: ANN401
@@ -567,18 +474,6 @@ def _described(faiss: Any, dimension: int, description: str) -> Any:  # noqa: AN
             f"index {description!r} is no description that FAISS knows; write exact, or for "
             "example HNSW32,Flat or IVF64,Flat"
         ) from error
-
-
-def _import_faiss() -> Any:  # noqa: ANN401 - an untyped module
-    try:
-        import faiss
-    except ModuleNotFoundError as error:
-        if error.name != "faiss":
-            raise
-        raise MissingExtraError(
-            package="faiss-cpu", extra="faiss", feature="approximate search of shards"
-        ) from error
-    return faiss
 
 
 # The index behind :class:`~rag_sourcebias.retrieval.BM25Spec`, by bm25s.
@@ -650,17 +545,23 @@ class BM25Retriever:
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query that share a word with it."""
-        words = self.word_codes([query.text for query in queries])
-
-        def score(rows: slice) -> npt.NDArray[np.float32]:
-            scores = np.stack([self._scores(codes) for codes in words[rows]])
-            return np.where(scores > 0, scores, np.float32(-np.inf))
-
-        return top_documents(
-            score_in_blocks(score, n_queries=len(queries), n_docs=len(self.doc_ids)),
-            query_ids=[query.query_id for query in queries],
+        require_depth(depth)
+        priority = tie_order(len(self.doc_ids))
+        found = [np.empty(0, np.int64)]
+        values = [np.empty(0, np.float32)]
+        for codes in self.word_codes([query.text for query in queries]):
+            scores = np.asarray(self.index.get_scores_from_ids(codes), dtype=np.float32)
+            rows = np.flatnonzero(scores > 0)
+            keys = sort_keys(scores[rows], priority[rows])
+            kept = np.argpartition(keys, -depth)[-depth:] if depth < len(rows) else slice(None)
+            found.append(rows[kept][np.argsort(keys[kept])[::-1]])
+            values.append(scores[found[-1]])
+        return Run(
+            query_ids=tuple(query.query_id for query in queries),
+            offsets=np.cumsum([len(rows) for rows in found], dtype=np.int64),
+            doc_codes=np.concatenate(found).astype(np.int32),
             doc_ids=self.doc_ids,
-            depth=depth,
+            scores=np.concatenate(values),
             name=self.name,
         )
 
@@ -676,17 +577,9 @@ class BM25Retriever:
         )
         return [self.index.get_tokens_ids(words) for words in tokens]
 
-    def _scores(self, codes: list[int]) -> npt.NDArray[np.float32]:
-        return np.asarray(self.index.get_scores_from_ids(codes), dtype=np.float32)
-
 
 def _import_bm25s() -> Any:  # noqa: ANN401 - an untyped module
-    try:
-        import bm25s
-    except ModuleNotFoundError as error:
-        if error.name != "bm25s":
-            raise
-        raise MissingExtraError(package="bm25s", extra="retrieval", feature="BM25") from error
+    bm25s = import_extra("bm25s", "bm25s", "retrieval", "BM25")
     # bm25s sets its logger to DEBUG on import, which floods an application that logs.
     logger = logging.getLogger("bm25s")
     if logger.level == logging.DEBUG:
@@ -697,20 +590,13 @@ def _import_bm25s() -> Any:  # noqa: ANN401 - an untyped module
 def _load_stemmer(algorithm: str | None) -> Any:  # noqa: ANN401 - an untyped class
     if algorithm is None:
         return None
-    try:
-        import Stemmer
-    except ModuleNotFoundError as error:
-        if error.name != "Stemmer":
-            raise
-        raise MissingExtraError(
-            package="PyStemmer", extra="retrieval", feature=f"stemmer {algorithm!r}"
-        ) from error
-    if algorithm not in Stemmer.algorithms():
+    stemmer = import_extra("Stemmer", "PyStemmer", "retrieval", f"stemmer {algorithm!r}")
+    if algorithm not in stemmer.algorithms():
         raise DataError(
-            f"stemmer {algorithm!r} is unknown; there are {', '.join(Stemmer.algorithms())}, "
+            f"stemmer {algorithm!r} is unknown; there are {', '.join(stemmer.algorithms())}, "
             "or None for no stemming"
         )
-    return Stemmer.Stemmer(algorithm)
+    return stemmer.Stemmer(algorithm)
 
 
 # BM25 over a corpus, by bm25s.
@@ -718,7 +604,6 @@ def _load_stemmer(algorithm: str | None) -> Any:  # noqa: ANN401 - an untyped cl
 
 Method = Literal["lucene", "atire", "robertson"]
 
-_METHODS = ("lucene", "atire", "robertson")
 _STOPWORDS = {"en": "en", "nltk": "en_plus", "none": None}
 
 
@@ -775,8 +660,10 @@ class BM25Spec:
             raise DataError(f"k1 {self.k1!r} must be 0 or more")
         if not 0 <= self.b <= 1:
             raise DataError(f"b {self.b!r} is outside [0, 1]")
-        if self.method not in _METHODS:
-            raise DataError(f"BM25 method {self.method!r} is not one of {', '.join(_METHODS)}")
+        if self.method not in get_args(Method):
+            raise DataError(
+                f"BM25 method {self.method!r} is not one of {', '.join(get_args(Method))}"
+            )
         if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
             raise DataError(
                 f"stopwords {self.stopwords!r} is not one of en, nltk, none; a list of words or "
@@ -825,14 +712,11 @@ class BM25Spec:
             b=self.b,
             method=self.method,
             stemmer=self.stemmer,
-            stopwords=self._words(),
+            stopwords=_STOPWORDS[self.stopwords or "none"]
+            if isinstance(self.stopwords, str | None)
+            else list(self.stopwords),
             name=self.name,
         )
-
-    def _words(self) -> str | list[str] | None:
-        if self.stopwords is None or isinstance(self.stopwords, str):
-            return _STOPWORDS[self.stopwords or "none"]
-        return list(self.stopwords)
 
     def _derived_name(self) -> str:
         changed = [f"{key}={getattr(self, key):g}" for key in ("k1", "b") if self._differs(key)]

@@ -85,6 +85,21 @@ def test_copies_tie_and_their_order_is_not_the_corpus_order() -> None:
     assert abs(np.corrcoef(order, range(200))[0, 1]) < 0.25
 
 
+def test_a_cut_run_is_the_head_of_the_whole_one_also_across_ties() -> None:
+    words = np.array(["alpha", "beta", "gamma", "delta"])
+    rng = np.random.default_rng(3)
+    retriever = BM25Spec().build(corpus(tuple(" ".join(rng.choice(words, 2)) for _ in range(90))))
+    queries = [Query(query_id=f"q{i}", text=" ".join(rng.choice(words, 2))) for i in range(20)]
+    whole, cut = retriever.retrieve(queries, 90), retriever.retrieve(queries, 7)
+    for full, short in zip(whole, cut, strict=True):
+        assert full.scores is not None
+        assert short.doc_ids == full.doc_ids[:7]
+        assert np.all(np.diff(full.scores) <= 0)
+        assert len(set(full.scores.tolist())) < len(full)
+    with pytest.raises(DataError, match="depth"):
+        retriever.retrieve(queries, 0)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

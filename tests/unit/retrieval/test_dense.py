@@ -1,8 +1,6 @@
-"""Exact dense search and top-k selection."""
+"""Exact dense search."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.search import DenseSpec, top_documents
+from rag_sourcebias.retrieval.search import DenseSpec
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()  # noqa: SIM905
 
@@ -54,27 +52,3 @@ def test_a_vector_that_is_not_finite_names_its_document() -> None:
     docs = Corpus(texts=("a", "b", "c", "d", "e"), tags=tags)
     with pytest.raises(DataError, match="d2"):
         DenseSpec(Broken()).build(docs)
-
-
-def test_top_documents_equals_a_full_sort_also_across_tie_blocks() -> None:
-    rng = np.random.default_rng(3)
-    scores = rng.integers(0, 4, size=(50, 90)).astype(np.float32)
-    scores[rng.random(scores.shape) < 0.1] = -np.inf
-    names = [f"d{i}" for i in range(90)]
-    queries = [f"q{i}" for i in range(50)]
-    whole = top_documents([scores], query_ids=queries, doc_ids=names, depth=90, name="whole")
-    cut = top_documents(
-        [scores[:20], scores[20:]], query_ids=queries, doc_ids=names, depth=7, name="cut"
-    )
-    for full, short, row in zip(whole, cut, scores, strict=True):
-        assert short.doc_ids == full.doc_ids[:7]
-        assert np.all(np.diff(full.scores) <= 0)
-        assert len(full) == int(np.isfinite(row).sum())
-
-
-def test_nan_scores_and_bad_depth_are_refused() -> None:
-    scores = np.array([[1.0, np.nan]], dtype=np.float32)
-    with pytest.raises(DataError, match=re.escape("'b'")):
-        top_documents([scores], query_ids=["q"], doc_ids=["a", "b"], depth=1, name="x")
-    with pytest.raises(DataError, match="depth"):
-        top_documents([], query_ids=[], doc_ids=[], depth=0, name="x")
