@@ -97,11 +97,20 @@ def _evouna(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _simulated(of: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float] | None]:
-    """``binary`` or ``graded``, the number of systems, their spread, and the judge's error."""
+    """``binary`` or ``graded``, the number of systems, their spread, and the judge's error.
+
+    ``favoured``: binary, and the judge errs for the first system only, whose wrong items it passes.
+    """
     kind, m, spread, error = of.split(", ")
     rng, size = np.random.default_rng(0), 20_000
     levels = float(spread) * np.linspace(-1, 1, int(m)) + 0.5
     z = 0.8 * rng.normal(size=(size, 1)) + 0.6 * rng.normal(size=(size, int(m))) + levels
+    if kind == "favoured":
+        y = (z > 0).astype(float)
+        passed = (rng.random(size) < float(error)) & (y[:, 0] == 0)
+        f = y.copy()
+        f[passed, 0] = 1.0
+        return y, f, (0.0, 1.0)
     if kind == "binary":
         y = (z > 0).astype(float)
         return y, np.where(rng.random(y.shape) < float(error), 1 - y, y), (0.0, 1.0)
@@ -207,10 +216,12 @@ def main() -> int:
     ]
     made = [
         (f"simulated {kind}, {m}, {spread}, {error}", m)
-        for kind, error in (("binary", 0.02), ("binary", 0.3), ("graded", 0.5), ("graded", 5))
+        for kind, error in (
+            ("binary", 0.02), ("binary", 0.3), ("graded", 0.5), ("graded", 5), ("favoured", 0.1)
+        )
         for m in (5, 9)
         for spread in (0, 0.5)
-    ]
+    ]  # fmt: skip
     jobs = [
         {"name": name, "m": m, "n": n, "runs": options.runs}
         for name, m in (*few, *made)
