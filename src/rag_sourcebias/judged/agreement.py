@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,8 @@ def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatA
     gap = np.abs(grades[:, None] - grades[None, :])
     cost = (gap > 0).astype(np.float64) if power == 0 else gap**power
     total = tables.sum(axis=(1, 2))
-    seen = (tables * cost).sum(axis=(1, 2)) / total
     chance = np.einsum("bi,ij,bj->b", tables.sum(axis=2), cost, tables.sum(axis=1)) / total**2
-    return _one_minus(seen, chance)
+    return _one_minus((tables * cost).sum(axis=(1, 2)) / total, chance)
 
 
 def krippendorff_alpha(tables: FloatArray, grades: FloatArray, *, ordinal: bool) -> FloatArray:
@@ -73,9 +73,8 @@ def krippendorff_alpha(tables: FloatArray, grades: FloatArray, *, ordinal: bool)
         cost = (through[:, :, None] - through[:, None, :]) ** 2
     else:
         cost = np.broadcast_to((grades[:, None] - grades[None, :]) ** 2, coincidences.shape)
-    seen = (coincidences * cost).sum(axis=(1, 2)) / total
     chance = np.einsum("bi,bij,bj->b", counts, cost, counts) / (total * (total - 1))
-    return _one_minus(seen, chance)
+    return _one_minus((coincidences * cost).sum(axis=(1, 2)) / total, chance)
 
 
 def _one_minus(seen: FloatArray, chance: FloatArray) -> FloatArray:
@@ -100,8 +99,7 @@ def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
     total, tied_x, tied_y, tied_both = n * (n - 1) / 2, pairs(tx), pairs(ty), pairs(txy)
     if total in (tied_x, tied_y):
         return math.nan
-    discordant = _inversions(cy[np.lexsort((cy, cx))])
-    agreement = total - tied_x - tied_y + tied_both - 2 * discordant
+    agreement = total - tied_x - tied_y + tied_both - 2 * _inversions(cy[np.lexsort((cy, cx))])
     return agreement / math.sqrt((total - tied_x) * (total - tied_y))
 
 
@@ -197,31 +195,25 @@ def correlation_intervals(
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
         raise InsufficientDataError("a constant has no correlation; values must differ", n=g)
     if len(x) > _MANY:
+        how = "influence values"
         found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
-        pearson, spearman = (
-            _on_fisher_scale(
-                r, error, g, level=confidence_level, method=f"{name}, influence values"
+    else:
+        how = "cluster bootstrap of Fisher's z"
+        rank_x, rank_y = _Ranks(x), _Ranks(y)
+        blocks = resampled_weights(clusters, resamples=resamples, rng=rng)
+        weights = chain((np.ones((1, len(x))),), blocks)  # first as the items are
+        drawn = [
+            (
+                _weighted_correlation(w, x[None], y[None]),
+                _weighted_correlation(w, rank_x(w), rank_y(w)),
             )
-            for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
-        )
-        return pearson, spearman
-    once = np.ones((1, len(x)))
-    rank_x, rank_y = _Ranks(x), _Ranks(y)
-    estimates = (
-        float(_weighted_correlation(once, x[None], y[None])[0]),
-        float(_weighted_correlation(once, rank_x(once), rank_y(once))[0]),
-    )
-    drawn: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-    for weights in resampled_weights(clusters, resamples=resamples, rng=rng):
-        drawn[0].append(_weighted_correlation(weights, x[None], y[None]))
-        drawn[1].append(_weighted_correlation(weights, rank_x(weights), rank_y(weights)))
+            for w in weights
+        ]
+        found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
     pearson, spearman = (
-        _on_fisher_scale(
-            r, _spread(np.concatenate(d)), g, level=confidence_level,
-            method=f"{name}, cluster bootstrap of Fisher's z",
-        )
-        for r, d, name in zip(estimates, drawn, ("Pearson", "Spearman"), strict=True)
-    )  # fmt: skip
+        _on_fisher_scale(r, error, g, level=confidence_level, method=f"{name}, {how}")
+        for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
+    )
     return pearson, spearman
 
 
@@ -249,8 +241,7 @@ def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> 
     scale = np.sqrt((wx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
     result = np.full(len(cross), np.nan)
     np.divide(cross, scale, out=result, where=scale > 1e-12 * np.abs(total[:, 0]))
-    clipped: FloatArray = np.clip(result, -1.0, 1.0)
-    return clipped
+    return np.clip(result, -1.0, 1.0, out=result)
 
 
 def _spread(drawn: FloatArray) -> float:
@@ -285,8 +276,7 @@ def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
     """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
     _, code = np.unique(values, return_inverse=True)
     total = np.bincount(code, weights=worth)
-    share: FloatArray = ((total.sum() - np.cumsum(total) + total / 2) / len(values))[code]
-    return share
+    return ((total.sum() - np.cumsum(total) + total / 2) / len(values)).take(code)
 
 
 def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: str) -> Interval:
@@ -353,11 +343,10 @@ def agreement_of(
         grades = np.union1d(grades, known)  # a grade only the judge uses is still a grade
     elif known[0] < grades[0] - step / 2 or known[-1] > grades[-1] + step / 2:
         return None
-    middle = (grades[1:] + grades[:-1]) / 2
-    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
+    code_h = np.searchsorted(grades, human)
+    code_j = np.searchsorted((grades[1:] + grades[:-1]) / 2, judge)
     k = len(grades)
-    cells = code_h * k + code_j
-    used, place = np.unique(cells, return_inverse=True)
+    used, place = np.unique(code_h * k + code_j, return_inverse=True)
     # tables of clusters, only for the cells that occur: a resample is then one matrix product
     n_clusters = int(clusters.max()) + 1
     generator = as_generator(rng)
@@ -479,8 +468,7 @@ def auc_interval(
 def _mid_ranks(values: FloatArray) -> FloatArray:
     """Ranks from 1, ties averaged."""
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[code]
-    return ranks
+    return (np.cumsum(count) - (count - 1) / 2).take(code)
 
 
 # What each of several judges adds to their mean.
@@ -508,7 +496,6 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
     alike = apart.T @ apart / np.maximum(together.T @ together, 1.0)
     np.fill_diagonal(alike, -np.inf)
     for column, (name, judge) in enumerate(items.judges.items()):
-        others = mean_judge(np.delete(values, column, axis=1))
         closest = int(alike[column].argmax())
         with_closest = float(np.clip(alike[column, closest], -1.0, 1.0))
         found.append(
@@ -516,7 +503,7 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
                 name=name,
                 n_missing=int(np.isnan(judge).sum()),
                 correlation=_correlation(judge, items.human),
-                without=_correlation(others, items.human),
+                without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
                 closest=names[closest],
                 with_closest=with_closest,
                 redundant=with_closest >= _SAME,

@@ -321,8 +321,7 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
     DataError
         In all these cases.
     """
-    lone_human = items.human_file is not None and items.ragas is None
-    pair = items.judge_file is not None or lone_human
+    pair = items.judge_file is not None or (items.human_file is not None and items.ragas is None)
     inputs = (rankings.given, items.file is not None, items.sample, items.ragas is not None, pair)
     if sum(inputs) != 1:
         raise DataError(

@@ -128,8 +128,7 @@ def compared(
         )
         for i, (first, second) in enumerate(zip(found.first, found.second, strict=True))
     ]
-    judge = np.array([side.all_f.mean() for side in sides])
-    ranks = [] if config.baseline else [_ranks(names, measure, judge, found, config)]
+    ranks = [] if config.baseline else [_ranks(names, measure, sides, found, config)]
     return Compared(differences, ranks, [])
 
 
@@ -145,8 +144,9 @@ def compared_measures(
         raise DataError(f"no run is called {config.baseline!r}; there are {list(names)}")
     found = Compared([], [], [])
     for measure in measures if len(names) > 1 else ():
-        sides = [cells[measure, name] for name in names]
-        one = compared(names, sides, measure, config, bounds_of(measure))
+        one = compared(
+            names, [cells[measure, name] for name in names], measure, config, bounds_of(measure)
+        )
         found.differences.extend(one.differences)
         found.ranks.extend(one.ranks)
         found.warnings.extend(one.warnings)
@@ -170,7 +170,7 @@ def _difference(
 def _ranks(
     names: Sequence[str],
     measure: str,
-    judge: FloatArray,
+    sides: Sequence[JudgedValues],
     found: SystemComparison,
     config: JudgedConfig,
 ) -> JudgedRanks:
@@ -181,12 +181,11 @@ def _ranks(
     gap = abs(float(found.difference[place]))
     half = float(found.upper[place] - found.lower[place]) / 2
     needed = math.ceil(found.n_labeled * (half / gap) ** 2) if gap > 0 else math.inf
-    open_ = found.n_labeled < needed <= _IN_SIGHT * found.n_labeled
     return JudgedRanks(
         measure=measure,
         systems=tuple(names[i] for i in order),
         score=tuple(found.score[order].tolist()),
-        judge=tuple(judge[order].tolist()),
+        judge=tuple(float(sides[i].all_f.mean()) for i in order),
         best=tuple(found.best[order].tolist()),
         worst=tuple(found.worst[order].tolist()),
         tau=found.tau[0],
@@ -194,7 +193,7 @@ def _ranks(
         tau_upper=found.tau[2],
         confidence_level=config.confidence_level,
         n_labeled=found.n_labeled,
-        to_tell=int(needed) if open_ else None,
+        to_tell=int(needed) if found.n_labeled < needed <= _IN_SIGHT * found.n_labeled else None,
     )
 
 
@@ -226,10 +225,15 @@ def group_differences(
         human[~labeled] = np.nan  # an item labelled for some systems only is no pair
         judge = np.where(items.judged, items.judge, np.nan)[index]
         judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
-        sides = [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))]
         strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
-        drawn = None if strata is None else (strata[labeled], strata[~labeled])
-        return compared(names, sides, measure, config, bounds, strata=drawn)
+        return compared(
+            names,
+            [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))],
+            measure,
+            config,
+            bounds,
+            strata=None if strata is None else (strata[labeled], strata[~labeled]),
+        )
     by_name = dict(zip(groups, means, strict=True))
     pairs = list(combinations(names, 2))
     if config.baseline:

@@ -167,9 +167,10 @@ class JudgedRanks:
 
     def top(self, k: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the systems that may be among the first k, and those that surely are."""
-        may = tuple(s for s, best in zip(self.systems, self.best, strict=True) if best <= k)
-        are = tuple(s for s, worst in zip(self.systems, self.worst, strict=True) if worst <= k)
-        return may, are
+        return (
+            tuple(s for s, best in zip(self.systems, self.best, strict=True) if best <= k),
+            tuple(s for s, worst in zip(self.systems, self.worst, strict=True) if worst <= k),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -536,8 +537,10 @@ class JudgeAudit(Stored):
         if self.bias is not None:
             result.append(f"judge − human {self.bias}")
         else:
-            gap = self.judge_mean - self.human_mean
-            result.append(f"judge − human {gap:.4g}, too even over the items for an interval")
+            result.append(
+                f"judge − human {self.judge_mean - self.human_mean:.4g}, too even over the items "
+                "for an interval"
+            )
         result += [
             f"judge − human in {g.group} {g.bias}" for g in self.groups if g.bias is not None
         ]
@@ -547,10 +550,9 @@ class JudgeAudit(Stored):
             if d.p_adjusted < 1 - d.difference.confidence_level
         ]
         if self.agreement is not None:
-            kinds = ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
             result += [
                 f"{kind.replace('_', ' ')} {value}"
-                for kind in kinds
+                for kind in ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
                 if (value := getattr(self.agreement, kind)) is not None
             ]
         if self.auc is not None:

@@ -5,7 +5,8 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -92,11 +93,15 @@ def read_judged_items(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    factors = Factors(group=group, cluster=cluster, stratum=stratum)
-    items, _ = _read_items(
-        path, id, human=human, judge=judge, given=factors, require_human=require_human, also={}
-    )
-    return items
+    return _read_items(
+        path,
+        id,
+        human=human,
+        judge=judge,
+        given=Factors(group=group, cluster=cluster, stratum=stratum),
+        require_human=require_human,
+        also={},
+    )[0]
 
 
 def _read_items(
@@ -123,10 +128,14 @@ def _read_items(
         found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
         for other in judges[1:]:
             find_column(names, "judge", given=other, path=name)
-        first = judges[0] if judges else None
-        found["judge"] = find_column(names, "judge", given=first, path=name, taken=taken)
-        needed = ("human", "judge") if require_human else ("judge",)
-        lacking = [role for role in needed if found[role] is None]
+        found["judge"] = find_column(
+            names, "judge", given=judges[0] if judges else None, path=name, taken=taken
+        )
+        lacking = [
+            role
+            for role in (("human", "judge") if require_human else ("judge",))
+            if found[role] is None
+        ]
         if lacking:
             raise DataError(
                 f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
@@ -145,8 +154,13 @@ def _read_items(
                 further[role] = str(find_column(names, role, given=column, path=name))
             elif free := [n for n in usual if n in names and n not in taken]:
                 further[role] = free[0]
-        chosen = (*found.values(), *judges, *id_columns, *further.values())
-        return list(dict.fromkeys(column for column in chosen if column))
+        return list(
+            dict.fromkeys(
+                column
+                for column in (*found.values(), *judges, *id_columns, *further.values())
+                if column
+            )
+        )
 
     table = read_table(path, choose)
     judges = judges or (str(found["judge"]),)
@@ -167,11 +181,6 @@ def _read_items(
 
 
 _TEXTS = ("answer", "response", "output", "text", "passage")
-_SWAYS = {
-    "length": ("length", "n_words", "n_chars", *_TEXTS),
-    "swapped": ("judge_swapped",),
-    "injected": ("judge_injected",),
-}
 
 
 def read_audited_items(
@@ -205,14 +214,17 @@ def read_audited_items(
     DataError
         As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
     """
-    given = {"length": length, "swapped": swapped, "injected": injected}
     items, found = _read_items(
         path,
         id,
         human=human,
         judge=judge,
         given=Factors(group=group, cluster=cluster, stratum=None),
-        also={role: (given[role], usual) for role, usual in _SWAYS.items()},
+        also={
+            "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
+            "swapped": (swapped, ("judge_swapped",)),
+            "injected": (injected, ("judge_injected",)),
+        },
     )
     values = {
         role: _lengths(*place, list(items.ids))
@@ -226,12 +238,11 @@ def read_audited_items(
 def _lengths(table: Table, column: str, ids: list[str]) -> FloatArray:
     """Numbers as they are, texts as their characters; an answer may be a number."""
     if column not in _TEXTS:
-        try:
+        with suppress(DataError):
             return numbers_of(table, column, role="length", ids=ids)
-        except DataError:
-            pass
-    counts = [0 if cell is None else len(str(cell)) for cell in table.columns[column]]
-    return np.array(counts, dtype=np.float64)
+    return np.array(
+        [0 if cell is None else len(str(cell)) for cell in table.columns[column]], dtype=np.float64
+    )
 
 
 def _judge_names(judge: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -301,9 +312,8 @@ def join_judged(
         lack a judge value; or if a sheet of drawn items came back incomplete, or its stored
         probabilities are not those of a draw from the judge file.
     """
-    of_people = () if human is None else (human,)
     human_table, human_ids, (human_column,), _ = _values_by_id(
-        human_path, "human", of_people, id, {}
+        human_path, "human", () if human is None else (human,), id, {}
     )
     labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
     # items the judge failed on are drawn too
@@ -313,7 +323,6 @@ def join_judged(
         judge_path, "judge", _judge_names(judge), id, factors
     )
     judges = {name: numbers_of(table, name, role="judge value", ids=ids) for name in columns}
-    unjudged = np.all([np.isnan(values) for values in judges.values()], axis=0)
 
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
@@ -326,7 +335,7 @@ def join_judged(
             f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
             "every labelled item needs a judge value"
         )
-    empty = np.flatnonzero(unjudged[place])
+    empty = np.flatnonzero(np.all([np.isnan(values) for values in judges.values()], axis=0)[place])
     if len(empty) and not (allow_judge_missing or drawn):
         first = int(place[empty[0]])
         raise DataError(
@@ -378,14 +387,16 @@ def _values_by_id(
         design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
         taken = {*id_columns, *found.values(), *design}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
-        chosen = (c for c in found.values() if c)
-        return list(dict.fromkeys([*id_columns, *values, *chosen, *design]))
+        return list(
+            dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c), *design])
+        )
 
     table = read_table(path, choose)
     if DRAW_COLUMNS[-1] in table.columns:  # sheets keep spreadsheets from reading cells as formulas
         for column in id_columns:
-            cells = table.columns[column]
-            table.columns[column] = [unescaped(c) if isinstance(c, str) else c for c in cells]
+            table.columns[column] = [
+                unescaped(c) if isinstance(c, str) else c for c in table.columns[column]
+            ]
     return table, ids_of(table, id_columns), values, found
 
 
@@ -412,8 +423,9 @@ JUDGED_SAMPLE_LICENSE = "Apache-2.0 (EVOUNA, Wang et al. 2023)"
 
 def judged_sample_file() -> AbstractContextManager[Path]:
     """Give the sample's CSV file, for as long as the context lasts."""
-    root = resources.files("rag_sourcebias.io")
-    return resources.as_file(root.joinpath("samples", "evouna", "items.csv"))
+    return resources.as_file(
+        resources.files("rag_sourcebias.io").joinpath("samples", "evouna", "items.csv")
+    )
 
 
 def load_judged_sample() -> JudgedItems:
@@ -504,13 +516,13 @@ def vote_shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | No
     counts = np.zeros((len(votes), width))
     rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])
     np.add.at(counts, (rows, np.concatenate([np.asarray(v) for v in votes])), 1.0)
-    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 # Readers of label distributions: what a judge believes about (query, document) pairs.
 
 
+_PAIR = ("query_id", "doc_id")
 _TOLERANCE = 1e-6
 _FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
 
@@ -542,17 +554,15 @@ def read_label_distributions(
         grade outside the scale, or a pair occurs twice.
     """
     name = os.fspath(path)
-    if name.endswith(".npz"):
-        table, probs = _read_npz(Path(path), of)
-    else:
-        table, probs = _read_rows(path, n_grades)
+    packed = name.endswith(".npz")
+    table, probs = _read_npz(Path(path), of) if packed else _read_rows(path, n_grades)
     if n_grades is not None and probs.shape[1] != n_grades:
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
         )
     query, doc = (
         names_of(table, str(find_column(tuple(table.columns), r, given=None, path=name)), role=r)
-        for r in ("query_id", "doc_id")
+        for r in _PAIR
     )
     _check(probs, table)
     queries: dict[str, int] = {}
@@ -593,8 +603,8 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     form: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
-        lacking = [r for r, c in zip(("query_id", "doc_id"), pair, strict=True) if c is None]
+        pair = [find_column(names, role, given=None, path=name) for role in _PAIR]
+        lacking = [r for r, c in zip(_PAIR, pair, strict=True) if c is None]
         form.extend(_value_columns(names))
         if lacking or not form:
             lacking += [] if form else [f"labels ({_FORMS})"]
@@ -607,17 +617,16 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     table = read_table(path, choose)
     columns = [table.columns[c] for c in form]
     if re.fullmatch(r"p_?0", form[0]):
-        rows = [[_number(c, table, i) for i, c in enumerate(cells)] for cells in columns]
-        return table, np.array(rows, dtype=np.float64).T.copy()
+        return table, np.array(
+            [[_number(c, table, i) for i, c in enumerate(column)] for column in columns],
+            dtype=np.float64,
+        ).T.copy()
+    listed = form[0] in ("probs", "votes")
+    cells = [cell_items(c, table, i) if listed else [c] for i, c in enumerate(columns[0])]
     if form[0] == "probs":
-        return table, stacked_rows(
-            [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
-        )
-    votes = [
-        cell_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])
-    ]
+        return table, stacked_rows(cells, table)
     return table, vote_shares(
-        [cell_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades
+        [cell_grades(v, table, i) for i, v in enumerate(cells)], table, n_grades
     )
 
 
@@ -634,9 +643,7 @@ def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatAr
     sidecar = path.with_suffix(".ids.tsv")
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [
-            find_column(names, r, given=None, path=str(sidecar)) for r in ("query_id", "doc_id")
-        ]
+        pair = (find_column(names, r, given=None, path=str(sidecar)) for r in _PAIR)
         found = [c for c in pair if c is not None]
         if len(found) < 2:
             raise DataError(f"{sidecar}: query_id and doc_id are needed, found {', '.join(names)}")
@@ -731,8 +738,8 @@ def read_ragas_result(
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
     row = next((c for c in _ROW if c in other), None)
     if shared is None and row is not None:
-        unlabeled = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
-        return RagasItems(_join_rows(unlabeled, path, human_path, row, human), found, row)
+        items = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
+        return RagasItems(_join_rows(items, path, human_path, row, human), found, row)
     if shared is None:
         raise DataError(
             f"nothing joins {name} ({', '.join(names)}) and {os.fspath(human_path)} "
@@ -777,14 +784,14 @@ def _metric(
 def _join_rows(
     unlabeled: JudgedItems, path: PathLike, human_path: PathLike, row: str, human: str | None
 ) -> JudgedItems:
-    where = os.fspath(human_path)
-
     table = read_table(
-        human_path, lambda names: [row, _value_column(names, "human", human, (row,), where)]
+        human_path,
+        lambda names: [row, _value_column(names, "human", human, (row,), os.fspath(human_path))],
     )
     rows = names_of(table, row, role="row")
-    column = next(c for c in table.columns if c != row)
-    labels = numbers_of(table, column, role="human label", ids=rows)
+    labels = numbers_of(
+        table, next(c for c in table.columns if c != row), role="human label", ids=rows
+    )
     joined = np.full(len(unlabeled), np.nan)
     for i, text in enumerate(rows):
         place = int(text) if text.isdecimal() else -1
@@ -796,11 +803,4 @@ def _join_rows(
         if not math.isnan(joined[place]):
             raise DataError(f"{table.where(i)}: row {place} is labelled twice; keep one")
         joined[place] = labels[i]
-    return JudgedItems(
-        ids=tuple(str(i) for i in range(len(joined))),
-        human=joined,
-        judge=unlabeled.judge,
-        groups=unlabeled.groups,
-        clusters=unlabeled.clusters,
-        strata=unlabeled.strata,
-    )
+    return replace(unlabeled, ids=tuple(map(str, range(len(joined)))), human=joined)

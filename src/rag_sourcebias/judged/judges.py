@@ -75,20 +75,20 @@ def read_grade(text: str, labels: Sequence[str]) -> int | None:
     cores = [_core(label) for label in labels]
     # a grade that stands first is the answer; what follows may mention others
     lead = _LEAD.match(text)
-    begin = lead.end() if lead else 0
     first = re.compile(
         rf"[\W_]*?({_alternatives(cores)})(?=$|[\])*_\"'`.,;:!]*(\s|$))", re.IGNORECASE
-    ).match(text, begin)
-    if first and not text[: first.start(1)].endswith(("-", "–", ".", "/")):
-        after = text[first.end() :].lstrip()
-        if not _RANGE.match(after):
-            return cores.index(first[1].casefold())
+    ).match(text, lead.end() if lead else 0)
+    if (
+        first
+        and not text[: first.start(1)].endswith(("-", "–", ".", "/"))
+        and not _RANGE.match(text[first.end() :].lstrip())
+    ):
+        return cores.index(first[1].casefold())
     pattern = rf"(?<![\w.\-/–])({_alternatives(cores)})(?![\w/%–]|-\w|\.\d)"
     named = {match.casefold() for match in re.findall(pattern, text, re.I)}
     numbers = re.findall(r"-?\d+(?:\.\d+)?", text) if all(map(str.isdigit, cores)) else []
-    if len(named) != 1 or any(number not in cores for number in numbers):
-        return None
-    return cores.index(named.pop())
+    one = len(named) == 1 and all(number in cores for number in numbers)
+    return cores.index(named.pop()) if one else None
 
 
 def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
@@ -142,9 +142,8 @@ def _probability(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
             value = float(value.strip().removesuffix("%"))
         except ValueError:
             return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if value >= 0 and math.isfinite(value) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and value >= 0 and math.isfinite(value) else None
 
 
 def _core(label: str) -> str:
@@ -223,8 +222,11 @@ class GradedPrompt:
     @property
     def placeholders(self) -> tuple[str, ...]:
         """Names of the placeholders, in the order of their first use."""
-        found = _PLACEHOLDER.findall(self.template)
-        return tuple(dict.fromkeys(name for name in found if name in PLACEHOLDERS))
+        return tuple(
+            dict.fromkeys(
+                name for name in _PLACEHOLDER.findall(self.template) if name in PLACEHOLDERS
+            )
+        )
 
     @property
     def digest(self) -> str:
@@ -320,6 +322,7 @@ probabilities, which sum to 1, that each of them is the right assessment."""
 # From a model's answers about one item to a distribution over grades.
 
 
+_DECLINED = ("content_filter", "refusal")
 Reply = Completion | LabelScores | CompletionError | None
 T = TypeVar("T")
 
@@ -376,10 +379,8 @@ def from_text(reply: Reply, labels: Sequence[str]) -> Verdict:
     if isinstance(reply, CompletionError):
         return Verdict.failed(reply)
     answer = _expect(Completion, reply)
-    probs = read_distribution(answer.text, labels)
-    if probs is not None and answer.finish_reason not in ("content_filter", "refusal"):
-        return Verdict(probs=probs)
-    return _unreadable(answer)
+    probs = None if answer.finish_reason in _DECLINED else read_distribution(answer.text, labels)
+    return _unreadable(answer) if probs is None else Verdict(probs=probs)
 
 
 def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) -> Verdict:
@@ -399,9 +400,8 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) 
         if isinstance(reply, CompletionError):
             failures.append(Verdict.failed(reply))
             continue
-        answer, grade = _expect(Completion, reply), None
-        if answer.finish_reason not in ("content_filter", "refusal"):
-            grade = read_grade(answer.text, labels)
+        answer = _expect(Completion, reply)
+        grade = None if answer.finish_reason in _DECLINED else read_grade(answer.text, labels)
         if grade is None:
             failures.append(_unreadable(answer))
         else:
@@ -409,8 +409,11 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) 
     read = float(counts.sum())
     if read >= needed:
         return Verdict(probs=counts / read, mass=read / len(replies))
-    reason = f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}"
-    return Verdict(status=failures[0].status, reason=reason, mass=read / len(replies))
+    return Verdict(
+        status=failures[0].status,
+        reason=f"{int(read)} of {len(replies)} samples could be read: {failures[0].reason}",
+        mass=read / len(replies),
+    )
 
 
 def smoothed(probs: FloatArray, weight: float) -> FloatArray:
@@ -418,14 +421,13 @@ def smoothed(probs: FloatArray, weight: float) -> FloatArray:
 
     k votes with a pseudo-count of a per grade are ``weight`` = L·a / (k + L·a).
     """
-    mixed: FloatArray = (1.0 - weight) * probs + weight / probs.shape[-1]
-    return mixed
+    return np.asarray((1.0 - weight) * probs + weight / probs.shape[-1])
 
 
 def _unreadable(answer: Completion) -> Verdict:
     shown = " ".join(answer.text.split())
     shown = repr(shown if len(shown) <= 80 else shown[:79] + "…")
-    if answer.finish_reason in ("content_filter", "refusal") or is_refusal(answer.text):
+    if answer.finish_reason in _DECLINED or is_refusal(answer.text):
         return Verdict(status="refused", reason=f"refused: {shown}")
     cut = ", cut off at max_tokens" if answer.finish_reason == "length" else ""
     return Verdict(status="garbage", reason=f"no grade in {shown}{cut}")
@@ -524,10 +526,12 @@ def _costs(
     prices: Prices | None, usage: Usage, prompt: IntArray, completion: IntArray
 ) -> tuple[float | None, float | None]:
     """What a run paid, and what all of its answers cost, whenever they were paid."""
-    tokens = ((usage.prompt_tokens, usage.completion_tokens), (prompt.sum(), completion.sum()))
     paid, total = (
         None if prices is None else prices.cost(prompt_tokens=int(p), completion_tokens=int(c))
-        for p, c in tokens
+        for p, c in (
+            (usage.prompt_tokens, usage.completion_tokens),
+            (prompt.sum(), completion.sum()),
+        )
     )
     return paid, total
 
@@ -696,12 +700,14 @@ class LLMJudge:
 
     def requests(self, item: JudgeItem) -> list[Request]:
         """Return what is asked about one item."""
-        prompt = self.prompt.fill(self._cut(item.texts))
+        cut = {k: v[: self.max_chars] if k in _JUDGED else v for k, v in item.texts.items()}
+        prompt = self.prompt.fill(cut)
         if self.mode == "scoring":
             return [Request(prompt=prompt, labels=self.prompt.labels)]
         if self.mode == "verbalised":
-            keys = ", ".join(f'"{label.strip()}"' for label in self.prompt.labels)
-            prompt += VERBALISED.replace("{labels}", keys)
+            prompt += VERBALISED.replace(
+                "{labels}", ", ".join(f'"{label.strip()}"' for label in self.prompt.labels)
+            )
         options = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         return [Request(prompt=prompt, sample=i, **options) for i in range(self.votes)]  # type: ignore[arg-type]
 
@@ -729,14 +735,13 @@ class LLMJudge:
         asker = Asker(
             self.completer, cache=self._cache, concurrency=self._concurrency, retry=self._retry
         )
-        requests = (request for item in tally.items for request in self.requests(item))
-        for outcome in asker.ask(requests):
-            outcomes = tally.add(outcome)
-            if outcomes is None:
-                continue
-            tally.close(outcome.index // self.votes, self._verdict(outcomes))
-            if on_progress is not None:
-                on_progress(tally.done)
+        for outcome in asker.ask(
+            request for item in tally.items for request in self.requests(item)
+        ):
+            if outcomes := tally.add(outcome):
+                tally.close(outcome.index // self.votes, self._verdict(outcomes))
+                if on_progress is not None:
+                    on_progress(tally.done)
         return tally.judgments(
             judge=self.name, settings=self.settings, usage=asker.usage, prices=self.prices
         )
@@ -749,16 +754,14 @@ class LLMJudge:
         elif self.mode == "verbalised":
             verdict = from_text(outcomes[0].answer or outcomes[0].error, labels)
         else:
-            samples = [outcome.answer or outcome.error for outcome in outcomes]
-            verdict = from_votes(samples, labels, needed=(self.votes + 1) // 2)
+            verdict = from_votes(
+                [outcome.answer or outcome.error for outcome in outcomes],
+                labels,
+                needed=(self.votes + 1) // 2,
+            )
         if verdict.probs is None:
             return verdict
         return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
-
-    def _cut(self, texts: Mapping[str, str]) -> Mapping[str, str]:
-        if self.max_chars is None:
-            return texts
-        return {k: v[: self.max_chars] if k in _JUDGED else v for k, v in texts.items()}
 
     def _check_prompt(self) -> None:
         foreign = [name for name in self.prompt.placeholders if name not in self.texts]
@@ -800,10 +803,6 @@ class _Stopped(NamedTuple):
 
     message: str
     reason: FailureReason
-
-    @property
-    def error(self) -> CompletionError:
-        return CompletionError(self.message, reason=self.reason, fatal=True)
 
 
 _Result = Judgments | _Stopped
@@ -860,26 +859,21 @@ def judge_with(
         if on_progress is not None:  # the last chunk may be smaller, and may be done already
             on_progress(max(len(found) - (total - done) * chunk_size, 0))
 
-    results = engine.map(partial(_prepared, make_judge), chunks, on_done=tell)
+    results = engine.map(partial(_ChunkJudge, make_judge), chunks, on_done=tell)
     stopped = [result for result in results if isinstance(result, _Stopped)]
     if len(stopped) == len(results):
-        raise stopped[0].error
-    parts = [_part(judge, *pair) for pair in zip(chunks, results, strict=True)]
-    return _joined(judge, parts)
-
-
-def _prepared(make_judge: Callable[[], LLMJudge]) -> Callable[[Sequence[JudgeItem]], _Result]:
-    return _ChunkJudge(make_judge()).judge
+        raise CompletionError(stopped[0].message, reason=stopped[0].reason, fatal=True)
+    return _joined(judge, [_part(judge, *pair) for pair in zip(chunks, results, strict=True)])
 
 
 class _ChunkJudge:
     """A worker's judge; once it had to stop, it asks nothing more, as one process would."""
 
-    def __init__(self, judge: LLMJudge) -> None:
-        self._judge = judge
+    def __init__(self, make_judge: Callable[[], LLMJudge]) -> None:
+        self._judge = make_judge()
         self._stopped: _Stopped | None = None
 
-    def judge(self, items: Sequence[JudgeItem]) -> _Result:
+    def __call__(self, items: Sequence[JudgeItem]) -> _Result:
         """Judge a chunk, or return why nothing of it was asked."""
         if self._stopped is not None:
             return self._stopped
@@ -889,8 +883,7 @@ class _ChunkJudge:
             self._stopped = _Stopped(str(error), error.reason)
             return self._stopped
         if "not_asked" in found.status:
-            reason = found.reasons[found.status.index("not_asked")]
-            self._stopped = _Stopped(reason, "not_asked")
+            self._stopped = _Stopped(found.reasons[found.status.index("not_asked")], "not_asked")
         return found
 
 

@@ -29,7 +29,7 @@ def table_ending(path: PathLike) -> str:
     """
     name = os.fspath(path)
     packed = ".gz" if name.endswith(".gz") else ""
-    ending = Path(name.removesuffix(packed)).suffix if packed else Path(name).suffix
+    ending = Path(name.removesuffix(packed)).suffix
     if ending not in _ENDINGS:
         raise DataError(f"{name}: write to a name that ends in {', '.join(_ENDINGS)} (or .gz)")
     return ending + packed
@@ -58,12 +58,9 @@ def write_label_distributions(
     int
         Rows written.
     """
-    ok = judgments.ok
-    ends = {"lowest": 0, "highest": -1}
-    probs = judgments.probs.copy()
-    if failures in ends:
-        probs[~ok] = np.eye(judgments.n_grades)[ends[failures]]
-    rows = np.flatnonzero(ok) if failures == "leave-out" else np.arange(len(ok))
+    ok, probs = judgments.ok, judgments.probs.copy()
+    probs[~ok] = np.eye(judgments.n_grades)[0 if failures == "lowest" else -1]
+    rows = np.flatnonzero(ok | (failures != "leave-out"))
     _write(
         path,
         (
@@ -131,8 +128,8 @@ def _finite_or_none(value: float) -> float | None:
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:
     ending = table_ending(path).removesuffix(".gz")
-    as_json = ending == ".jsonl"
-    write_atomic(path, jsonl_text(map(dict, rows)) if as_json else _lines(path, rows, ending))
+    lines = jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
+    write_atomic(path, lines)
 
 
 def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:

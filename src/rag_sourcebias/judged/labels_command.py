@@ -45,11 +45,7 @@ from rag_sourcebias.stats.strata import draw_items
 # Options of the labels commands, named once.
 
 
-RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
 RunFile = Annotated[Path | None, typer.Option(help="TREC run.")]
-JudgeLabelsNeeded = Annotated[
-    Path, typer.Option(help="The judge's label distributions of its documents.")
-]
 JudgeLabels = Annotated[
     Path | None, typer.Option(help="The judge's label distributions of its documents.")
 ]
@@ -209,8 +205,9 @@ def plan(
             target=aim,
             confidence_level=confidence_level,
         )
-        clustered = items.clusters is not None and len(set(items.clusters)) < len(items)
-        more = ("items of one cluster depend on each other: more are needed",) * clustered
+        more = ("items of one cluster depend on each other: more are needed",) * (
+            items.clusters is not None and len(set(items.clusters)) < len(items)
+        )
         _say(str(found), (*found.assumptions, *more))
         return
     if file is not None or run is None:
@@ -288,10 +285,13 @@ def draw(
     """
     require_writable_file("output", output)
     if file is not None and run is None:
-        columns = shared.Columns(
-            id=id_column, human=human, judge=judge, group=group, cluster=cluster
+        _item_sheet(
+            file,
+            output,
+            affordable,
+            shared.Columns(id=id_column, human=human, judge=judge, group=group, cluster=cluster),
+            seed,
         )
-        _item_sheet(file, output, affordable, columns, seed)
         return
     if file is not None or run is None:
         raise DataError(_ONE_INPUT)
@@ -368,8 +368,8 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
 def interval(
     file: Annotated[Path, typer.Argument(help="The filled sheet.")],
     *,
-    run: RunNeeded,
-    labels: JudgeLabelsNeeded,
+    run: Annotated[Path, typer.Option(help="TREC run.")],
+    labels: Annotated[Path, typer.Option(help="The judge's label distributions of its documents.")],
     manifest: Annotated[
         Path | None, typer.Option(help="Manifest of the sheet; beside it by default.")
     ] = None,
@@ -398,24 +398,17 @@ def interval(
         n_grades=grades or filled.n_grades,
     )
     sample = DocumentSample.from_dict(design["sample"])
+    known = {int(row): int(grade) for row, grade in design["known"]}
+    on_sheet = iter(filled.grades.tolist())
+    given = [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()]
     found = document_interval(
         pool.labels,
         sample,
-        pool.labels.gains[_all_grades(sample, design, filled.grades)],
+        pool.labels.gains[np.array(given, dtype=np.int64)],
         target=aim,
         confidence_level=confidence_level,
     )
     _deliver(f"{pool.measure} {found}", found, json)
-
-
-def _all_grades(sample: DocumentSample, design: dict[str, Any], grades: Any) -> Any:  # noqa: ANN401
-    """Grades of all rows of the sample: those on the sheet, and those known before."""
-    known = {int(row): int(grade) for row, grade in design["known"]}
-    on_sheet = iter(grades.tolist())
-    return np.array(
-        [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()],
-        dtype=np.int64,
-    )
 
 
 def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401
@@ -432,9 +425,7 @@ def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow: 
 
 
 def _say(line: str, assumptions: tuple[str, ...]) -> None:
-    say(line)
-    for assumption in assumptions:
-        say(f"• {assumption}")
+    say("\n• ".join((line, *assumptions)))
 
 
 def _deliver(line: str, found: Interval, json: str | None) -> None:

@@ -52,8 +52,9 @@ def _units(
     """Codes of the independent units of labelled and other items."""
     if "clusters" not in design:
         return np.arange(n), np.arange(n, n + n_pool)
-    both = np.concatenate([design["clusters"], design["clusters_unlabeled"]])
-    codes = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    codes = np.unique(
+        np.concatenate([design["clusters"], design["clusters_unlabeled"]]), return_inverse=True
+    )[1].astype(np.int64)
     return codes[:n], codes[n:]
 
 
@@ -121,8 +122,7 @@ def _next_steps(
     more = min(MORE_LABELS, total - n)
     found = [NextStep(what="labels", n=more, half_width=half(n + more, total))]
     if interval.target == "population":
-        wider = half(n, total + MORE_ITEMS)
-        found.append(NextStep(what="items", n=MORE_ITEMS, half_width=wider))
+        found.append(NextStep(what="items", n=MORE_ITEMS, half_width=half(n, total + MORE_ITEMS)))
     if runs > 1:
         found.append(
             NextStep(what="judges", n=MORE_RUNS, half_width=half(n, total, runs + MORE_RUNS))

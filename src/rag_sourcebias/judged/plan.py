@@ -455,6 +455,13 @@ class LabelPlan:
 # How many human labels: for a ranking metric, and for judged answers or items.
 
 
+_GUESSED = (
+    "no human label yet: human gains are taken to spread like the judge's and to correlate "
+    f"with them at {GUESSED_CORRELATION:g}",
+    f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
+)
+
+
 def plan_labels(
     labels: RankedLabels,
     *,
@@ -511,10 +518,7 @@ def plan_labels(
         n_labels = _labels_for(view, positive(half_width), n_pilot)
     elif n_labels is not None:
         _check_labels(view, n_labels, n_pilot)
-    return _plan(view, int(n_labels or 0), n_pilot)
-
-
-def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
+    n_labels = int(n_labels or 0)
     half = view.by_documents(n_labels)
     whole = int(n_labels / view.per_query + 1e-9)
     in_queries = smallest(view.by_queries, half, 2, view.n_queries)
@@ -530,14 +534,15 @@ def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
         target=view.target,
         confidence_level=view.confidence_level,
         n_pilot=n_pilot,
-        assumptions=_assumptions(n_pilot),
+        assumptions=("the documents of the pilot are typical of the pool",)
+        if n_pilot
+        else _GUESSED,
     )
 
 
 def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
     available = int((view.size > 0).sum())
-    fewest = labels_needed(n_pilot, available)
-    found = smallest(view.by_documents, half_width, fewest, available)
+    found = smallest(view.by_documents, half_width, labels_needed(n_pilot, available), available)
     if found is None:
         least = view.by_documents(available)
         needed = math.ceil(view.n_queries * (least / half_width) ** 2)
@@ -564,13 +569,3 @@ def _check_labels(view: Outlook, n_labels: int, n_pilot: int) -> None:
             n=n_labels,
             n_needed=needed,
         )
-
-
-def _assumptions(n_pilot: int) -> tuple[str, ...]:
-    if n_pilot:
-        return ("the documents of the pilot are typical of the pool",)
-    return (
-        "no human label yet: human gains are taken to spread like the judge's and to correlate "
-        f"with them at {GUESSED_CORRELATION:g}",
-        f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
-    )

@@ -66,13 +66,12 @@ def headline(report: JudgedReport) -> str:
     total = len(report.means)
     if total <= _ALL_SAID:
         return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
-    first = (who_is_best(ranks) for ranks in report.ranks)
     each = [mean.interval.n_labeled for mean in report.means]
     spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
     wrong = sum(_excludes_judge(report, mean) for mean in report.means)
     which = f"all {total}" if wrong == total else f"{wrong} of {total}"
     return " ".join((
-        *first,
+        *(who_is_best(ranks) for ranks in report.ranks),
         f"{level(report.config.confidence_level)} intervals for {total} means, each from "
         f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
         f"The judge alone would have been outside the interval for {which}." if wrong else
@@ -126,21 +125,20 @@ def who_is_best(ranks: JudgedRanks) -> str:
     """Say which system is best, or which may be."""
     names = [shorten(name, 40) for name in ranks.systems]
     may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
-    total, sure = len(names), level(ranks.confidence_level)
+    total, held = len(names), f"({level(ranks.confidence_level)}, all compared at once)"
     if len(may) == 1:
-        held = f"{sure}, all compared at once"
-        return f"{may[0]} is best of {total} systems in {ranks.measure} ({held})."
+        return f"{may[0]} is best of {total} systems in {ranks.measure} {held}."
     if len(may) == total:
         return (
             f"Which of the {total} systems is best in {ranks.measure} cannot be told: each may be "
-            f"({sure}, all compared at once)."
+            f"{held}."
         )
     left = [name for name in names if name not in may]
     named = join(may, "or") if len(may) <= 2 * _NAMED else f"one of {len(may)}, {may[0]} among them"
     but = join(left, "nor") if len(left) <= _NAMED else f"one of the other {len(left)}"
     return (
         f"Which system is best in {ranks.measure} cannot be told: it may be {named}, not {but} "
-        f"({sure}, all compared at once)."
+        f"{held}."
     )
 
 
@@ -226,10 +224,9 @@ def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
     audit = report.audits.get(mean.measure)
     if report.kind == "ranking" or audit is None or audit.agreement is not None:
         return False
-    gap = abs(mean.judge_alone - mean.interval.estimate)
     alone = mean.labels_alone or mean.interval
     deviation = alone.half_width * math.sqrt(alone.n_labeled) / 2  # about that of the human values
-    return gap > _FAR * max(deviation, 1e-12)
+    return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
 
 
 def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
@@ -284,8 +281,11 @@ def worth_in_short(report: JudgedReport, mean: JudgedMean) -> str:
     kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
     helps, costs = f"The judge saves at least {labels}", f"The judge costs about {labels}"
     few = kind == "unused" and mean.interval.judge == "few"
-    told: dict[Role, str] = {**_SHORT, "helps": helps, "costs": costs}
-    return "Too few labels to use the judge" if few else told[kind]
+    return (
+        "Too few labels to use the judge"
+        if few
+        else {**_SHORT, "helps": helps, "costs": costs}[kind]
+    )
 
 
 # Comparisons, and how to read the numbers
@@ -323,18 +323,6 @@ def decimals(report: JudgedReport, c: JudgedComparison) -> int:
 def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
     """Return questions a reader may have, with their answers."""
     units, target = units_of(report), report.config.target
-    relative = (
-        "What is Relative Δ?",
-        "The difference of two mean scores in percent of their average, from −200 to "
-        "+200. Positive: the first, the baseline, is higher. Each source is corrected by "
-        "its own human labels, since judges treat sources differently.",
-    )
-    single = (
-        "What does the interval of one query promise?",
-        "That of all queries, the stated share has its human value inside. It is no "
-        "promise for a particular kind of query, and it is wide, because a judge that is "
-        "right on average is often wrong about one query.",
-    )
     return (
         (
             "What does an interval promise?",
@@ -364,8 +352,30 @@ def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
             f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
             "more precise and no more right.",
         ),
-        *([relative] if any(c.kind == "relative_delta" for c in report.comparisons) else ()),
-        *([single] if report.per_query else ()),
+        *(
+            [
+                (
+                    "What is Relative Δ?",
+                    "The difference of two mean scores in percent of their average, from −200 to "
+                    "+200. Positive: the first, the baseline, is higher. Each source is corrected "
+                    "by its own human labels, since judges treat sources differently.",
+                )
+            ]
+            if any(c.kind == "relative_delta" for c in report.comparisons)
+            else ()
+        ),
+        *(
+            [
+                (
+                    "What does the interval of one query promise?",
+                    "That of all queries, the stated share has its human value inside. It is no "
+                    "promise for a particular kind of query, and it is wide, because a judge that "
+                    "is right on average is often wrong about one query.",
+                )
+            ]
+            if report.per_query
+            else ()
+        ),
     )
 
 
@@ -404,9 +414,8 @@ def digits_of(report: JudgedReport, measure: str) -> int:
         for i in (mean.interval, mean.labels_alone)
         if i is not None and i.half_width > 0
     ]
-    if not half or not math.isfinite(min(half)):
-        return 3
-    return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
+    known = half and math.isfinite(min(half))
+    return min(4, max(1, 1 - math.floor(math.log10(min(half))))) if known else 3
 
 
 def value_of(report: JudgedReport, mean: JudgedMean, value: float) -> str:

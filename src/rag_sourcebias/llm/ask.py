@@ -453,8 +453,14 @@ class Asker:
             if answer is not None:
                 state.known[key] = answer
             for position, index in enumerate(state.waiting.pop(key)):
-                again = position > 0 and answer is not None
-                outcomes.append(Outcome(index=index, answer=answer, error=error, cached=again))
+                outcomes.append(
+                    Outcome(
+                        index=index,
+                        answer=answer,
+                        error=error,
+                        cached=position > 0 and answer is not None,
+                    )
+                )
         if state.fatal is not None and not state.answered:
             raise state.fatal
         return outcomes
@@ -502,10 +508,10 @@ class Asker:
             state.answered += 1
             state.in_a_row = 0
             return
-        down = error.fatal or error.reason in _SERVER_DOWN
-        state.in_a_row = state.in_a_row + 1 if down else 0
-        first = error.fatal and not state.answered
-        if first or state.in_a_row >= max(_UNREACHABLE * self.concurrency, 10):
+        state.in_a_row = state.in_a_row + 1 if (error.fatal or error.reason in _SERVER_DOWN) else 0
+        if (error.fatal and not state.answered) or state.in_a_row >= max(
+            _UNREACHABLE * self.concurrency, 10
+        ):
             state.fatal = state.fatal or error
             state.stop.set()
 
@@ -534,5 +540,4 @@ class Asker:
 
 
 def _not_asked(state: _State) -> CompletionError:
-    why = f"not asked: {state.fatal or 'the run was stopped'}"
-    return CompletionError(why, reason="not_asked")
+    return CompletionError(f"not asked: {state.fatal or 'the run was stopped'}", reason="not_asked")

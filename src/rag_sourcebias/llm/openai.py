@@ -150,10 +150,12 @@ class OpenAIHttp:
     ) -> None:
         self._openai = openai
         self._httpx = _httpx_of(openai)
-        limits = self._httpx.Limits(
-            max_connections=connections, max_keepalive_connections=connections
+        self._http = openai.DefaultHttpxClient(
+            timeout=timeout,
+            limits=self._httpx.Limits(
+                max_connections=connections, max_keepalive_connections=connections
+            ),
         )
-        self._http = openai.DefaultHttpxClient(timeout=timeout, limits=limits)
         weakref.finalize(self, self._http.close)
         # Retries are the caller's, who counts them.
         client = openai.OpenAI(
@@ -238,8 +240,13 @@ class OpenAIHttp:
 
 def _httpx_of(openai: ModuleType) -> ModuleType:
     """Return the HTTP library that openai stands on: httpx, from version 3 on httpx2."""
-    names = (kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__)
-    return next(sys.modules[name] for name in names if name.startswith("httpx"))
+    return next(
+        sys.modules[name]
+        for name in (
+            kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__
+        )
+        if name.startswith("httpx")
+    )
 
 
 # What the status of an HTTP answer means for one request.
@@ -361,8 +368,9 @@ def label_scores_from_tokens(
         before += chosen[0]
     if not any(found.values()):
         return None
-    scores = tuple(_log_sum(values) if values else floor for values in found.values())
-    return scores, sum(not values for values in found.values())
+    return tuple(_log_sum(values) if values else floor for values in found.values()), sum(
+        not values for values in found.values()
+    )
 
 
 def _core(text: str) -> str:
@@ -436,9 +444,11 @@ def chat_text(body: Json) -> Completion:
         text, finish = refusal, "refusal"
     if text is not None and not isinstance(text, str):
         raise _malformed(f"content {text!r:.60}")
-    values = tuple(value for _, value, _ in _chat_tokens(choice))
     return Completion(
-        text=text or "", finish_reason=finish, logprobs=values or None, **_usage(body)
+        text=text or "",
+        finish_reason=finish,
+        logprobs=tuple(value for _, value, _ in _chat_tokens(choice)) or None,
+        **_usage(body),
     )
 
 
@@ -447,8 +457,11 @@ def plain_text(body: Json) -> Completion:
     choice = body["choices"][0]
     if not isinstance(choice.get("text"), str):
         raise _malformed("a choice without text")
-    finish = str(choice.get("finish_reason") or "stop")
-    return Completion(text=choice["text"], finish_reason=finish, **_usage(body))
+    return Completion(
+        text=choice["text"],
+        finish_reason=str(choice.get("finish_reason") or "stop"),
+        **_usage(body),
+    )
 
 
 def chat_labels(body: Json, labels: Sequence[str]) -> LabelScores:
@@ -798,15 +811,21 @@ class OpenAICompleter:
 
     def _echo(self, prompt: str, label: str) -> LabelScores:
         # One token is written behind the label: it shows whether the numbers are in their places.
-        fields = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-        return echoed(self._plain(prompt + label, fields), prompt, label)
+        return echoed(
+            self._plain(
+                prompt + label, {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
+            ),
+            prompt,
+            label,
+        )
 
     def _chat(self, prompt: str, max_tokens: int, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         # OpenAI's newer models know only the new name of the limit, other servers only the old.
         limit = "max_completion_tokens" if self._official else "max_tokens"
-        message = {"role": "user", "content": prompt}
-        body = {**fields, limit: max_tokens}
-        return self._send("/chat/completions", {"messages": [message], **body})
+        return self._send(
+            "/chat/completions",
+            {"messages": [{"role": "user", "content": prompt}], **fields, limit: max_tokens},
+        )
 
     def _plain(self, prompt: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         return self._send("/completions", {"prompt": prompt, **fields})

@@ -65,8 +65,9 @@ def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> 
     """Return the two ends of an interval, such as ``[−96.1, −2.0]``; turned by a scale below 0."""
     if value is None:
         return MISSING
-    ends = sorted((scale * value.lower, scale * value.upper))
-    low, high = (number(end, digits=digits) for end in ends)
+    low, high = (
+        number(end, digits=digits) for end in sorted((scale * value.lower, scale * value.upper))
+    )
     return f"[{low}, {high}]"
 
 
@@ -76,8 +77,8 @@ def estimate(
     """Return an estimate with its interval, such as ``−49.6 [−96.6, −2.6]``."""
     if value is None:
         return MISSING
-    middle = number(scale * value.estimate, digits=digits, signed=signed)
-    return f"{middle} {interval(value, scale=scale, digits=digits)}"
+    ends = interval(value, scale=scale, digits=digits)
+    return f"{number(scale * value.estimate, digits=digits, signed=signed)} {ends}"
 
 
 def ends_about_zero(value: Interval, *, digits: int) -> str:
@@ -170,30 +171,20 @@ def level(confidence_level: float) -> str:
 
 def source_name(source: str) -> str:
     """Return a source as prose: ``human-written``, ``LLM-written (llama-2)``, ``untagged``."""
-    if source == "":
-        return "untagged"
-    if source == "human":
-        return "human-written"
-    if source == "llm":
-        return "LLM-written"
-    if source.startswith("llm:"):
-        return f"LLM-written ({source[4:]})"
-    return source
+    known = {"": "untagged", "human": "human-written", "llm": "LLM-written"}
+    model = f"LLM-written ({source[4:]})" if source.startswith("llm:") else source
+    return known.get(source, model)
 
 
 def short_names(sources: Iterable[str]) -> dict[str, str]:
     """Return the shortest unambiguous name of each source: ``human``, ``LLM``, ``LLM gpt-4``."""
     known = list(dict.fromkeys(sources))
-    several = sum(s == "llm" or s.startswith("llm:") for s in known) > 1
-    names = {}
-    for source in known:
-        if source == "":
-            names[source] = "untagged"
-        elif source.startswith("llm:"):
-            names[source] = f"LLM {source[4:]}" if several else "LLM"
-        else:
-            names[source] = "LLM" if source == "llm" else source
-    return names
+    plain = {"": "untagged", "llm": "LLM"}
+    model = "LLM {}" if sum(s == "llm" or s.startswith("llm:") for s in known) > 1 else "LLM"
+    return {
+        source: model.format(source[4:]) if source.startswith("llm:") else plain.get(source, source)
+        for source in known
+    }
 
 
 def shorten(text: str, width: int) -> str:
@@ -207,9 +198,8 @@ def shorten(text: str, width: int) -> str:
 def distinct(names: Sequence[str], width: int) -> list[str]:
     """Shorten names to a width, but never so that two of them look the same."""
     short = [shorten(name, width) for name in names]
-    if len(set(short)) == len(set(names)):
-        return short
-    return [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
+    numbered = [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
+    return short if len(set(short)) == len(set(names)) else numbered
 
 
 def split_measure(measure: str) -> tuple[str, int | None]:
@@ -581,9 +571,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
     Numbers of pictures keep the five digits that can be seen.
     """
     if is_dataclass(value):
-        stated = (f for f in fields(value) if getattr(value, f.name) != f.default)
-        found = {field.name: plain(getattr(value, field.name)) for field in stated}
-        return {"is": type(value).__name__, **found}
+        stated = (f.name for f in fields(value) if getattr(value, f.name) != f.default)
+        return {"is": type(value).__name__} | {f: plain(getattr(value, f)) for f in stated}
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
@@ -594,8 +583,9 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
 
 def reading(questions: Iterable[tuple[str, str]]) -> Section:
     """Answer what readers ask; rows of (question, answer)."""
-    rows = tuple(questions)
-    return Section(id="reading", title="How to read this", blocks=(Questions(rows=rows),))
+    return Section(
+        id="reading", title="How to read this", blocks=(Questions(rows=tuple(questions)),)
+    )
 
 
 def assumed(rows: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, None]]:
@@ -679,5 +669,7 @@ def summary_table(data: DataSummary) -> Table:
 
 def environment_table(environment: Mapping[str, str], created: str) -> Table:
     """Return versions, machine and time."""
-    rows = (*environment.items(), ("created", created))
-    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))
+    return Table(
+        columns=("environment", ""),
+        rows=tuple((str(k), str(v)) for k, v in (*environment.items(), ("created", created))),
+    )

@@ -450,14 +450,21 @@ def draw(picture: Picture, *, uid: str) -> str:
         mpl.rcParams.update({**_STYLE, "svg.hashsalt": uid})
         # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure = _DRAWN[type(picture)](picture)
         FigureCanvasSVG(figure)
         _fit(figure)
-        figure.savefig(buffer, format="svg", transparent=True, metadata=no_data)
+        figure.savefig(
+            buffer,
+            format="svg",
+            transparent=True,
+            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+        )
     # Elements that would act on the whole page, or say nothing to a reader.
-    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
-    return _for_a_page(text, uid, {"title": picture.title, "desc": said})
+    return _for_a_page(
+        re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL),
+        uid,
+        {"title": picture.title, "desc": said},
+    )
 
 
 def _fit(figure: Figure) -> None:
@@ -529,9 +536,8 @@ def _value(name: str, value: str, uid: str) -> str:
 
 def width(picture: Picture) -> float:
     """Return the inches that a picture takes at its full size."""
-    if isinstance(picture, HeatMap):
-        return max(WIDTH, _LABELS + _COLUMN * len(picture.columns))
-    return WIDTH
+    columns = len(picture.columns) if isinstance(picture, HeatMap) else 0
+    return max(WIDTH, _LABELS + _COLUMN * columns)
 
 
 def describe(picture: Picture) -> str:
@@ -591,8 +597,14 @@ def _said_curve(picture: Points | Lines, curve: Curve) -> str:
         return f"{name}{len(curve.x):,} values."
     ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
     places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
-    cells = zip_longest(places, curve.y, curve.ends)
-    return name + "; ".join(f"{at}: {_valued(y, ends, picture.y)}" for at, y, ends in cells) + "."
+    return (
+        name
+        + "; ".join(
+            f"{at}: {_valued(y, ends, picture.y)}"
+            for at, y, ends in zip_longest(places, curve.y, curve.ends)
+        )
+        + "."
+    )
 
 
 def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
@@ -621,8 +633,11 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     axes.set(**{f"{which}lim": (low, high)})
     set_ticks = getattr(axes, f"set_{which}ticks")
     if axis.log:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        every = (step * 10**power for power in powers for step in _STEPS)
+        every = (
+            step * 10**power
+            for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            for step in _STEPS
+        )
         ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
         set_ticks([], minor=True)
     if ticks:
@@ -675,17 +690,15 @@ def _intervals(picture: Intervals) -> Figure:
             group = row.group
             headings.append((y + 0.75, group))
             y += 0.75 + _UNDER_HEADING
-        more = step * max(0, len(row.marks) - 1)
         places.append([y + step * i for i in range(len(row.marks))] or [y])
-        y += 1.0 + more
+        y += 1.0 + (step * max(0, len(row.marks) - 1))
     names = distinct([row.label for row in picture.rows], _LABEL)
     figure, axes = _canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
     axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
     axes.set_yticks([(ys[0] + ys[-1]) / 2 for ys in places], names)
     for at, text in headings:
         # From the left edge of the picture.
-        heading = axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS)
-        heading.set_in_layout(False)
+        axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS).set_in_layout(False)
     for row, ys in zip(picture.rows, places, strict=True):
         _row(axes, picture, row, ys)
     _guides(axes, picture.guides)
@@ -711,8 +724,9 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
         axes.barh(middle, third - first, 0.7, **box, zorder=1.6)
         uprights.append((median, colour))
     for at, side in uprights:
-        upright = [middle - 0.36, middle + 0.36]
-        axes.plot([at, at], upright, color=COLOURS[side], linewidth=1.6, zorder=4)
+        axes.plot(
+            [at, at], [middle - 0.36, middle + 0.36], color=COLOURS[side], linewidth=1.6, zorder=4
+        )
     for i, (one, other) in enumerate(pairwise(row.marks)):
         if picture.joined == "line":
             _level(axes, (one.at, other.at), middle, "grid", 3)
@@ -737,7 +751,6 @@ def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float
 
 
 def _curves(picture: Points | Lines) -> Figure:
-    points = isinstance(picture, Points)
     square = isinstance(picture, Points) and picture.square
     figure, axes = _canvas(5.2 if square else 3.9)
     curves = picture.curves
@@ -757,7 +770,7 @@ def _curves(picture: Points | Lines) -> Figure:
     if isinstance(picture, Points):
         _names(axes, picture)
     _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
-    _plain_axes(axes, grid="both" if points else "y")
+    _plain_axes(axes, grid="both" if isinstance(picture, Points) else "y")
     return figure
 
 
@@ -765,8 +778,9 @@ def _curve_look(curve: Curve) -> dict[str, Any]:
     line = curve.colour if curve.line == "colour" else curve.line
     n = 1 if curve.sizes else len(curve.x)
     size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
-    solid = not curve.hollow or len(curve.hollow) < n
-    look = _look(curve.colour, solid=solid, shape=curve.mark, size=size)
+    look = _look(
+        curve.colour, solid=not curve.hollow or len(curve.hollow) < n, shape=curve.mark, size=size
+    )
     line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
     return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
 
@@ -780,15 +794,28 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
         # All as one path: a page with a thousand of them stays small.
         x = [v for at in curve.x for v in (at, at, math.nan)]
         y = [v for ends in curve.ends for v in (*ends, math.nan)]
-        thick = min(2.2, max(0.5, 170 / len(curve.x)))
-        axes.plot(x, y, color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
+        axes.plot(
+            x,
+            y,
+            color=colour,
+            linewidth=min(2.2, max(0.5, 170 / len(curve.x))),
+            solid_capstyle="butt",
+            zorder=2,
+        )
     if curve.line:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
     marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
-        areas = [22 + 300 * size / largest for size in curve.sizes]
         drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
-        axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
+        axes.scatter(
+            curve.x,
+            curve.y,
+            [22 + 300 * size / largest for size in curve.sizes],
+            **drawn,
+            linewidth=0.8,
+            alpha=0.75,
+            zorder=3,
+        )
     elif curve.mark != "none":
         axes.plot(curve.x, curve.y, **marks)
         for i in curve.hollow:
@@ -798,8 +825,10 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
 def _names(axes: Axes, picture: Points) -> None:
     """Write a name beside each mark, where it covers no mark and no other name."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    points = [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
-    marks = [tuple(to_axes.transform(at)) for at in points]
+    marks = [
+        tuple(to_axes.transform(at))
+        for at in [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
+    ]
     taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
     across: dict[str, Any] = {
         "transform": axes.transAxes,
@@ -841,15 +870,23 @@ def _histogram(picture: Histogram) -> Figure:
             fill = {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
         keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
         if ticks:
-            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
-            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **fill)
+            axes.bar(
+                [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks],
+                bars.heights,
+                0.72 / n,
+                linewidth=1.2,
+                **fill,
+            )
             continue
         axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
             axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
     _guides(axes, picture.guides)
-    x_axis = replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x
-    _axis(axes, "x", x_axis)
+    _axis(
+        axes,
+        "x",
+        replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x,
+    )
     _axis(axes, "y", replace(picture.y, span=(0, None)))
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
@@ -863,16 +900,28 @@ def _heat_map(picture: HeatMap) -> Figure:
     longest = max(map(len, columns))
     upright = longest > _HORIZONTAL
     figure, axes = _canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
-    cells = [(x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)]
-    for x, y, value in cells:
+    for x, y, value in [
+        (x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)
+    ]:
         strength = min(1.0, abs(value - picture.middle) / picture.reach)
-        colour = COLOURS["baseline" if value < picture.middle else "other"]
         # In steps: equal cells share one style, and the file stays small.
         alpha = math.ceil(20 * strength * _STRONGEST) / 20
-        axes.bar(x, 0.94, 0.94, y - 0.47, color=colour, alpha=alpha)
-        weight = "bold" if (y, x) in picture.strong else "normal"
-        text = number(value, digits=picture.x.digits)
-        axes.text(x, y, text, fontsize=10.5, fontweight=weight, **_MIDDLE)
+        axes.bar(
+            x,
+            0.94,
+            0.94,
+            y - 0.47,
+            color=COLOURS["baseline" if value < picture.middle else "other"],
+            alpha=alpha,
+        )
+        axes.text(
+            x,
+            y,
+            number(value, digits=picture.x.digits),
+            fontsize=10.5,
+            fontweight="bold" if (y, x) in picture.strong else "normal",
+            **_MIDDLE,
+        )
     for y, x in picture.framed:
         axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
     axes.xaxis.tick_top()  # before the labels are turned: it makes new ones

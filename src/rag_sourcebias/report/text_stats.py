@@ -22,9 +22,11 @@ def _axes(
     statistics: Sequence[TextStatistic], original: str | None
 ) -> tuple[list[str], list[str], dict[tuple[str, str], TextStatistic]]:
     """Return groups, the original first, and names, words first, both in their order; and all."""
-    groups = sorted(dict.fromkeys(s.group for s in statistics), key=lambda g: g != original)
-    names = sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words")
-    return groups, names, {(s.group, s.name): s for s in statistics}
+    return (
+        sorted(dict.fromkeys(s.group for s in statistics), key=lambda g: g != original),
+        sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words"),
+        {(s.group, s.name): s for s in statistics},
+    )
 
 
 def text_figures(
@@ -47,13 +49,19 @@ def text_figures(
         shown = [g for g in groups if words or g != original] or groups
         first = every.get((original or "", name))
         caption = f"{of}{': ' if of else ''}{'words per text' if words else name}"
-        picture = pic.Intervals(
-            title=caption,
-            rows=tuple(_row(group, every.get((group, name)), original) for group in shown),
-            x=pic.Axis(span=(0, None) if words else (-0.03, 1.03), digits=1 if words else 2),
-            guides=(pic.Guide(at=first.average, look="dashed"),) if words and first else (),
+        figures.append(
+            (
+                caption,
+                pic.Intervals(
+                    title=caption,
+                    rows=tuple(_row(group, every.get((group, name)), original) for group in shown),
+                    x=pic.Axis(
+                        span=(0, None) if words else (-0.03, 1.03), digits=1 if words else 2
+                    ),
+                    guides=(pic.Guide(at=first.average, look="dashed"),) if words and first else (),
+                ),
+            )
         )
-        figures.append((caption, picture))
     return tuple(figures)
 
 
@@ -76,8 +84,13 @@ def text_table(statistics: Sequence[TextStatistic], *, original: str | None = No
     groups, names, every = _axes(statistics, original)
     rows = []
     for group in groups:
-        texts = max(s.n for s in statistics if s.group == group)
-        rows.append((group, count(texts), *(_cell(every.get((group, name))) for name in names)))
+        rows.append(
+            (
+                group,
+                count(max(s.n for s in statistics if s.group == group)),
+                *(_cell(every.get((group, name))) for name in names),
+            )
+        )
     return b.Table(columns=("group", "texts", *names), rows=tuple(rows))
 
 
@@ -85,9 +98,8 @@ def _cell(found: TextStatistic | None) -> str:
     if found is None:
         return MISSING
     digits = 1 if found.name == "words" else 2
-    if found.mean is None:
-        return f"{number(found.average, digits=digits)} (no interval)"
-    return estimate(found.mean, digits=digits)
+    alone = f"{number(found.average, digits=digits)} (no interval)"
+    return alone if found.mean is None else estimate(found.mean, digits=digits)
 
 
 def text_means(
@@ -96,12 +108,13 @@ def text_means(
     """Return what a terminal shows: the mean of every statistic, and the notes."""
     if not statistics:
         return ()
-    plain = [replace(s, mean=None) for s in statistics]
-    table = text_table(plain, original=original)
+    table = text_table([replace(s, mean=None) for s in statistics], original=original)
     rows = tuple((row[0], *(c.partition(" ")[0] for c in row[2:])) for row in table.rows)
     table = b.Table(columns=("mean per text", *table.columns[2:]), rows=rows)
-    notes = tuple(((f"{note}.", ""),) for note in text_notes(statistics))
-    return (b.Grid(table=table, caption="", width=8, to=b.TERMINAL), b.Lines(rows=notes))
+    return (
+        b.Grid(table=table, caption="", width=8, to=b.TERMINAL),
+        b.Lines(rows=tuple(((f"{note}.", ""),) for note in text_notes(statistics))),
+    )
 
 
 def text_key(statistics: Sequence[TextStatistic]) -> str:
