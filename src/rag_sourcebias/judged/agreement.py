@@ -227,8 +227,7 @@ class _Ranks:
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         total = np.add.reduceat(weights[:, self._order], self._starts, axis=1)
-        ranks: FloatArray = (np.cumsum(total, axis=1) - total / 2)[:, self._code]
-        return ranks
+        return np.asarray((np.cumsum(total, axis=1) - total / 2)[:, self._code])
 
 
 def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -276,7 +275,7 @@ def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
     """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
     _, code = np.unique(values, return_inverse=True)
     total = np.bincount(code, weights=worth)
-    return ((total.sum() - np.cumsum(total) + total / 2) / len(values)).take(code)
+    return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
 
 
 def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: str) -> Interval:

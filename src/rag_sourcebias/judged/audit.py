@@ -26,7 +26,12 @@ from rag_sourcebias.core.values import (
     normal_quantile,
 )
 from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
-from rag_sourcebias.judged.comparisons import JudgedValues, compared_measures, group_differences
+from rag_sourcebias.judged.comparisons import (
+    JudgedValues,
+    compared_measures,
+    group_differences,
+    ledger_of,
+)
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -40,7 +45,6 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
-from rag_sourcebias.judged.ledger import ledger_of
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure

@@ -34,7 +34,15 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as columns_opt
-from rag_sourcebias.judged.files import read_audited_items, read_judged_items
+from rag_sourcebias.judged.files import (
+    beside,
+    read_audited_items,
+    read_judged_items,
+    table_ending,
+    write_item_judgments,
+    write_judgment_status,
+    write_label_distributions,
+)
 from rag_sourcebias.judged.judge_audit import (
     audit_judge,
     build_anchor_set,
@@ -50,13 +58,6 @@ from rag_sourcebias.judged.judges import (
     RelevanceJudge,
     injected,
     judge_with,
-)
-from rag_sourcebias.judged.judgment_files import (
-    beside,
-    table_ending,
-    write_item_judgments,
-    write_judgment_status,
-    write_label_distributions,
 )
 from rag_sourcebias.retrieval.rerank import engine_factory
 

@@ -62,9 +62,8 @@ class RetryPolicy:
         if not error.passing or attempt >= self.attempts:
             return None
         if error.retry_after is not None:
-            if error.retry_after > self.patience:
-                return None
-            return error.retry_after * random.uniform(1.0, 1.1)
+            patient = error.retry_after <= self.patience
+            return error.retry_after * random.uniform(1.0, 1.1) if patient else None
         # beyond 2^30 the cap holds anyway, and a float would overflow
         longest = min(self.base * 2.0 ** min(attempt - 1, 30), self.longest)
         return longest * random.uniform(0.5, 1.0)
@@ -197,10 +196,10 @@ class CompletionCache:
             for start in range(0, len(keys), MOST_KEYS):
                 part = keys[start : start + MOST_KEYS]
                 marks = ",".join("?" * len(part))
-                for key, text in database.execute(
+                rows = database.execute(
                     f"SELECT request, answer FROM answers WHERE request IN ({marks})", part
-                ):
-                    found[key] = self._decoded(text)
+                )
+                found |= {key: self._decoded(text) for key, text in rows}
         return found
 
     def put(self, answers: Mapping[bytes, Answer]) -> None:
@@ -378,13 +377,9 @@ class Asker:
                     with state.lock:
                         state.known |= state.unsaved
                 for (index, request), key in zip(block, keys, strict=True):
-                    for outcome in self._one(state, index, key, request):
-                        self._count(outcome)
-                        yield outcome
+                    yield from map(self._counted, self._one(state, index, key, request))
             while state.waiting:
-                for outcome in self._landed(state):
-                    self._count(outcome)
-                    yield outcome
+                yield from map(self._counted, self._landed(state))
         finally:
             self._close(state)
 
@@ -411,7 +406,14 @@ class Asker:
         with state.lock:
             state.sending += 1
         try:
-            answer = self._attempts(state, request)
+            if state.stop.is_set():
+                raise _not_asked(state)
+            answer = with_retries(
+                lambda: self._attempt(request),
+                self.retry,
+                stop=state.stop,
+                retried=self._count_retry,
+            )
         except BaseException as caught:  # noqa: BLE001 - raised again where the caller reads
             error = caught
         with state.lock:
@@ -424,24 +426,16 @@ class Asker:
                 state.stop.set()
         state.ended.put(_End(key, answer, error))
 
-    def _attempts(self, state: _State, request: Request) -> Answer:
-        if state.stop.is_set():
-            raise _not_asked(state)
-        return with_retries(
-            lambda: self._attempt(request),
-            self.retry,
-            stop=state.stop,
-            retried=self._count_retry,
-        )
-
     def _attempt(self, request: Request) -> Answer:
-        if request.labels:
-            return self.completer.label_logprobs(request.prompt, request.labels)
-        return self.completer.complete(
-            request.prompt,
-            max_tokens=request.max_tokens,
-            temperature=request.temperature,
-            seed=request.sample,
+        return (
+            self.completer.label_logprobs(request.prompt, request.labels)
+            if request.labels
+            else self.completer.complete(
+                request.prompt,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                seed=request.sample,
+            )
         )
 
     def _landed(self, state: _State) -> list[Outcome]:
@@ -524,7 +518,7 @@ class Asker:
         with state.cache_open:
             self._save(state)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _counted(self, outcome: Outcome) -> Outcome:
         self._counts["requests"] += 1
         if outcome.answer is None:
             self._counts["failed"] += 1
@@ -533,6 +527,7 @@ class Asker:
         else:
             self._counts["prompt_tokens"] += outcome.answer.prompt_tokens
             self._counts["completion_tokens"] += outcome.answer.completion_tokens
+        return outcome
 
     def _count_retry(self) -> None:
         with self._lock:  # called from the threads

@@ -9,6 +9,7 @@ import select
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -171,9 +172,9 @@ class OpenAIHttp:
         self._headers = {name: v for name, v in headers.items() if isinstance(v, str)}
         self._base = str(client.base_url).rstrip("/")
         self._extensions = {"timeout": self._httpx.Timeout(timeout).as_dict()}
-        self._plain: PlainHttp | None = None
-        if PlainHttp.suits(self._base):
-            self._plain = PlainHttp(self._base, headers=self._headers, timeout=timeout)
+        suits = PlainHttp.suits(self._base)
+        plain = PlainHttp(self._base, headers=self._headers, timeout=timeout) if suits else None
+        self._plain = plain
 
     def post(self, path: str, body: Mapping[str, Any]) -> str:
         """Send a body and return the answer's text.
@@ -210,10 +211,12 @@ class OpenAIHttp:
             if answer.status < 400:  # to another place, which httpx goes to
                 plain = self._plain = None
         request = self._request(path, content)
-        if plain is None:
-            return self._http.send(request)
-        return self._httpx.Response(
-            answer.status, headers=answer.headers, content=answer.content, request=request
+        return (
+            self._http.send(request)
+            if plain is None
+            else self._httpx.Response(
+                answer.status, headers=answer.headers, content=answer.content, request=request
+            )
         )
 
     def _request(self, path: str, content: bytes) -> Any:  # noqa: ANN401
@@ -227,11 +230,8 @@ class OpenAIHttp:
 
     def _status_error(self, response: Any, text: str) -> Exception:  # noqa: ANN401
         message, body = text.strip() or f"Error code: {response.status_code}", None
-        try:
+        with suppress(ValueError):
             body = json.loads(text)
-        except ValueError:
-            pass
-        else:
             message = f"Error code: {response.status_code} - {body}"
             body = body.get("error", body) if isinstance(body, dict) else body
         error: Exception = self._openai.APIStatusError(message, response=response, body=body)
@@ -392,19 +392,16 @@ def _owners(names: Sequence[str], text: str) -> list[int]:
 
 def _completes(name: str, text: str) -> bool:
     """Whether ``text`` is the label, perhaps with something behind it that is not part of it."""
-    if not text.startswith(name):
-        return False
     rest = text[len(name) :]
-    return not rest or not (rest[0].isalnum() and name[-1].isalnum())
+    return text.startswith(name) and not (rest[:1].isalnum() and name[-1].isalnum())
 
 
 def _log_sum(values: Sequence[float]) -> float:
     if any(math.isnan(value) for value in values):
         return math.nan
     top = max(values)
-    if math.isinf(top):
-        return top
-    return top + math.log(math.fsum(math.exp(value - top) for value in values))
+    certain = math.isinf(top)
+    return top if certain else top + math.log(math.fsum(math.exp(v - top) for v in values))
 
 
 # Reading the bodies that OpenAI-compatible servers answer with, distrustfully.
@@ -480,11 +477,13 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     found = body["choices"][0].get("logprobs")
     if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
         raise _no_logprobs()
-    alternatives: list[Alternatives] = []
-    for options in found["top_logprobs"]:
-        if not isinstance(options, dict):
-            raise _malformed(f"top_logprobs {options!r:.60}")
-        alternatives.append([(str(token), _number(value)) for token, value in options.items()])
+    wrong = next((one for one in found["top_logprobs"] if not isinstance(one, dict)), {})
+    if not isinstance(wrong, dict):
+        raise _malformed(f"top_logprobs {wrong!r:.60}")
+    alternatives = [
+        [(str(token), _number(value)) for token, value in options.items()]
+        for options in found["top_logprobs"]
+    ]
     return _from_tokens(body, labels, [str(t) for t in found["tokens"]], alternatives)
 
 
@@ -552,13 +551,10 @@ def joined(parts: Sequence[LabelScores]) -> LabelScores:
 def _from_tokens(
     body: Json, labels: Sequence[str], written: list[str], alternatives: list[Alternatives]
 ) -> LabelScores:
-    found = label_scores_from_tokens(labels, written, alternatives)
-    if found is None:
-        # Every label is at most as likely as the least likely alternative: nothing is known of
-        # how they compare. -inf for all says so, and the judge reads it as no answer.
-        return LabelScores(
-            logprobs=(-math.inf,) * len(labels), n_bounded=len(labels), **_usage(body)
-        )
+    # Where no alternative is of a label, each is at most as likely as the least likely of them:
+    # nothing is known of how they compare. -inf for all says so; the judge reads it as no answer.
+    unknown = (-math.inf,) * len(labels), len(labels)
+    found = label_scores_from_tokens(labels, written, alternatives) or unknown
     return LabelScores(logprobs=found[0], n_bounded=found[1], **_usage(body))
 
 
@@ -578,9 +574,8 @@ def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
 
 def _number(value: Json) -> float:
     """Return a log-probability; NaN for what is not one (null, text, a positive number)."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return math.nan
-    return min(float(value), 0.0) if value < 1e-3 else math.nan
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return min(float(value), 0.0) if number and value < 1e-3 else math.nan
 
 
 def _usage(body: Json) -> dict[str, Any]:
@@ -787,9 +782,11 @@ class OpenAICompleter:
             If the server fails, refuses the request or answers with something else.
         """
         fields = {"temperature": temperature, "seed": seed}
-        if self._api == "chat":
-            return chat_text(self._chat(prompt, max_tokens, fields))
-        return plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
+        return (
+            chat_text(self._chat(prompt, max_tokens, fields))
+            if self._api == "chat"
+            else plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
+        )
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Return the log-probability of each label as the continuation of one prompt.
