@@ -17,7 +17,6 @@ from rag_sourcebias.core.values import (
     IntArray,
     Interval,
     as_generator,
-    check_level,
     t_quantile,
 )
 from rag_sourcebias.judged.data import Agreement, JudgeShare
@@ -184,7 +183,6 @@ def correlation_intervals(
     InsufficientDataError
         With fewer than 4 clusters, or if x or y is constant.
     """
-    check_level(confidence_level)
     g = int(clusters.max(initial=-1)) + 1
     if g < 4:
         raise InsufficientDataError(
@@ -331,7 +329,6 @@ def agreement_of(
         None where the human labels are not grades (more than 25 different values, or one), or the
         judge answers on another scale (outside the human grades by more than half a step).
     """
-    check_level(confidence_level)
     grades = np.unique(human)
     if not 2 <= len(grades) <= _MOST_GRADES:
         return None
@@ -362,10 +359,6 @@ def agreement_of(
     once = _statistics(tables(np.ones((1, g))), grades)
     blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
     drawn = np.concatenate([_statistics(tables(w), grades) for w in blocks], axis=1)
-    intervals = {
-        name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
-        for i, name in enumerate(_LEVELS)
-    }
     return Agreement(
         n_grades=k,
         rounded=bool(np.any(grades[code_j] != judge)),
@@ -375,7 +368,10 @@ def agreement_of(
             confidence_level=confidence_level,
             bounds=(0.0, 1.0),
         ),
-        **intervals,
+        **{
+            name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
+            for i, name in enumerate(_LEVELS)
+        },
     )
 
 
@@ -427,7 +423,6 @@ def auc_interval(
         With fewer than 2 positive or 2 negative items, or where scores separate them completely:
         the placements then have no spread.
     """
-    check_level(confidence_level)
     n1 = int(np.count_nonzero(positive))
     n0 = len(positive) - n1
     if min(n0, n1) < 2:
@@ -514,11 +509,10 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
 def constant_judges(items: JudgedItems) -> tuple[str, ...]:
     """Return a warning for judges that say the same of every item."""
     names = [name for name, judge in (items.judges or {}).items() if is_constant(judge)]
-    if not names:
-        return ()
-    return (
+    return tuple(
         f"{len(names)} of {len(items.judges or ())} judges gave the same value to every item and "
-        f"tell nothing, first {names[0]!r}; left out of the mean",
+        f"tell nothing, first {first!r}; left out of the mean"
+        for first in names[:1]
     )
 
 

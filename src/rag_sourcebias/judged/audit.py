@@ -104,11 +104,21 @@ def _interval(
     values: JudgedValues, config: JudgedConfig, method: str, bounds: tuple[float, float] | None
 ) -> Interval:
     if method == "crc":
-        return _crc(values, config, bounds)
+        if values.design:
+            raise DataError("method 'crc' takes units that are independent, no clusters or strata")
+        known, others = (
+            two_grades(f, bounds)
+            if values.labels is None
+            else values.labels.take(np.flatnonzero(rows))
+            for f, rows in ((values.f, values.labeled), (values.f_unlabeled, ~values.labeled))
+        )
+        return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
     design = dict(values.design) if method in ("regression", "labels") else {}
-    f, f_unlabeled = values.f, values.f_unlabeled
-    if values.judges is not None and method == "regression":
-        f, f_unlabeled = values.judges[values.labeled], values.judges[~values.labeled]
+    f, f_unlabeled = (
+        (values.f, values.f_unlabeled)
+        if values.judges is None or method != "regression"
+        else (values.judges[values.labeled], values.judges[~values.labeled])
+    )
     return mean_interval(
         values.y,
         f,
@@ -151,20 +161,6 @@ def _random_draw(values: JudgedValues) -> JudgedValues:
     drawn = np.full(len(judge), np.nan)
     drawn[:n] = values.y[order][place]
     return JudgedValues(drawn, judge)
-
-
-def _crc(
-    values: JudgedValues, config: JudgedConfig, bounds: tuple[float, float] | None
-) -> Interval:
-    if values.design:
-        raise DataError("method 'crc' takes units that are independent, no clusters or strata")
-    if values.labels is None:
-        known, others = (two_grades(f, bounds) for f in (values.f, values.f_unlabeled))
-    else:
-        known, others = (
-            values.labels.take(np.flatnonzero(rows)) for rows in (values.labeled, ~values.labeled)
-        )
-    return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
 
 
 def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValues) -> int | None:
@@ -278,8 +274,7 @@ class JudgedSystem:
         y[self.place] = self.human.values(measure, counted=counted[0], **scale)
         f = self.judge.values(measure, counted=counted[1], **scale)
         bounds = measure_bounds(measure)
-        if bounds is not None:
-            y = np.clip(y, *bounds)  # beyond them only by rounding
+        y = y if bounds is None else np.clip(y, *bounds)  # beyond them only by rounding
         crc = config.method == "crc" and source is None
         labels = self.judge.ranked_labels(measure, **scale) if crc else None
         judges = None
@@ -575,13 +570,15 @@ def _one_mean(
                 judged_mean(measure, system, values(float(fill)), config, bounds=bounds).interval
                 for fill in (known.min(), known.max())
             )
-            note = f"worst case over {items.n_judge_missing} item(s) without a judge value"
             hull = replace(
                 low,
                 estimate=(low.estimate + high.estimate) / 2,
                 lower=min(low.lower, high.lower),
                 upper=max(low.upper, high.upper),
-                notes=(*low.notes, note),
+                notes=(
+                    *low.notes,
+                    f"worst case over {items.n_judge_missing} item(s) without a judge value",
+                ),
             )
             found = judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
     except InsufficientDataError as error:

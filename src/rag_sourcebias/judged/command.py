@@ -342,9 +342,11 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
         raise DataError(
             f"items have one value; --measure names it once, not {', '.join(rankings.measure)}"
         )
-    useless = columns.given() if items.sample else []
-    useless += ["--tags"] if rankings.tags else []
-    useless += ["--grades"] if rankings.grades else []
+    useless = [
+        *(columns.given() if items.sample else ()),
+        *["--tags"] * bool(rankings.tags),
+        *["--grades"] * bool(rankings.grades),
+    ]
     if useless:
         raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
 
@@ -462,17 +464,13 @@ def interval(
                 missing="worst-case" if items.worst_case else "mean",
                 on_stage=progress.begin,
             )
-    _deliver(found, report, json)
-
-
-def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> None:
     if json not in (None, "-"):
-        write_report_json(report, json)
+        write_report_json(found, json)
         say_written("json", json)
     show = (
-        partial(print_json, report.to_dict()) if json == "-" else partial(print_report, report, out)
+        partial(print_json, found.to_dict()) if json == "-" else partial(print_report, found, out)
     )
-    if folder is None and json is not None:
+    if report is None and json is not None:
         show()
     else:
-        deliver(report, folder, show=show)
+        deliver(found, report, show=show)

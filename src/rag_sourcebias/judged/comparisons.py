@@ -272,11 +272,10 @@ def _shared(
     if items.clusters is None:
         return None
     rows = [{items.clusters[i]: int(i) for i in group} for group in groups]
-    if any(len(row) != len(group) for row, group in zip(rows, groups, strict=True)):
-        return None  # a cluster holds several items of one group
-    if any(row.keys() != rows[0].keys() for row in rows):
-        return None
-    return np.array([[row[key] for row in rows] for key in rows[0]])
+    # a cluster may hold several items of one group
+    single = all(len(row) == len(group) for row, group in zip(rows, groups, strict=True))
+    same = single and all(row.keys() == rows[0].keys() for row in rows)
+    return np.array([[row[key] for row in rows] for key in rows[0]]) if same else None
 
 
 # Where the width of an interval comes from, and what would narrow it.

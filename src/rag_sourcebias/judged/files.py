@@ -556,8 +556,9 @@ def read_label_distributions(
         grade outside the scale, or a pair occurs twice.
     """
     name = os.fspath(path)
-    packed = name.endswith(".npz")
-    table, probs = _read_npz(Path(path), of) if packed else _read_rows(path, n_grades)
+    table, probs = (
+        _read_npz(Path(path), of) if name.endswith(".npz") else _read_rows(path, n_grades)
+    )
     if n_grades is not None and probs.shape[1] != n_grades:
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
@@ -566,7 +567,16 @@ def read_label_distributions(
         names_of(table, str(find_column(tuple(table.columns), r, given=None, path=name)), role=r)
         for r in _PAIR
     )
-    _check(probs, table)
+    totals = probs.sum(axis=1)
+    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
+    bad = np.flatnonzero(~good)  # NaN counts as wrong
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
+            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
+            "each row by its sum, and leave out pairs the judge gave no answer for"
+        )
     queries: dict[str, int] = {}
     docs: dict[str, int] = {}
     query_codes = [queries.setdefault(q, len(queries)) for q in query]
@@ -585,19 +595,6 @@ def read_label_distributions(
         doc_codes=np.array(doc_codes, dtype=np.int32),
         probs=probs,
     )
-
-
-def _check(probs: FloatArray, table: Table) -> None:
-    totals = probs.sum(axis=1)
-    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
-    bad = np.flatnonzero(~good)  # NaN counts as wrong
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
-            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
-            "each row by its sum, and leave out pairs the judge gave no answer for"
-        )
 
 
 def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]:
@@ -625,10 +622,10 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
         ).T.copy()
     listed = form[0] in ("probs", "votes")
     cells = [cell_items(c, table, i) if listed else [c] for i, c in enumerate(columns[0])]
-    if form[0] == "probs":
-        return table, stacked_rows(cells, table)
-    return table, vote_shares(
-        [cell_grades(v, table, i) for i, v in enumerate(cells)], table, n_grades
+    return table, (
+        stacked_rows(cells, table)
+        if form[0] == "probs"
+        else vote_shares([cell_grades(v, table, i) for i, v in enumerate(cells)], table, n_grades)
     )
 
 
@@ -646,7 +643,7 @@ def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatAr
 
     def choose(names: tuple[str, ...]) -> list[str]:
         pair = (find_column(names, r, given=None, path=str(sidecar)) for r in _PAIR)
-        found = [c for c in pair if c is not None]
+        found = list(filter(None, pair))
         if len(found) < 2:
             raise DataError(f"{sidecar}: query_id and doc_id are needed, found {', '.join(names)}")
         return found
@@ -925,8 +922,9 @@ def _finite_or_none(value: float) -> float | None:
 
 def _write(path: PathLike, rows: Iterator[Row]) -> None:
     ending = table_ending(path).removesuffix(".gz")
-    lines = jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
-    write_atomic(path, lines)
+    write_atomic(
+        path, jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
+    )
 
 
 def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:

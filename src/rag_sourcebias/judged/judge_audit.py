@@ -138,7 +138,7 @@ def _compare(
     from scipy.special import stdtr
 
     size = int(clusters.max()) + 1
-    means, variances, counts = [], [], []
+    parts = []
     joint, either = np.zeros(size), np.zeros(size, dtype=np.bool_)
     for sign, side in ((1, one), (-1, other)):
         rows = np.flatnonzero(side)
@@ -150,10 +150,9 @@ def _compare(
         mean = float(errors[rows].mean())
         influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
         sums = np.bincount(clusters[rows], weights=influence, minlength=size)
-        means.append(mean)
-        variances.append(float((sums**2).sum()))
-        counts.append(g)
+        parts.append((mean, float((sums**2).sum()), g))
         joint += sign * sums
+    means, variances, counts = zip(*parts, strict=True)
     variance = float((joint**2).sum())
     if variance < 1e-24:
         return None
@@ -272,8 +271,7 @@ def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
     place = np.searchsorted(key[order], sought)
     place[place == len(key)] = 0
-    found = key[order][place] == sought
-    return np.where(found, order[place], -1)
+    return np.where(key[order][place] == sought, order[place], -1)
 
 
 def audit_labels(
@@ -551,8 +549,10 @@ def audit_judge(
         rng=as_generator(rng),
         notes=check_items(items),
     )
-    sways = judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level)
-    return replace(found, sways=sways)
+    return replace(
+        found,
+        sways=judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level),
+    )
 
 
 def _audit(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -252,9 +253,7 @@ def ask(
     with stages() as progress, ExitStack() as running:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
 
-        def advance(done: int) -> None:
-            progress.advance(done, len(items))
-
+        advance = partial(progress.advance, total=len(items))
         if engine is None:
             return judge.judge(items, on_progress=advance)
         if isinstance(engine, AbstractContextManager):
@@ -324,8 +323,13 @@ def show_estimate(
 
 def summarise(judgments: Judgments) -> None:
     """Print how many items ended how, and what to know before using the rest."""
-    columns = ("status", Column("items", justify="right"), "")
-    table = ScreenTable(*columns, title=f"{len(judgments):,} items", title_justify="left")
+    table = ScreenTable(
+        "status",
+        Column("items", justify="right"),
+        "",
+        title=f"{len(judgments):,} items",
+        title_justify="left",
+    )
     for status, n in judgments.counts().items():
         table.add_row(status, f"{n:,}", _MEANING[status])
     out.print(table)

@@ -125,10 +125,9 @@ def read_distribution(text: str, labels: Sequence[str]) -> FloatArray | None:
 
 def _json_pairs(text: str) -> Mapping[str, Any] | None:
     """Return the first JSON object of a text, None if there is none."""
-    decoder = json.JSONDecoder()
     for match in re.finditer(r"\{", text):
         try:
-            found, _ = decoder.raw_decode(text, match.start())
+            found, _ = json.JSONDecoder().raw_decode(text, match.start())
         except ValueError:
             continue
         inner = next(iter(found.values()), None) if len(found) == 1 else None
@@ -443,7 +442,7 @@ def _expect(kind: type[T], answer: object) -> T:
 
 
 class Tally:
-    """Collect the outcomes of items, whatever their order.
+    """Collect the outcomes of items, whatever their order, and what became of each.
 
     Parameters
     ----------
@@ -472,13 +471,8 @@ class Tally:
         self._n_grades = n_grades
         self._per_item = per_item
         self._outcomes: dict[int, list[Outcome]] = {}
-        self._verdicts: dict[int, Verdict] = {}
+        self.verdicts: dict[int, Verdict] = {}
         self._tokens = np.zeros((2, len(items)), dtype=np.int64)
-
-    @property
-    def done(self) -> int:
-        """Items that have ended."""
-        return len(self._verdicts)
 
     def add(self, outcome: Outcome) -> list[Outcome] | None:
         """Add an outcome; return all of its item, in order, once they are complete."""
@@ -487,19 +481,14 @@ class Tally:
         outcomes.append(outcome)
         if outcome.answer is not None:
             self._tokens[:, row] += outcome.answer.prompt_tokens, outcome.answer.completion_tokens
-        if len(outcomes) < self._per_item:
-            return None
-        return sorted(self._outcomes.pop(row), key=lambda one: one.index)
-
-    def close(self, row: int, verdict: Verdict) -> None:
-        """Set what became of an item."""
-        self._verdicts[row] = verdict
+        whole = len(outcomes) == self._per_item
+        return sorted(self._outcomes.pop(row), key=lambda one: one.index) if whole else None
 
     def judgments(
         self, *, judge: str, settings: Mapping[str, str], usage: Usage, prices: Prices | None
     ) -> Judgments:
         """Return all rows."""
-        verdicts = [self._verdicts[row] for row in range(len(self.items))]
+        verdicts = [self.verdicts[row] for row in range(len(self.items))]
         none = np.full(self._n_grades, np.nan)
         prompt, completion = self._tokens
         paid, total = _costs(prices, usage, prompt, completion)
@@ -662,7 +651,12 @@ class LLMJudge:
                 "an LLMJudge needs a prompt; RelevanceJudge and CorrectnessJudge have one"
             )
         self.prompt: GradedPrompt = prompt
-        self._check_prompt()
+        foreign = [name for name in prompt.placeholders if name not in self.texts]
+        if foreign:
+            raise DataError(
+                f"prompt {prompt.name!r} asks for {{{foreign[0]}}}, which a "
+                f"{type(self).__name__} does not have; it has {', '.join(self.texts)}"
+            )
         self.mode: JudgeMode = mode
         self.votes = votes if mode == "votes" else 1
         self.temperature = heat
@@ -739,15 +733,14 @@ class LLMJudge:
             request for item in tally.items for request in self.requests(item)
         ):
             if outcomes := tally.add(outcome):
-                tally.close(outcome.index // self.votes, self._verdict(outcomes))
+                tally.verdicts[outcome.index // self.votes] = self._verdict(outcomes)
                 if on_progress is not None:
-                    on_progress(tally.done)
+                    on_progress(len(tally.verdicts))
         return tally.judgments(
             judge=self.name, settings=self.settings, usage=asker.usage, prices=self.prices
         )
 
     def _verdict(self, outcomes: Sequence[Outcome]) -> Verdict:
-        """Read the outcomes of one item."""
         labels = self.prompt.labels
         if self.mode == "scoring":
             verdict = from_scores(outcomes[0].answer or outcomes[0].error, labels, self.temperature)
@@ -759,17 +752,8 @@ class LLMJudge:
                 labels,
                 needed=(self.votes + 1) // 2,
             )
-        if verdict.probs is None:
-            return verdict
-        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
-
-    def _check_prompt(self) -> None:
-        foreign = [name for name in self.prompt.placeholders if name not in self.texts]
-        if foreign:
-            raise DataError(
-                f"prompt {self.prompt.name!r} asks for {{{foreign[0]}}}, which a "
-                f"{type(self).__name__} does not have; it has {', '.join(self.texts)}"
-            )
+        probs = None if verdict.probs is None else smoothed(verdict.probs, self.smoothing)
+        return replace(verdict, probs=probs)
 
 
 class RelevanceJudge(LLMJudge):
@@ -909,7 +893,6 @@ def _part(judge: LLMJudge, items: Sequence[JudgeItem], result: _Result) -> Judgm
 
 
 def _joined(judge: LLMJudge, parts: Sequence[Judgments]) -> Judgments:
-    """Return all parts as one, in their order."""
     usage = Usage(
         **{one.name: sum(getattr(p.usage, one.name) for p in parts) for one in fields(Usage)}
     )

@@ -86,9 +86,8 @@ def saving(share: float) -> str:
     percent = round(100 * share)
     if percent == 0:
         return "no labels saved"
-    if percent < 0:
-        return f"{-percent}% more labels than without a judge"
-    return f"{percent}% of the labels saved"
+    more = f"{-percent}% more labels than without a judge"
+    return f"{percent}% of the labels saved" if percent > 0 else more
 
 
 def residual_share(
@@ -514,11 +513,7 @@ def plan_labels(
         )
     view = outlook(labels, pilot=pilot, target=target, confidence_level=confidence_level)
     n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
-    if half_width is not None:
-        n_labels = _labels_for(view, positive(half_width), n_pilot)
-    elif n_labels is not None:
-        _check_labels(view, n_labels, n_pilot)
-    n_labels = int(n_labels or 0)
+    n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
     whole = int(n_labels / view.per_query + 1e-9)
     in_queries = smallest(view.by_queries, half, 2, view.n_queries)
@@ -540,9 +535,24 @@ def plan_labels(
     )
 
 
-def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
+def _labels_for(view: Outlook, half_width: float | None, n_labels: int, n_pilot: int) -> int:
+    """Return as many labels as the half-width takes; without one those asked for, if they do."""
     available = int((view.size > 0).sum())
-    found = smallest(view.by_documents, half_width, labels_needed(n_pilot, available), available)
+    fewest = labels_needed(n_pilot, available)
+    if half_width is None:
+        if n_labels > available:
+            raise DataError(
+                f"{n_labels} labels, but only {available} documents have a rank with weight"
+            )
+        if n_labels < fewest:
+            raise InsufficientDataError(
+                f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "
+                f"interval; {fewest} are needed",
+                n=n_labels,
+                n_needed=fewest,
+            )
+        return n_labels
+    found = smallest(view.by_documents, positive(half_width), fewest, available)
     if found is None:
         least = view.by_documents(available)
         needed = math.ceil(view.n_queries * (least / half_width) ** 2)
@@ -553,19 +563,3 @@ def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
             n_needed=needed,
         )
     return found
-
-
-def _check_labels(view: Outlook, n_labels: int, n_pilot: int) -> None:
-    available = int((view.size > 0).sum())
-    if n_labels > available:
-        raise DataError(
-            f"{n_labels} labels, but only {available} documents have a rank with weight"
-        )
-    needed = labels_needed(n_pilot, available)
-    if n_labels < needed:
-        raise InsufficientDataError(
-            f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "
-            f"interval; {needed} are needed",
-            n=n_labels,
-            n_needed=needed,
-        )

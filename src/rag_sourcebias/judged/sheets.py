@@ -302,25 +302,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if lacking and lacking != ["design"]:
         raise DataError(f"{path} lacks {', '.join(lacking)}; it was cut or edited")
     with sound(path, "a complete manifest", remedy="it was cut or edited: take another copy"):
-        _check_rows(path, data)
+        rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
+        whole = all(isinstance(row[name], str) for row in rows for name in names)
+        positions = [row["position"] for row in rows]
+        if not whole or sorted(positions) != list(range(len(rows))):
+            raise DataError(
+                f"{path}: a row holds no text or has no place of its own; it was edited"
+            )
+        kinds = {"n_grades": int, "columns": list, "design": dict}
+        wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
+        if wrong is not None:
+            raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
     return data
-
-
-def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
-    rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
-    bad = next((row for row in rows if not all(isinstance(row[name], str) for name in names)), None)
-    if bad is not None or sorted([row["position"] for row in rows]) != list(range(len(rows))):
-        raise DataError(f"{path}: a row holds no text or has no place of its own; it was edited")
-    wrong = next(
-        (
-            k
-            for k, kind in {"n_grades": int, "columns": list, "design": dict}.items()
-            if not isinstance(data.get(k), kind)
-        ),
-        None,
-    )
-    if wrong is not None:
-        raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
 
 
 # Sheets on which people label items, with the design of the draw in columns of its own.

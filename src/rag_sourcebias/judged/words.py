@@ -145,21 +145,21 @@ def who_is_best(ranks: JudgedRanks) -> str:
 def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
     """Say who is best, how far the judge's own order agrees, and what would tell more."""
     first, second = (shorten(name, 40) for name in ranks.systems[:2])
-    unit = "items" if report.kind == "items" else "queries"
-    tau = (number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper))
+    known = (ranks.tau, ranks.tau_lower, ranks.tau_upper)
+    tau, low, high = (number(value, digits=2) for value in known)
     agrees = (
         "The judge alone orders the systems like their corrected means by "
-        "Kendall's τ = {} [{}, {}]."
+        f"Kendall's τ = {tau} [{low}, {high}]."
     )
     more = (
-        f"About {count(ranks.to_tell)} labelled {unit} would tell {first} from {second}, if they "
-        f"differ as much as estimated; there are {count(ranks.n_labeled)}."
+        f"About {count(ranks.to_tell)} labelled {units_of(report)} would tell {first} from "
+        f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
     ) if ranks.to_tell is not None else (
         f"{first} and {second}, the first two, are too close for a number of labels that would "
         "tell them apart."
         if ranks.worst[0] > 1 and ranks.best[1] == 1 else ""
     )  # fmt: skip
-    return " ".join(filter(None, (who_is_best(ranks), agrees.format(*tau), more)))
+    return " ".join(filter(None, (who_is_best(ranks), agrees, more)))
 
 
 # One mean: what was found, and whether the judge was any use
@@ -238,12 +238,12 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
     says, gap = value_of(report, mean, mean.judge_alone), mean.judge_alone - mean.interval.estimate
     by = f"too {'high' if gap > 0 else 'low'} by about {value_of(report, mean, abs(gap))}"
     told = by if _excludes_judge(report, mean) else "which the interval does not contradict"
-    judge = f"The judge alone would have said {says}, {told}."
-    if other_scale(report, mean):
-        judge = (
-            f"The mean of the judge is {says}, far from people's: it seems to answer on another "
-            "scale, so this is not comparable."
-        )
+    judge = (
+        f"The mean of the judge is {says}, far from people's: it seems to answer on another "
+        "scale, so this is not comparable."
+        if other_scale(report, mean)
+        else f"The judge alone would have said {says}, {told}."
+    )
     found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
     r, labels = number(found.correlation, digits=2), _labels(report, abs(saved))
     who = "The judge" if found.correlation is None else f"The judge (r = {r} with people)"
@@ -399,9 +399,11 @@ def units_of(report: JudgedReport) -> str:
 
 def _labels(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
-    unit = f"{'human ' * human}label{'s' * (n != 1)}"
-    if report.kind == "ranking":
-        unit = f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
+    unit = (
+        f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
+        if report.kind == "ranking"
+        else f"{'human ' * human}label{'s' * (n != 1)}"
+    )
     return f"{count(n)} {'more ' * more}{unit}"
 
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import TypeAlias, TypeVar
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import DataError
@@ -262,12 +262,8 @@ class Outcome:
     cached: bool = False
 
 
-class _End(NamedTuple):
-    """How a request ended, as its thread reports it; ``error`` may be of one's own code."""
-
-    key: bytes
-    answer: Answer | None
-    error: BaseException | None
+# How a request ended, as its thread reports it: its key, an answer or an error (of any code).
+_End: TypeAlias = tuple[bytes, Answer | None, BaseException | None]
 
 
 def ask_all(
@@ -424,7 +420,7 @@ class Asker:
                 self._watch(state, error)
             else:
                 state.stop.set()
-        state.ended.put(_End(key, answer, error))
+        state.ended.put((key, answer, error))
 
     def _attempt(self, request: Request) -> Answer:
         return (

@@ -150,7 +150,9 @@ class OpenAIHttp:
         self, openai: ModuleType, *, key: str, address: Address, timeout: float, connections: int
     ) -> None:
         self._openai = openai
-        self._httpx = _httpx_of(openai)
+        # what openai stands on: httpx, from version 3 on httpx2
+        kinds = (kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__)
+        self._httpx = next(sys.modules[name] for name in kinds if name.startswith("httpx"))
         self._http = openai.DefaultHttpxClient(
             timeout=timeout,
             limits=self._httpx.Limits(
@@ -172,9 +174,11 @@ class OpenAIHttp:
         self._headers = {name: v for name, v in headers.items() if isinstance(v, str)}
         self._base = str(client.base_url).rstrip("/")
         self._extensions = {"timeout": self._httpx.Timeout(timeout).as_dict()}
-        suits = PlainHttp.suits(self._base)
-        plain = PlainHttp(self._base, headers=self._headers, timeout=timeout) if suits else None
-        self._plain = plain
+        self._plain = (
+            PlainHttp(self._base, headers=self._headers, timeout=timeout)
+            if PlainHttp.suits(self._base)
+            else None
+        )
 
     def post(self, path: str, body: Mapping[str, Any]) -> str:
         """Send a body and return the answer's text.
@@ -236,17 +240,6 @@ class OpenAIHttp:
             body = body.get("error", body) if isinstance(body, dict) else body
         error: Exception = self._openai.APIStatusError(message, response=response, body=body)
         return error
-
-
-def _httpx_of(openai: ModuleType) -> ModuleType:
-    """Return the HTTP library that openai stands on: httpx, from version 3 on httpx2."""
-    return next(
-        sys.modules[name]
-        for name in (
-            kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__
-        )
-        if name.startswith("httpx")
-    )
 
 
 # What the status of an HTTP answer means for one request.
@@ -380,7 +373,12 @@ def _core(text: str) -> str:
 def _owners(names: Sequence[str], text: str) -> list[int]:
     """Return the labels that ``text`` completes, else those that it is the beginning of."""
     text = text.lstrip().casefold()
-    complete = [i for i, name in enumerate(names) if _completes(name, text)]
+    # perhaps with something behind a label that is not part of it
+    complete = [
+        i
+        for i, name in enumerate(names)
+        if text.startswith(name) and not (text[len(name) :][:1].isalnum() and name[-1].isalnum())
+    ]
     if complete:
         return [max(complete, key=lambda i: len(names[i]))]
     stripped = text.strip()
@@ -388,12 +386,6 @@ def _owners(names: Sequence[str], text: str) -> list[int]:
         # nothing but space so far: every label is still possible
         [] if stripped else list(range(len(names)))
     )
-
-
-def _completes(name: str, text: str) -> bool:
-    """Whether ``text`` is the label, perhaps with something behind it that is not part of it."""
-    rest = text[len(name) :]
-    return text.startswith(name) and not (rest[:1].isalnum() and name[-1].isalnum())
 
 
 def _log_sum(values: Sequence[float]) -> float:
@@ -797,7 +789,11 @@ class OpenAICompleter:
             If the server fails, reports no log-probabilities, or none of a label.
         """
         if self._scoring == "echo":
-            return joined([self._echo(prompt, label) for label in labels])
+            # One token is written behind each label: it shows whether numbers are in their places.
+            asked = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
+            return joined(
+                [echoed(self._plain(prompt + label, asked), prompt, label) for label in labels]
+            )
         length = max(len(label.strip()) for label in labels)
         fields: dict[str, Any] = {"temperature": 0.0}
         if self._api == "chat":
@@ -805,16 +801,6 @@ class OpenAICompleter:
             return chat_labels(self._chat(prompt, length, fields), labels)
         fields |= {"logprobs": self._top, "max_tokens": length}
         return plain_labels(self._plain(prompt, fields), labels)
-
-    def _echo(self, prompt: str, label: str) -> LabelScores:
-        # One token is written behind the label: it shows whether the numbers are in their places.
-        return echoed(
-            self._plain(
-                prompt + label, {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-            ),
-            prompt,
-            label,
-        )
 
     def _chat(self, prompt: str, max_tokens: int, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         # OpenAI's newer models know only the new name of the limit, other servers only the old.

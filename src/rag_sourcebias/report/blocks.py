@@ -35,9 +35,7 @@ def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str
     text = f"{abs(value):.{digits}f}"
     if not any(c in "123456789" for c in text):
         return text
-    if value < 0:
-        return _MINUS + text
-    return "+" + text if signed else text
+    return (_MINUS if value < 0 else "+" * signed) + text
 
 
 def score(value: float) -> str:
@@ -571,8 +569,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
     Numbers of pictures keep the five digits that can be seen.
     """
     if is_dataclass(value):
-        stated = (f.name for f in fields(value) if getattr(value, f.name) != f.default)
-        return {"is": type(value).__name__} | {f: plain(getattr(value, f)) for f in stated}
+        return {"is": type(value).__name__} | {
+            f.name: plain(getattr(value, f.name))
+            for f in fields(value)
+            if getattr(value, f.name) != f.default
+        }
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value

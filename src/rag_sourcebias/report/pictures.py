@@ -653,8 +653,8 @@ def _guides(axes: Axes, guides: Iterable[Guide]) -> None:
     for g in guides:
         if g.to is None:
             line = axes.axhline if g.level else axes.axvline
-            looks = {"linestyle": _DASHES[g.look], "linewidth": 1.4 if g.look == "dotted" else 1.2}
-            line(g.at, color=COLOURS[g.colour], zorder=1, **looks)
+            wide = 1.4 if g.look == "dotted" else 1.2
+            line(g.at, color=COLOURS[g.colour], linestyle=_DASHES[g.look], linewidth=wide, zorder=1)
         else:
             band = axes.axhspan if g.level else axes.axvspan
             alpha = 0.55 if g.colour == "grid" else 0.13
@@ -668,8 +668,10 @@ def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: 
         (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
     if known:
         columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
-        axes.legend(**place, borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=columns,
+            borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2,
+        )  # fmt: skip
 
 
 def _guide_keys(guides: Iterable[Guide]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -720,8 +722,9 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
         low, first, median, third, high = row.box
         colour = row.marks[0].colour
         _level(axes, (low, high), middle, colour, 1.1)
-        box: dict[str, Any] = {"left": first, "color": COLOURS[colour], "alpha": 0.3}
-        axes.barh(middle, third - first, 0.7, **box, zorder=1.6)
+        axes.barh(
+            middle, third - first, 0.7, left=first, color=COLOURS[colour], alpha=0.3, zorder=1.6
+        )
         uprights.append((median, colour))
     for at, side in uprights:
         axes.plot(
@@ -738,13 +741,21 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
             axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
         _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
         axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
-    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), **_MIDDLE, "ha": "right"}
-    axes.text(0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, **beside)
+    axes.text(
+        0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, ha="right", va="center",
+        transform=axes.get_yaxis_transform(),
+    )  # fmt: skip
 
 
 def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> None:
-    look: dict[str, Any] = {"color": COLOURS[colour], "linewidth": wide, "zorder": 2}
-    axes.plot(ends, [y] * len(ends), solid_capstyle="butt", **look)
+    axes.plot(
+        ends,
+        [y] * len(ends),
+        color=COLOURS[colour],
+        linewidth=wide,
+        solid_capstyle="butt",
+        zorder=2,
+    )
 
 
 # Points and lines
@@ -757,8 +768,10 @@ def _curves(picture: Points | Lines) -> Figure:
     _guides(axes, picture.guides)
     if isinstance(picture, Points) and picture.joined:
         first, second = curves[:2]
-        thin: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7, "alpha": 0.6}
-        axes.plot([first.x, second.x], [first.y, second.y], **thin)
+        axes.plot(
+            [first.x, second.x], [first.y, second.y],
+            color=COLOURS["muted"], linewidth=0.7, alpha=0.6,
+        )  # fmt: skip
     largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
         _curve(axes, curve, largest)
@@ -806,12 +819,13 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
     marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
-        drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
         axes.scatter(
             curve.x,
             curve.y,
             [22 + 300 * size / largest for size in curve.sizes],
-            **drawn,
+            marker=look["marker"],
+            color=colour,
+            edgecolor=COLOURS["paper"],
             linewidth=0.8,
             alpha=0.75,
             zorder=3,
@@ -830,11 +844,6 @@ def _names(axes: Axes, picture: Points) -> None:
         for at in [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
     ]
     taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
-    across: dict[str, Any] = {
-        "transform": axes.transAxes,
-        "color": COLOURS["muted"],
-        "linewidth": 0.7,
-    }
     for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
         half = _LETTER * len(name) / 2
 
@@ -853,7 +862,10 @@ def _names(axes: Axes, picture: Points) -> None:
         at = next(filter(free, places), places[0])
         taken.append((*at, half))
         if math.dist(at, (x, y)) > half + 0.05 and abs(at[1] - y) > 1.05 * _LINE:
-            axes.plot([x, at[0]], [y, at[1]], **across)
+            axes.plot(
+                [x, at[0]], [y, at[1]],
+                transform=axes.transAxes, color=COLOURS["muted"], linewidth=0.7,
+            )  # fmt: skip
         axes.text(*at, name, transform=axes.transAxes, fontsize=11, zorder=5, **_MIDDLE)
 
 
@@ -865,9 +877,11 @@ def _histogram(picture: Histogram) -> Figure:
     figure, axes = _canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
-        fill: dict[str, Any] = {"color": colour}
-        if ticks and i:
-            fill = {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+        fill: dict[str, Any] = (
+            {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+            if ticks and i
+            else {"color": colour}
+        )
         keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
         if ticks:
             axes.bar(
@@ -942,13 +956,17 @@ def _slopes(picture: Slopes) -> Figure:
     for name, places in picture.lines:
         sides = ["baseline" if place == places[0] else "other" for place in places]
         for x, colour in enumerate(sides[1:]):
-            line = {"color": COLOURS[colour], "ls": _DASHES[colour], "linewidth": 1.8}
-            axes.plot([x, x + 1], places[x : x + 2], **line)
+            axes.plot(
+                [x, x + 1], places[x : x + 2],
+                color=COLOURS[colour], ls=_DASHES[colour], linewidth=1.8,
+            )  # fmt: skip
         for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
             axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
         for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
-            beside = {"xytext": (shift, 0), "textcoords": "offset points", **_MIDDLE, "ha": side}
-            axes.annotate(shorten(name, 13), (x, places[x]), fontsize=11, **beside)
+            axes.annotate(
+                shorten(name, 13), (x, places[x]), xytext=(shift, 0), textcoords="offset points",
+                fontsize=11, ha=side, va="center",
+            )  # fmt: skip
     axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
     axes.set_xticks(range(last + 1), picture.orders)
     axes.xaxis.tick_top()

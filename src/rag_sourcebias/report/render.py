@@ -76,8 +76,10 @@ def html(found: b.Document) -> str:
             raise
         except Exception as error:  # noqa: BLE001 - matplotlib's code; a picture costs no page
             failures.append(failure_text(error))
-            told = "This picture could not be drawn ({}); its numbers are in the tables"
-            return Markup(f'<p class="undrawn">{told} and in report.json.</p>').format(failures[-1])
+            return Markup(
+                '<p class="undrawn">This picture could not be drawn ({}); its numbers are in the '
+                "tables and in report.json.</p>"
+            ).format(failures[-1])
 
     # Only our own style sheet and our own pictures, whose texts are escaped when they are
     # drawn, may pass without escaping.
@@ -152,7 +154,6 @@ def escape(text: str) -> str:
 
 
 def _bullets(items: Iterable[str]) -> str:
-    """Return a list, or nothing for no items."""
     return "\n".join(f"- {escape(item)}" for item in items)
 
 
