@@ -203,24 +203,24 @@ def resampled_curves(
     in for anything. A study that is refused adds to ``warnings`` why it is left out.
     """
     clusters = values.design.get("clusters")
-    units, pool = len(values.y), len(values.f_unlabeled)
-    if clusters is not None:
-        units = len(np.unique(clusters))
-        pool = len(np.unique(values.design["clusters_unlabeled"]))
+    units, pool = (
+        (len(values.y), len(values.f_unlabeled))
+        if clusters is None
+        else (len(np.unique(clusters)), len(np.unique(values.design["clusters_unlabeled"])))
+    )
     name = f"{measure} {system}".rstrip()
     varied = units >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
     if not varied or config.coverage_runs < 1 or pool < 2:
         return ()
     on_stage(f"width against labels: {name}")
-    methods = ["regression", "labels"]
-    if clusters is None and config.target == "population":
-        methods.append("ppi-paper")  # defined for neither clusters nor other targets
+    # that of the paper is defined for neither clusters nor other targets
+    paper = clusters is None and config.target == "population"
     try:
         study = coverage_study(
             values.y,
             values.f,
             sizes=[size for size in _SIZES if size <= units],
-            methods=methods,
+            methods=["regression", "labels", *["ppi-paper"] * paper],
             n_unlabeled=min(pool, 5000),
             n_runs=config.coverage_runs,
             target=config.target,
@@ -486,11 +486,9 @@ def judge_items_with_intervals(
         check_scale(items.human, *bounds, ids=items.ids)
     groups = _groups(items)
     begin(f"intervals for {len(groups)} mean(s)")
-    means: list[JudgedMean] = []
-    curves: list[CoveragePoint] = []
     warnings = [*_crc_warning(config), *_warnings(items, missing)]
-    for system, rows in groups.items():
-        found, points = _one_mean(
+    found = [
+        _one_mean(
             items.take(rows),
             measure,
             system,
@@ -500,8 +498,9 @@ def judge_items_with_intervals(
             warnings=warnings,
             on_stage=begin,
         )
-        means.append(found)
-        curves.extend(points)
+        for system, rows in groups.items()
+    ]
+    means = [mean for mean, _ in found]
     begin("comparisons and judge audit")
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
@@ -517,7 +516,7 @@ def judge_items_with_intervals(
         ranks=tuple(found_between.ranks),
         clusters=_clusters(items),
         per_query=(),
-        curves=tuple(curves),
+        curves=tuple(point for _, points in found for point in points),
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

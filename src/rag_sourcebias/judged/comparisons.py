@@ -393,11 +393,16 @@ def _next_steps(
         return interval.half_width * quantiles * float(np.sqrt(max(change, 0.0)))
 
     more = min(MORE_LABELS, total - n)
-    found = [NextStep(what="labels", n=more, half_width=half(n + more, total))]
-    if interval.target == "population":
-        found.append(NextStep(what="items", n=MORE_ITEMS, half_width=half(n, total + MORE_ITEMS)))
-    if runs > 1:
-        found.append(
-            NextStep(what="judges", n=MORE_RUNS, half_width=half(n, total, runs + MORE_RUNS))
-        )
-    return tuple(found)
+    return (
+        NextStep(what="labels", n=more, half_width=half(n + more, total)),
+        *(
+            [NextStep(what="items", n=MORE_ITEMS, half_width=half(n, total + MORE_ITEMS))]
+            if interval.target == "population"
+            else ()
+        ),
+        *(
+            [NextStep(what="judges", n=MORE_RUNS, half_width=half(n, total, runs + MORE_RUNS))]
+            if runs > 1
+            else ()
+        ),
+    )

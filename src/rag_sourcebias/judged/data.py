@@ -165,13 +165,6 @@ class JudgedRanks:
     n_labeled: int
     to_tell: int | None
 
-    def top(self, k: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the systems that may be among the first k, and those that surely are."""
-        return (
-            tuple(s for s, best in zip(self.systems, self.best, strict=True) if best <= k),
-            tuple(s for s, worst in zip(self.systems, self.worst, strict=True) if worst <= k),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeShare:

@@ -785,8 +785,11 @@ def check_drift(
     change = now - old
     moved = _mean(-anchors.slope * change, units, span * abs(anchors.slope), confidence_level)
     n_missing = len(new) - len(known)
-    lower, upper = moved.lower, moved.upper
-    within = (lower <= 0 <= upper) if margin is None else (-margin <= lower and upper <= margin)
+    within = (
+        not moved.excludes(0)
+        if margin is None
+        else -margin <= moved.lower and moved.upper <= margin
+    )
     return DriftCheck(
         n=len(known),
         n_missing=n_missing,

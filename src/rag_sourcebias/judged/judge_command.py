@@ -113,10 +113,12 @@ def pair_items(
     texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Path | None
 ) -> list[JudgeItem]:
     """Return each pair of the runs' first documents and of the judgments, once."""
-    pairs: dict[tuple[str, str], None] = {}
-    for path in runs:
-        for ranked in read_run(path).top(depth):
-            pairs.update(((ranked.query_id, doc_id), None) for doc_id in ranked.doc_ids)
+    pairs = dict.fromkeys(
+        (ranked.query_id, doc_id)
+        for path in runs
+        for ranked in read_run(path).top(depth)
+        for doc_id in ranked.doc_ids
+    )
     judged = texts.qrels if qrels is None else read_qrels(qrels)
     if judged is not None:
         pairs.update(

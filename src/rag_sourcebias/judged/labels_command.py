@@ -16,7 +16,6 @@ from rag_sourcebias.cli.console import (
     say,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as shared
@@ -408,7 +407,12 @@ def interval(
         target=aim,
         confidence_level=confidence_level,
     )
-    _deliver(f"{pool.measure} {found}", found, json)
+    if json == "-":
+        print_json(found.to_dict())
+        return
+    if json is not None:
+        write_atomic(json, json_text(found.to_dict()))
+    _say(f"{pool.measure} {found}", found.assumptions)
 
 
 def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401
@@ -426,12 +430,3 @@ def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow: 
 
 def _say(line: str, assumptions: tuple[str, ...]) -> None:
     say("\n• ".join((line, *assumptions)))
-
-
-def _deliver(line: str, found: Interval, json: str | None) -> None:
-    if json == "-":
-        print_json(found.to_dict())
-        return
-    if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
-    _say(line, found.assumptions)

@@ -469,10 +469,10 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     found = body["choices"][0].get("logprobs")
     if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
         raise _no_logprobs()
-    wrong = next((one for one in found["top_logprobs"] if not isinstance(one, dict)), {})
+    wrong: Json = next((one for one in found["top_logprobs"] if not isinstance(one, dict)), {})
     if not isinstance(wrong, dict):
         raise _malformed(f"top_logprobs {wrong!r:.60}")
-    alternatives = [
+    alternatives: list[Alternatives] = [
         [(str(token), _number(value)) for token, value in options.items()]
         for options in found["top_logprobs"]
     ]

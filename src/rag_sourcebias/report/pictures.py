@@ -298,10 +298,11 @@ def mark(
 def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
     """Put pictures on one scale, so that they can be compared; a span that is given stays."""
     rows = [row for picture in pictures for row in picture.rows]
-    guides = [guide for picture in pictures for guide in picture.guides]
-    values = [v for g in guides for v in (g.at, g.to) if v is not None]
-    values += [v for row in rows for v in (*row.ticks, *row.box)]
-    values += [v for row in rows for m in row.marks for v in (m.at, *(m.ends or ()))] or [0.0]
+    values = [
+        *(v for p in pictures for g in p.guides for v in (g.at, g.to) if v is not None),
+        *(v for row in rows for v in (*row.ticks, *row.box)),
+        *([v for row in rows for m in row.marks for v in (m.at, *(m.ends or ()))] or [0.0]),
+    ]
     margin = 0.04 * (max(values) - min(values)) or 0.5
     ends = (min(values) - margin, max(values) + margin)
 
@@ -496,8 +497,10 @@ def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
             element.set(name, _value(name, value, uid))
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.attrib |= {"role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round"}
-    root.set("aria-labelledby", f"{uid}-title {uid}-desc")
+    root.attrib |= {
+        "role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round",
+        "aria-labelledby": f"{uid}-title {uid}-desc",
+    }  # fmt: skip
     for place, (name, words_) in enumerate(words.items()):
         child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
         child.text = words_
@@ -944,8 +947,10 @@ def _heat_map(picture: HeatMap) -> Figure:
     for label in axes.get_xticklabels():
         label.set_rotation(90 * (len(label.get_text()) > _HORIZONTAL))
     axes.set_yticks(range(len(rows)), rows)
-    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
+    axes.set(
+        xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5),
+        xlabel=picture.x.label, ylabel=picture.y.label,
+    )  # fmt: skip
     _plain_axes(axes)
     return figure
 

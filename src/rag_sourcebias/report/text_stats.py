@@ -120,22 +120,19 @@ def text_key(statistics: Sequence[TextStatistic]) -> str:
     """Explain how the pictures of these statistics are read."""
     levels = sorted({s.mean.confidence_level for s in statistics if s.mean is not None})
     about = f" with its {' or '.join(map(level, levels))} interval" if levels else ""
-    text = (
+    others = (
+        " The other measures compare a text with its reference, from 0, nothing in common, to "
+        "1, the same wording. Overlap is the share of the reference's words that occur in the "
+        "text, however long it is."
+    ) * (len({s.name for s in statistics}) > 1)
+    short = (
+        " Some texts are very short: for them read overlap, because METEOR gives one equal "
+        "word no more than 0.5 and the others fall with every further word."
+    ) * any(s.name == "words" and s.quantiles[2] <= _FEW_WORDS for s in statistics)
+    return (
         "Thin lines reach from the 5th to the 95th percentile of the texts, boxes over the middle "
-        f"half, the bar in them is the median; the mark is the mean{about}."
+        f"half, the bar in them is the median; the mark is the mean{about}.{others}{short}"
     )
-    if len({s.name for s in statistics}) > 1:
-        text += (
-            " The other measures compare a text with its reference, from 0, nothing in common, to "
-            "1, the same wording. Overlap is the share of the reference's words that occur in the "
-            "text, however long it is."
-        )
-    if any(s.name == "words" and s.quantiles[2] <= _FEW_WORDS for s in statistics):
-        text += (
-            " Some texts are very short: for them read overlap, because METEOR gives one equal "
-            "word no more than 0.5 and the others fall with every further word."
-        )
-    return text
 
 
 def text_notes(statistics: Sequence[TextStatistic]) -> tuple[str, ...]:
