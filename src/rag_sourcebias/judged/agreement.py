@@ -348,8 +348,8 @@ def agreement_of(
     generator = as_generator(rng)
     g = min(n_clusters, _BUNDLES)
     bundle = clusters if g == n_clusters else (generator.permutation(n_clusters) % g)[clusters]
-    per_cluster = np.bincount(bundle * len(used) + place, minlength=g * len(used))
-    per_cluster = per_cluster.reshape(g, len(used)).astype(np.float64)
+    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
+    per_cluster = held.reshape(g, len(used)).astype(np.float64)
 
     def tables(weights: FloatArray) -> FloatArray:
         full = np.zeros((len(weights), k * k))

@@ -687,16 +687,13 @@ def judge_ranking_with_intervals(
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     warnings += _partial_judges(judges, len(judge))
     cells: dict[tuple[str, str], JudgedValues] = {}
-    for measure in measures:
-        for system in systems:
-            begin(f"{measure} of {system.name}")
-            cells[measure, system.name] = values = system.values(measure, config)
-            asked = (measure, system.name, values, config)
-            bounds = measure_bounds(measure)
-            means.append(judged_mean(*asked, bounds=bounds))
-            curves.extend(
-                resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin)
-            )
+    for measure, system in product(measures, systems):
+        begin(f"{measure} of {system.name}")
+        cells[measure, system.name] = values = system.values(measure, config)
+        asked = (measure, system.name, values, config)
+        bounds = measure_bounds(measure)
+        means.append(judged_mean(*asked, bounds=bounds))
+        curves.extend(resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin))
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     warnings += _partial_judges(judges, len(judge))

@@ -63,8 +63,10 @@ class JudgedValues:
         for name, column in (("clusters", clusters), ("strata", strata)):
             if column is not None:
                 values = np.asarray(column)
-                self.design[name] = values[self.labeled]
-                self.design[f"{name}_unlabeled"] = values[~self.labeled]
+                self.design |= {
+                    name: values[self.labeled],
+                    f"{name}_unlabeled": values[~self.labeled],
+                }
 
 
 # Systems compared on the items they share, all at once.
@@ -108,8 +110,14 @@ def compared(
         if len(names) == 2:
             interval = difference_interval(y, f, pool, **options)
             return Compared([_difference(measure, names[0], names[1], interval)], [], [])
-        baseline = list(names).index(config.baseline) if config.baseline else None
-        found = compare_systems(y, f, pool, baseline=baseline, rng=config.seed, **options)
+        found = compare_systems(
+            y,
+            f,
+            pool,
+            baseline=list(names).index(config.baseline) if config.baseline else None,
+            rng=config.seed,
+            **options,
+        )
     except InsufficientDataError as error:
         what = f"{names[0]} and {names[1]}" if len(names) == 2 else f"{len(names)} systems"
         return Compared([], [], [f"differences of {what} ({measure}): {error}"])
@@ -346,9 +354,7 @@ def _spread(
     whole = float(means.var(ddof=1))
     r = judge_correlation(means, np.bincount(codes, weights=f) / size)
     residual = whole * min((1 - r * r) * (n - 1) / max(n - 2, 1), 1.0)
-    free = len(y) - n
-    if not free:
-        return whole, 0.0, residual
+    free = max(len(y) - n, 1)  # single items do not differ from their means
     inside = float(((y - means[codes]) ** 2).sum()) / free / float(size.mean())
     inside = min(inside, whole)
     return whole - inside, inside, residual

@@ -831,9 +831,8 @@ def table_ending(path: PathLike) -> str:
 
 def beside(path: PathLike, what: str) -> Path:
     """Name a second file: ``labels.tsv.gz`` gives ``labels.<what>.tsv.gz``."""
-    file = Path(path)
     ending = table_ending(path)
-    return file.with_name(f"{file.name.removesuffix(ending)}.{what}{ending}")
+    return Path(f"{os.fspath(path).removesuffix(ending)}.{what}{ending}")
 
 
 def write_label_distributions(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -182,10 +183,15 @@ def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
     return float((np.cumsum(probs - observed, axis=1)[:, :-1] ** 2).mean())
 
 
-def clustered_or_none(errors: FloatArray, clusters: IntArray, level: float) -> Interval | None:
-    """Clustered mean, None where it has no interval."""
+def interval_or_none(
+    measure: Callable[..., Interval],
+    values: FloatArray,
+    *others: npt.NDArray[Any],
+    level: float,
+) -> Interval | None:
+    """Measure something, None where it has no interval."""
     try:
-        return clustered_mean(errors, clusters, confidence_level=level)
+        return measure(values, *others, confidence_level=level)
     except InsufficientDataError:
         return None
 
@@ -239,7 +245,7 @@ def one_grade(
         grade=r,
         predicted_share=float(p.mean()),
         observed_share=share,
-        difference=clustered_or_none(p - o, clusters, level),
+        difference=interval_or_none(clustered_mean, p - o, clusters, level=level),
         ece=float(weight @ np.abs(mean_p - mean_o)),
         ece_if_calibrated=float(np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()),
         brier=float(((p - o) ** 2).mean()),
@@ -398,7 +404,9 @@ def calibration_of(
         brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
         rps=ranked_score(probs, observed),
         rps_of_shares=ranked_score(shares, observed),
-        gain_error=clustered_or_none(predicted - seen, clusters, confidence_level),
+        gain_error=interval_or_none(
+            clustered_mean, predicted - seen, clusters, level=confidence_level
+        ),
         gain_slope=slope,
         gain_bins=bin_means(predicted, seen, bin_codes(predicted, bins)),
     )
@@ -601,7 +609,7 @@ def _audit(
         agreement=agreement_of(
             y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
         ),
-        auc=_auc(y, f, clusters, level) if binary else None,
+        auc=interval_or_none(auc_interval, f, y == 1, clusters, level=level) if binary else None,
         calibration=_calibration(y, f, clusters, level, rng) if binary else None,
         notes=(
             *verdict_notes(
@@ -616,13 +624,6 @@ def _audit(
             *notes,
         ),
     )
-
-
-def _auc(y: FloatArray, f: FloatArray, clusters: IntArray, level: float) -> Interval | None:
-    try:
-        return auc_interval(f, y == 1, clusters, confidence_level=level)
-    except InsufficientDataError:
-        return None
 
 
 def _calibration(

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -82,17 +82,7 @@ _NAMES = {
 _KEPT = ("human", "group", "cluster", "stratum")
 
 
-class Texts(NamedTuple):
-    """Texts by id, and judgments that came with them."""
-
-    queries: Mapping[str, str]
-    documents: Mapping[str, str]
-    qrels: Qrels | None = None
-
-
-def _sample_texts() -> Texts:
-    data = load_sample()
-    return Texts({q.query_id: q.text for q in data.queries}, dict(data.corpus), data.qrels)
+Texts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
 
 
 def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Texts:
@@ -106,20 +96,21 @@ def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Te
         if twice is not None:
             raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
         texts.update(found)
-    return Texts(queries=read_texts(queries, "query"), documents=texts)
+    return read_texts(queries, "query"), texts
 
 
 def pair_items(
-    texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Path | None
+    texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Qrels | Path | None
 ) -> list[JudgeItem]:
     """Return each pair of the runs' first documents and of the judgments, once."""
+    queries, documents = texts
     pairs = dict.fromkeys(
         (ranked.query_id, doc_id)
         for path in runs
         for ranked in read_run(path).top(depth)
         for doc_id in ranked.doc_ids
     )
-    judged = texts.qrels if qrels is None else read_qrels(qrels)
+    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
     if judged is not None:
         pairs.update(
             ((judged.query_ids[q], judged.doc_ids[d]), None)
@@ -128,8 +119,8 @@ def pair_items(
     if not pairs:
         raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
     for kind, place, known, option in (
-        ("query", 0, texts.queries, "--queries"),
-        ("document", 1, texts.documents, "--documents"),
+        ("query", 0, queries, "--queries"),
+        ("document", 1, documents, "--documents"),
     ):
         ids = dict.fromkeys(pair[place] for pair in pairs)
         missing = [name for name in ids if name not in known]
@@ -142,8 +133,8 @@ def pair_items(
         JudgeItem.relevance(
             query_id=query_id,
             doc_id=doc_id,
-            query=texts.queries[query_id],
-            text=texts.documents[doc_id],
+            query=queries[query_id],
+            text=documents[doc_id],
         )
         for query_id, doc_id in pairs
     ]
@@ -174,10 +165,11 @@ def read_answers(
         free = [n for n in names if n not in taken]
         for role in (*_NAMES, *_KEPT):
             given = columns.get(role)
-            if given is not None or role in _KEPT:
-                column = find_column(names, role, given=given, path=name, taken=taken)
-            else:
-                column = next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
+            column = (
+                find_column(names, role, given=given, path=name, taken=taken)
+                if given is not None or role in _KEPT
+                else next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
+            )
             if column is not None:
                 found[role] = column
         lacking = [role for role in _NAMES if role not in found]
@@ -493,12 +485,14 @@ def relevance(
     _check_output(output)
     if sample and (queries or documents):
         raise DataError("--sample brings its own queries and documents; leave the others out")
-    items = pair_items(
-        _sample_texts() if sample else texts_of_files(queries, documents),
-        runs=run or (),
-        depth=depth,
-        qrels=qrels,
-    )[:limit]
+    judged: Qrels | Path | None = qrels
+    if sample:
+        data = load_sample()
+        texts: Texts = {q.query_id: q.text for q in data.queries}, dict(data.corpus)
+        judged = qrels or data.qrels
+    else:
+        texts = texts_of_files(queries, documents)
+    items = pair_items(texts, runs=run or (), depth=depth, qrels=judged)[:limit]
     judge = asking.judge(RelevanceJudge)
     engine = where.engine_of(asking)
     if dry_run:

@@ -60,7 +60,6 @@ class Pool(NamedTuple):
     """Ranked label distributions, and the query and document of each row."""
 
     labels: RankedLabels
-    measure: str
     query_ids: tuple[str, ...]
     doc_ids: tuple[str, ...]
 
@@ -125,12 +124,10 @@ def read_pool(
             f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
             "them first (rag-sourcebias judge relevance --run …)"
         )
-    known = ranking.labels
     return Pool(
         labels=found,
-        measure=measure,
-        query_ids=tuple(known.query_ids[q] for q in known.query_codes[rows]),
-        doc_ids=tuple(known.doc_ids[d] for d in known.doc_codes[rows]),
+        query_ids=tuple(ranking.labels.query_ids[q] for q in ranking.labels.query_codes[rows]),
+        doc_ids=tuple(ranking.labels.doc_ids[d] for d in ranking.labels.doc_codes[rows]),
     )
 
 
@@ -308,7 +305,7 @@ def draw(
     texts = texts_of_files(queries, documents)
     manifest = write_label_sheet(
         output,
-        [_sheet_row(pool, row, texts.queries, texts.documents) for row in wanted],
+        [_sheet_row(pool, row, *texts) for row in wanted],
         n_grades=len(pool.labels.gains),
         design={
             "sample": sample.to_dict(),
@@ -412,7 +409,7 @@ def interval(
         return
     if json is not None:
         write_atomic(json, json_text(found.to_dict()))
-    _say(f"{pool.measure} {found}", found.assumptions)
+    _say(f"{design['measure']} {found}", found.assumptions)
 
 
 def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401

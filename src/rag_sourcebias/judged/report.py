@@ -239,9 +239,11 @@ def _line(report: JudgedReport, mean: JudgedMean) -> tuple[tuple[str, str], ...]
 
 def _card(report: JudgedReport, mean: JudgedMean) -> b.Card:
     alike = [other for other in report.means if other.measure == mean.measure]
-    ends = [other.judge_alone for other in alike if not other_scale(report, other)]
     known = (i for other in alike for i in (other.interval, other.labels_alone) if i is not None)
-    ends += [end for i in known for end in (i.lower, i.upper)]
+    ends = [
+        *(other.judge_alone for other in alike if not other_scale(report, other)),
+        *(end for i in known for end in (i.lower, i.upper)),
+    ]
     margin = 0.04 * (max(ends) - min(ends)) or 0.5
     scale = (min(ends) - margin, max(ends) + margin)
     judged, alone, judge = *_intervals(report, mean), mean.judge_alone
@@ -604,8 +606,7 @@ def _width(query: QueryIntervals) -> tuple[float, float]:
 
 def _holds(query: QueryIntervals) -> npt.NDArray[np.bool_]:
     """Return which intervals hold the human value; False where there is none."""
-    above, below = query.lower - 1e-9 <= query.human, query.human <= query.upper + 1e-9
-    return np.asarray(above & below)
+    return (query.lower - 1e-9 <= query.human) & (query.human <= query.upper + 1e-9)
 
 
 def _query(report: JudgedReport, query: QueryIntervals) -> str:
@@ -751,42 +752,39 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
         *((g.group, g) for g in audit.groups),
         ("all", audit),
     ]
-    bias = tuple(
-        (group, count(g.n), number(g.human_mean, digits=3), number(g.judge_mean, digits=3),
-         _signed(g.bias))
-        for group, g in every
-    )  # fmt: skip
-    differences = tuple(
-        (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value), p_value(d.p_adjusted))
-        for d in audit.differences
-    )
-    grades = tuple(
-        (
-            str(g.grade),
-            number(100 * g.observed_share),
-            number(100 * g.predicted_share),
-            estimate(g.difference, scale=100, signed=True),
-            number(g.ece, digits=3),
-            number(g.ece_if_calibrated, digits=3),
-        )
-        for g in (audit.calibration.grades if audit.calibration else ())
-    )
     tables = (
-        (bias, "Bias of the judge", ("group", "n", "people", "judge", "judge − people")),
         (
-            differences,
+            "Bias of the judge",
+            ("group", "n", "people", "judge", "judge − people"),
+            tuple(
+                (group, count(g.n), number(g.human_mean, digits=3),
+                 number(g.judge_mean, digits=3), _signed(g.bias))
+                for group, g in every
+            ),
+        ),
+        (
             "Differences of bias between groups; p-values adjusted by Holm's method",
             ("groups", "difference of bias", "p", "adjusted p"),
+            tuple(
+                (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value),
+                 p_value(d.p_adjusted))
+                for d in audit.differences
+            ),
         ),
         (
-            grades,
             "Grades given by people and by the judge; ECE is the expected calibration error",
             ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"),
+            tuple(
+                (str(g.grade), number(100 * g.observed_share), number(100 * g.predicted_share),
+                 estimate(g.difference, scale=100, signed=True), number(g.ece, digits=3),
+                 number(g.ece_if_calibrated, digits=3))
+                for g in (audit.calibration.grades if audit.calibration else ())
+            ),
         ),
-    )
+    )  # fmt: skip
     yield from (
         b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption)
-        for rows, caption, columns in tables
+        for caption, columns, rows in tables
         if rows
     )
     yield b.Facts(tables=(("", _audit_table(audit)),))

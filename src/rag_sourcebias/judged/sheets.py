@@ -73,8 +73,7 @@ class FilledSheet:
 
 def manifest_path(sheet: PathLike) -> Path:
     """Where the manifest of a sheet lies: ``labels.csv`` -> ``labels.csv.manifest.json``."""
-    path = Path(sheet)
-    return path.with_name(path.name + ".manifest.json")
+    return Path(os.fspath(sheet) + ".manifest.json")
 
 
 def write_label_sheet(

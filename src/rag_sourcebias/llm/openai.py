@@ -313,8 +313,8 @@ def retry_after_seconds(header: str | None) -> float | None:
 # From the token alternatives that a server reports to log-probabilities of labels.
 
 
+#: Tokens the model could have written at one position, with their log-probabilities.
 Alternatives = Sequence[tuple[str, float]]
-"""Tokens the model could have written at one position, with their log-probabilities."""
 
 
 def label_scores_from_tokens(
@@ -720,7 +720,13 @@ class OpenAICompleter:
             )
         self.model = model
         self.name = name or model
-        self._address = _address(base_url or _OFFICIAL)
+        address = address_of(base_url or _OFFICIAL, "base_url")
+        if address.query:
+            raise DataError(
+                f"base_url {address.url} has a query (?…), which this interface cannot send; give "
+                "the key as OPENAI_API_KEY or api_key"
+            )
+        self._address = address._replace(url=address.url.rstrip("/"))
         self.base_url = self._address.url
         self.max_concurrency = max_concurrency
         self._official = base_url is None
@@ -735,7 +741,14 @@ class OpenAICompleter:
         self._top = top_logprobs
         self._timeout = timeout
         self._extra = dict(extra or {})
-        self._openai = _import_openai(f"model {model!r} behind an OpenAI-compatible server")
+        try:
+            import openai
+        except ModuleNotFoundError as error:
+            if error.name != "openai":
+                raise
+            feature = f"model {model!r} behind an OpenAI-compatible server"
+            raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
+        self._openai: Any = openai
 
     def __repr__(self) -> str:
         return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r}, api={self._api!r})"
@@ -839,23 +852,3 @@ class OpenAICompleter:
             timeout=self._timeout,
             connections=self.max_concurrency,
         )
-
-
-def _address(base_url: str) -> Address:
-    address = address_of(base_url, "base_url")
-    if address.query:
-        raise DataError(
-            f"base_url {address.url} has a query (?…), which this interface cannot send; give the "
-            "key as OPENAI_API_KEY or api_key"
-        )
-    return address._replace(url=address.url.rstrip("/"))
-
-
-def _import_openai(feature: str) -> Any:  # noqa: ANN401 - an untyped module
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
-    return openai

@@ -615,22 +615,23 @@ def caveats(
     warned : bool
         Whether warnings stand at the top of the report.
     """
-    blocks: list[Block] = []
-    if assumptions:
-        blocks += [
-            Heading(text="What the intervals assume", to=PAGE),
-            Items(
-                rows=tuple(("", text) for text in assumptions),
-                asides=tuple("; ".join(where) for where in assumptions.values()),
-            ),
-        ]
-    blocks.append(Heading(text="Caveats"))
-    if noted := tuple(caveats):
-        blocks.append(Items(rows=noted))
-    else:
-        besides = " besides the warnings at the top" if warned else ""
-        blocks.append(Paragraph(text=f"There are none{besides}."))
-    return Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
+    made = (
+        Heading(text="What the intervals assume", to=PAGE),
+        Items(
+            rows=tuple(("", text) for text in assumptions),
+            asides=tuple("; ".join(where) for where in assumptions.values()),
+        ),
+    )
+    noted, besides = tuple(caveats), " besides the warnings at the top" * warned
+    return Section(
+        id="caveats",
+        title="Assumptions and caveats",
+        blocks=(
+            *(made if assumptions else ()),
+            Heading(text="Caveats"),
+            Items(rows=noted) if noted else Paragraph(text=f"There are none{besides}."),
+        ),
+    )
 
 
 def data(tables: Iterable[tuple[str, Table]], *before: Block) -> Section:
@@ -650,22 +651,21 @@ def summary_table(data: DataSummary) -> Table:
         "independent": "independent (documents answer the same queries, content differs)",
         "unknown": "unknown",
     }
-    rows = [
+    lengths = {source: f", {number(n)} words on average" for source, n in data.mean_words.items()}
+    rows = (
         ("name", data.name),
         ("design", words.get(data.design, data.design)),
         ("queries", count(data.n_queries)),
         ("judgments", count(data.n_judgments)),
         ("pairs of versions", count(data.n_pairs)),
-    ]
-    for source, n in data.documents.items():
-        length = data.mean_words.get(source)
-        tail = "" if length is None else f", {number(length)} words on average"
-        rows.append((f"documents, {source_name(source)}", f"{count(n)}{tail}"))
-    rows += [
+        *(
+            (f"documents, {source_name(source)}", count(n) + lengths.get(source, ""))
+            for source, n in data.documents.items()
+        ),
         ("licence", data.license or "not stated"),
         ("attribution", data.attribution or "not stated"),
-    ]
-    return Table(columns=("data", ""), rows=tuple(rows))
+    )
+    return Table(columns=("data", ""), rows=rows)
 
 
 def environment_table(environment: Mapping[str, str], created: str) -> Table:

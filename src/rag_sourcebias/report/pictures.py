@@ -327,8 +327,8 @@ _XLINK = "{http://www.w3.org/1999/xlink}href"
 _SHORT = re.compile(r"(-?\d+\.\d\d)\d+")
 _FONT = "var(--plot-font, system-ui, sans-serif)"
 
+#: Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column.
 WIDTH = 5.0
-"""Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column."""
 
 # Matplotlib knows no CSS variables: it draws in these colours, which nothing else uses, and
 # `render` puts the variable in their place. The fallback serves readers without our style sheet.

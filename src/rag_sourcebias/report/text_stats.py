@@ -108,10 +108,12 @@ def text_means(
     if not statistics:
         return ()
     table = text_table([replace(s, mean=None) for s in statistics], original=original)
-    rows = tuple((row[0], *(c.partition(" ")[0] for c in row[2:])) for row in table.rows)
-    table = b.Table(columns=("mean per text", *table.columns[2:]), rows=rows)
+    means = b.Table(
+        columns=("mean per text", *table.columns[2:]),
+        rows=tuple((row[0], *(c.partition(" ")[0] for c in row[2:])) for row in table.rows),
+    )
     return (
-        b.Grid(table=table, caption="", width=8, to=b.TERMINAL),
+        b.Grid(table=means, caption="", width=8, to=b.TERMINAL),
         b.Lines(rows=tuple(((f"{note}.", ""),) for note in text_notes(statistics))),
     )
 
