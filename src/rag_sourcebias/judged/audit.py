@@ -179,8 +179,7 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
         left, error = residual_share(values.y, values.f, clusters=values.design.get("clusters"))
         most = min(left * math.exp(normal_quantile(ASSURANCE) * error), 1.0)
         judged = n / (n + pool) if interval.target == "population" else 0.0
-        gain *= (left + (1 - left) * judged) / (most + (1 - most) * judged)
-        gain = max(gain, 1.0)
+        gain = max(gain * ((left + (1 - left) * judged) / (most + (1 - most) * judged)), 1.0)
     # of a pool, no more than all of it need be labelled
     share = n / (n + pool) if interval.target == "pool" else 0.0
     return round(n / (share + (1 - share) / gain) - n)

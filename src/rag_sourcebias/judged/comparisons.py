@@ -364,9 +364,8 @@ def _judges(values: JudgedValues) -> tuple[float, int]:
     """Variance that the judges differing on an item adds to a prediction; and their number."""
     if values.judges is None:
         return 0.0, 1
-    votes = values.judges
-    scale = np.nanstd(votes, axis=0)
-    usable = votes[:, scale > 0] / scale[scale > 0]
+    scale = np.nanstd(values.judges, axis=0)
+    usable = values.judges[:, scale > 0] / scale[scale > 0]
     runs = usable.shape[1]
     several = (~np.isnan(usable)).sum(axis=1) > 1
     if runs < 2 or not several.any():

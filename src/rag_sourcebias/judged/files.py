@@ -146,8 +146,10 @@ def _read_items(
             )
         taken |= {human, *judges}
         id_columns = find_ids(names, given=id, path=name, taken=taken)
-        for role in _FACTORS:
-            found[role] = find_column(names, role, given=named.get(role), path=name, taken=taken)
+        found.update(
+            (role, find_column(names, role, given=named.get(role), path=name, taken=taken))
+            for role in _FACTORS
+        )
         if id is None and id_columns == (found["cluster"],) and found["group"]:
             id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
         taken |= {*found.values(), *id_columns}
@@ -384,8 +386,10 @@ def _values_by_id(
                 f"its columns are {', '.join(names)}; name the column with id=…"
             )
         named = {*id_columns, *given}
-        for factor, column in factors.items():
-            found[factor] = find_column(names, factor, given=column, path=name, taken=named)
+        found.update(
+            (factor, find_column(names, factor, given=column, path=name, taken=named))
+            for factor, column in factors.items()
+        )
         design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
         taken = {*id_columns, *found.values(), *design}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
@@ -405,10 +409,9 @@ def _values_by_id(
 def _value_column(
     names: tuple[str, ...], role: str, given: str | None, taken: Collection[str | None], path: str
 ) -> str:
-    column = find_column(names, role, given=given, path=path, taken=taken)
     rest = [n for n in names if n not in taken]
-    if column is None and len(rest) == 1:
-        return rest[0]
+    column = find_column(names, role, given=given, path=path, taken=taken)
+    column = rest[0] if column is None and len(rest) == 1 else column
     if column is None:
         raise DataError(
             f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; "

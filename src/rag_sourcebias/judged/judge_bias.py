@@ -97,8 +97,7 @@ def _within(values: FloatArray, human: FloatArray) -> tuple[FloatArray, int]:
     """Return what of ``values`` the human value leaves, and the degrees of freedom it takes."""
     grades, code, count = np.unique(human, return_inverse=True, return_counts=True)
     if len(grades) <= _MOST_GRADES:
-        means = np.bincount(code, weights=values) / count
-        return values - means[code], len(grades)
+        return values - (np.bincount(code, weights=values) / count)[code], len(grades)
     away = human - human.mean()
     slope = float(away @ values) / float(away @ away)
     return values - values.mean() - slope * away, 2
@@ -139,10 +138,10 @@ def slope_of(
         return None
     slope = float(cross.sum()) / total
     moved = (cross.sum() - cross) / rest - slope
-    variance = float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free  # means were not left out
     carried = total**2 / float(power @ power)  # clusters, were they alike
     degrees = max(min(g - 2.0, free, 2 * carried - 2), 1.0)
-    error = math.sqrt(variance)
+    # means were not left out
+    error = math.sqrt(float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
     if error < 1e-12:
         return None
     width = t_quantile(0.5 + level / 2, degrees) * error

@@ -286,8 +286,8 @@ def ask_injected(
         judge=judgments.values(),
         clusters=None if clusters is None else tuple(map(str, clusters)),
     )
-    found = map(str, judge_biases(pairs, BiasColumns(injected=after)))
-    say("\n".join(found) or "too few answers to tell what an instruction changes")
+    told = "\n".join(map(str, judge_biases(pairs, BiasColumns(injected=after))))
+    say(told or "too few answers to tell what an instruction changes")
     return [None if np.isnan(value) else float(value) for value in after], again
 
 

@@ -712,8 +712,12 @@ class LLMJudge:
             prompt += VERBALISED.replace(
                 "{labels}", ", ".join(f'"{label.strip()}"' for label in self.prompt.labels)
             )
-        options = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return [Request(prompt=prompt, sample=i, **options) for i in range(self.votes)]  # type: ignore[arg-type]
+        return [
+            Request(
+                prompt=prompt, sample=i, max_tokens=self.max_tokens, temperature=self.temperature
+            )
+            for i in range(self.votes)
+        ]
 
     def judge(
         self, items: Iterable[JudgeItem], *, on_progress: Callable[[int], None] | None = None

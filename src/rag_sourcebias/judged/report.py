@@ -381,7 +381,6 @@ def _ledger(report: JudgedReport) -> b.Section:
                 *(f"±{value_of(report, mean, half[s])}" if s in half else MISSING for s in steps),
             )
         )
-    sources = (f"from {parts[part]}" for part in shown)
     return b.Section(
         id="ledger",
         title="What would narrow it",
@@ -391,7 +390,13 @@ def _ledger(report: JudgedReport) -> b.Section:
         blocks=(
             b.Grid(
                 table=b.Table(
-                    columns=("mean", *sources, "half-width", *steps.values()), rows=tuple(rows)
+                    columns=(
+                        "mean",
+                        *(f"from {parts[part]}" for part in shown),
+                        "half-width",
+                        *steps.values(),
+                    ),
+                    rows=tuple(rows),
                 ),
                 caption="Where the width comes from, and what more would make of it",
             ),
@@ -471,11 +476,14 @@ def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
         f"{number(p.mean_width, digits=digits[p.measure])}, {number(100 * p.coverage)}%"
         for p in points
     }  # fmt: skip
-    rows = tuple(
-        (*head, *(cells.get((*head, method), MISSING) for method in methods))
-        for head in dict.fromkeys((name_of(p), count(p.n)) for p in points)
+    table = b.Table(
+        columns=("mean", "labels", *methods),
+        rows=tuple(
+            (*head, *(cells.get((*head, method), MISSING) for method in methods))
+            for head in dict.fromkeys((name_of(p), count(p.n)) for p in points)
+        ),
+        n_heads=2,
     )
-    table = b.Table(columns=("mean", "labels", *methods), rows=rows, n_heads=2)
     return b.Section(
         id="curves",
         nav="More labels, fewer labels",
@@ -943,13 +951,12 @@ def _doubts(report: JudgedReport) -> b.Section:
     )
     share = report.n_labeled / max(report.n_labeled + report.n_unlabeled, 1)
     if report.config.target == "population" and _FINITE <= share < 1:
-        units = units_of(report)
         known = (
             f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of "
             "more like them. If they are all there are, target 'pool' gives the mean of exactly "
             "these, with an interval no wider"
         )
-        noted = (*noted, (f"these {units}", known))
+        noted = (*noted, (f"these {units_of(report)}", known))
     return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=bool(_warnings(report)))
 
 

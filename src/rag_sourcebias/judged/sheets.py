@@ -308,8 +308,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             raise DataError(
                 f"{path}: a row holds no text or has no place of its own; it was edited"
             )
-        kinds = {"n_grades": int, "columns": list, "design": dict}
-        wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
+        kinds = (("n_grades", int), ("columns", list), ("design", dict))
+        wrong = next((k for k, kind in kinds if not isinstance(data.get(k), kind)), None)
         if wrong is not None:
             raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
     return data

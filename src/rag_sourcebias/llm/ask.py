@@ -62,8 +62,11 @@ class RetryPolicy:
         if not error.passing or attempt >= self.attempts:
             return None
         if error.retry_after is not None:
-            patient = error.retry_after <= self.patience
-            return error.retry_after * random.uniform(1.0, 1.1) if patient else None
+            return (
+                error.retry_after * random.uniform(1.0, 1.1)
+                if error.retry_after <= self.patience
+                else None
+            )
         # beyond 2^30 the cap holds anyway, and a float would overflow
         longest = min(self.base * 2.0 ** min(attempt - 1, 30), self.longest)
         return longest * random.uniform(0.5, 1.0)
@@ -196,10 +199,8 @@ class CompletionCache:
             for start in range(0, len(keys), MOST_KEYS):
                 part = keys[start : start + MOST_KEYS]
                 marks = ",".join("?" * len(part))
-                rows = database.execute(
-                    f"SELECT request, answer FROM answers WHERE request IN ({marks})", part
-                )
-                found |= {key: self._decoded(text) for key, text in rows}
+                query = f"SELECT request, answer FROM answers WHERE request IN ({marks})"
+                found |= {key: self._decoded(text) for key, text in database.execute(query, part)}
         return found
 
     def put(self, answers: Mapping[bytes, Answer]) -> None:
@@ -463,9 +464,10 @@ class Asker:
         now = time.monotonic()
         if state.unsaved and (now >= state.save_at or len(state.unsaved) >= _BLOCK):
             self._save(state)
-        timeout = max(state.save_at - now, 0.0) if state.unsaved else None
         try:
-            ends = [state.ended.get(timeout=timeout)]
+            ends = [
+                state.ended.get(timeout=max(state.save_at - now, 0.0) if state.unsaved else None)
+            ]
         except Empty:
             self._save(state)
             ends = [state.ended.get()]

@@ -69,8 +69,9 @@ class PlainHttp:
     def suits(base_url: str) -> bool:
         """Whether an address is of plain HTTP and no proxy is set."""
         parts = urlsplit(base_url)
-        direct = not {"http", "all"} & set(getproxies()) or proxy_bypass(parts.hostname or "")
-        return parts.scheme == "http" and bool(direct)
+        return parts.scheme == "http" and bool(
+            not {"http", "all"} & set(getproxies()) or proxy_bypass(parts.hostname or "")
+        )
 
     def post(self, path: str, content: bytes) -> PlainAnswer:
         """Send a body and return the whole answer.
@@ -392,8 +393,11 @@ def _log_sum(values: Sequence[float]) -> float:
     if any(math.isnan(value) for value in values):
         return math.nan
     top = max(values)
-    certain = math.isinf(top)
-    return top if certain else top + math.log(math.fsum(math.exp(v - top) for v in values))
+    return (
+        top
+        if math.isinf(top)
+        else top + math.log(math.fsum(math.exp(value - top) for value in values))
+    )
 
 
 # Reading the bodies that OpenAI-compatible servers answer with, distrustfully.
@@ -545,9 +549,10 @@ def _from_tokens(
 ) -> LabelScores:
     # Where no alternative is of a label, each is at most as likely as the least likely of them:
     # nothing is known of how they compare. -inf for all says so; the judge reads it as no answer.
-    unknown = (-math.inf,) * len(labels), len(labels)
-    found = label_scores_from_tokens(labels, written, alternatives) or unknown
-    return LabelScores(logprobs=found[0], n_bounded=found[1], **_usage(body))
+    logprobs, n_bounded = label_scores_from_tokens(labels, written, alternatives) or (
+        (-math.inf,) * len(labels), len(labels),
+    )  # fmt: skip
+    return LabelScores(logprobs=logprobs, n_bounded=n_bounded, **_usage(body))
 
 
 def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
@@ -756,9 +761,9 @@ class OpenAICompleter:
     @property
     def fingerprint(self) -> str:
         """Identity of server, model and of every setting that changes the answers."""
-        extra = json.dumps(self._extra, sort_keys=True, default=str)
         return (
-            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:{extra}"
+            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:"
+            f"{json.dumps(self._extra, sort_keys=True, default=str)}"
         )
 
     @property

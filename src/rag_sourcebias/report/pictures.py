@@ -580,8 +580,11 @@ def _said_rows(picture: Intervals) -> Iterator[str]:
         if row.group != group:
             group = row.group
             yield f"{group}:"
-        shown = row.ticks if picture.ticked else ()
-        ticks = (f"{picture.ticked} {number(at, digits=picture.x.digits)}" for at in shown)
+        ticks = (
+            f"{picture.ticked} {number(at, digits=picture.x.digits)}"
+            for at in row.ticks
+            if picture.ticked
+        )
         said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
@@ -645,9 +648,9 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
         set_ticks([], minor=True)
     if ticks:
         places, texts = zip(*ticks, strict=True)
+        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"}
         crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
-        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-        set_ticks(places, texts, **turned)
+        set_ticks(places, texts, **(turned if crowded else {}))
     else:
         axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
 
@@ -656,12 +659,16 @@ def _guides(axes: Axes, guides: Iterable[Guide]) -> None:
     for g in guides:
         if g.to is None:
             line = axes.axhline if g.level else axes.axvline
-            wide = 1.4 if g.look == "dotted" else 1.2
-            line(g.at, color=COLOURS[g.colour], linestyle=_DASHES[g.look], linewidth=wide, zorder=1)
+            line(
+                g.at, color=COLOURS[g.colour], linestyle=_DASHES[g.look],
+                linewidth=1.4 if g.look == "dotted" else 1.2, zorder=1,
+            )  # fmt: skip
         else:
             band = axes.axhspan if g.level else axes.axvspan
-            alpha = 0.55 if g.colour == "grid" else 0.13
-            band(g.at, g.to, color=COLOURS[g.colour], alpha=alpha, linewidth=0, zorder=0)
+            band(
+                g.at, g.to, color=COLOURS[g.colour],
+                alpha=0.55 if g.colour == "grid" else 0.13, linewidth=0, zorder=0,
+            )  # fmt: skip
 
 
 def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
@@ -670,9 +677,9 @@ def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: 
     for text, look in known.items():
         (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
     if known:
-        columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
         axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=columns,
+            loc="lower left", bbox_to_anchor=(0, 1),
+            ncols=2 if 2 * max(map(len, known)) + beside <= _KEYS else 1,
             borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2,
         )  # fmt: skip
 
@@ -710,11 +717,11 @@ def _intervals(picture: Intervals) -> Figure:
     _axis(axes, "x", picture.x)
     line = {"linestyle": "-", "linewidth": 2.2} if step else {}
     spanned = {mark.colour for row in picture.rows for mark in row.marks if mark.ends}
-    entries = [
+    entries = (
         (text, {**_look(colour, solid=s), **(line if colour in spanned else {})})
         for text, colour, s in picture.keys
-    ]
-    _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
+    )
+    _keys(axes, (*entries, *_guide_keys(picture.guides)), beside=max(map(len, names), default=0))
     _plain_axes(axes, grid="x")
     return figure
 
@@ -808,11 +815,9 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
     elif curve.ends:
         # All as one path: a page with a thousand of them stays small.
-        x = [v for at in curve.x for v in (at, at, math.nan)]
-        y = [v for ends in curve.ends for v in (*ends, math.nan)]
         axes.plot(
-            x,
-            y,
+            [v for at in curve.x for v in (at, at, math.nan)],
+            [v for ends in curve.ends for v in (*ends, math.nan)],
             color=colour,
             linewidth=min(2.2, max(0.5, 170 / len(curve.x))),
             solid_capstyle="butt",
@@ -915,8 +920,9 @@ def _histogram(picture: Histogram) -> Figure:
 def _heat_map(picture: HeatMap) -> Figure:
     columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
     longest = max(map(len, columns))
-    upright = longest > _HORIZONTAL
-    figure, axes = _canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
+    figure, axes = _canvas(
+        0.8 + 0.1 * longest * (longest > _HORIZONTAL) + _CELL * len(rows), width(picture)
+    )
     for x, y, value in [
         (x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)
     ]:

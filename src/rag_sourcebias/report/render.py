@@ -311,6 +311,8 @@ def _print_table(block: b.Grid, console: Console) -> None:
                 under = row[0]
                 grid.add_section()
                 grid.add_row(Text(shorten(under, 2 * label), style="bold"))
-            name = " " * _INDENT * bool(under) + row[heads - 1]
-            grid.add_row(Text(name), *(Text(row[i], style=_SIDES[sides[i]]) for i in shown))
+            grid.add_row(
+                Text(" " * _INDENT * bool(under) + row[heads - 1]),
+                *(Text(row[i], style=_SIDES[sides[i]]) for i in shown),
+            )
         console.print(grid)

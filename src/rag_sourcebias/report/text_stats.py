@@ -82,15 +82,17 @@ def text_table(statistics: Sequence[TextStatistic], *, original: str | None = No
     Empty, without rows, for no statistics.
     """
     groups, names, every = _axes(statistics, original)
-    rows = tuple(
-        (
-            group,
-            count(max(s.n for s in statistics if s.group == group)),
-            *(_cell(every.get((group, name))) for name in names),
-        )
-        for group in groups
+    return b.Table(
+        columns=("group", "texts", *names),
+        rows=tuple(
+            (
+                group,
+                count(max(s.n for s in statistics if s.group == group)),
+                *(_cell(every.get((group, name))) for name in names),
+            )
+            for group in groups
+        ),
     )
-    return b.Table(columns=("group", "texts", *names), rows=rows)
 
 
 def _cell(found: TextStatistic | None) -> str:
