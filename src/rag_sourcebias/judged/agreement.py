@@ -339,8 +339,8 @@ def agreement_of(
         grades = np.union1d(grades, known)  # a grade only the judge uses is still a grade
     elif known[0] < grades[0] - step / 2 or known[-1] > grades[-1] + step / 2:
         return None
-    code_h = np.searchsorted(grades, human)
-    code_j = np.searchsorted((grades[1:] + grades[:-1]) / 2, judge)
+    middle = (grades[1:] + grades[:-1]) / 2
+    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
     k = len(grades)
     used, place = np.unique(code_h * k + code_j, return_inverse=True)
     # tables of clusters, only for the cells that occur: a resample is then one matrix product

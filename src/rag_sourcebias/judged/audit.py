@@ -407,7 +407,7 @@ def grade_audits(
     grades = np.arange(judge.n_grades, dtype=np.float64)
     queries = truth.query_codes[shared].astype(np.int64)
     names = () if tags is None else (*tags.sources, "untagged")
-    groups = tags if tags is None else [names[k] for k in source_of_rows(truth, tags)[shared]]
+    groups = None if tags is None else [names[k] for k in source_of_rows(truth, tags)[shared]]
     try:
         audit = audit_judge(
             (truth.probs @ grades)[shared],

@@ -634,8 +634,9 @@ def _query_picture(query: QueryIntervals, *, labelled: bool) -> pic.Lines:
     Bars in the baseline's colour hold the human value; the others carry a cross where it is.
     """
     rows = np.flatnonzero(~np.isnan(query.human) == labelled)
-    by = (query.human if labelled else query.estimate)[rows]
-    order = rows[np.lexsort((query.estimate[rows], by))]
+    order = rows[
+        np.lexsort((query.estimate[rows], (query.human if labelled else query.estimate)[rows]))
+    ]
     n, held, every = len(order), _holds(query)[order], np.full(len(order), fill_value=True)
 
     def curve(
@@ -833,8 +834,9 @@ def _audit_pictures(name: str, audit: JudgeAudit) -> Iterator[tuple[str, pic.Pic
 
 
 def _calibration_pictures(name: str, fit: LabelCalibration) -> Iterator[tuple[str, pic.Picture]]:
-    shares = [(100 * g.observed_share, 100 * g.predicted_share) for g in fit.grades]
-    people, judge = zip(*shares, strict=True)
+    people, judge = zip(
+        *((100 * g.observed_share, 100 * g.predicted_share) for g in fit.grades), strict=True
+    )
     yield (
         "How often each grade is given",
         pic.Histogram(

@@ -81,12 +81,9 @@ def estimate(
 
 def ends_about_zero(value: Interval, *, digits: int) -> str:
     """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
-    finest = digits + 3
-    while digits < finest and any(
-        end != 0 and round(abs(end), digits) == 0 for end in (value.lower, value.upper)
-    ):
-        digits += 1
-    return interval(value, digits=digits)
+    ends = [end for end in (value.lower, value.upper) if end != 0]
+    enough = (d for d in range(digits, digits + 3) if all(round(abs(end), d) != 0 for end in ends))
+    return interval(value, digits=next(enough, digits + 3))
 
 
 def p_value(value: float | None) -> str:
