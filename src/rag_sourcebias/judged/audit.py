@@ -274,8 +274,11 @@ class JudgedSystem:
         f = self.judge.values(measure, counted=counted[1], **scale)
         bounds = measure_bounds(measure)
         y = y if bounds is None else np.clip(y, *bounds)  # beyond them only by rounding
-        crc = config.method == "crc" and source is None
-        labels = self.judge.ranked_labels(measure, **scale) if crc else None
+        labels = (
+            self.judge.ranked_labels(measure, **scale)
+            if config.method == "crc" and source is None
+            else None
+        )
         judges = None
         if self.several and source is None:
             judges = np.full((len(f), len(self.several)), np.nan)

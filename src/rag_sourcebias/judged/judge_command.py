@@ -305,12 +305,15 @@ def show_estimate(
         prices=asking.prices(),
         prompts_per_request=asking.prompts_per_request(judge.n_grades),
     )
-    cost = "give --price-in and --price-out for the cost"
     out.print(
         f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already\n"
         f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
         "write (4 characters a token)\n"
-        + (cost if found.cost is None else f"about {found.cost:,.4f} USD"),
+        + (
+            "give --price-in and --price-out for the cost"
+            if found.cost is None
+            else f"about {found.cost:,.4f} USD"
+        ),
         highlight=False,
     )
 
