@@ -158,13 +158,8 @@ def _read_items(
                 further[role] = str(find_column(names, role, given=column, path=name))
             elif free := [n for n in usual if n in names and n not in taken]:
                 further[role] = free[0]
-        return list(
-            dict.fromkeys(
-                column
-                for column in (*found.values(), *judges, *id_columns, *further.values())
-                if column
-            )
-        )
+        chosen = (*found.values(), *judges, *id_columns, *further.values())
+        return list(dict.fromkeys(filter(None, chosen)))
 
     table = read_table(path, choose)
     judges = judges or (str(found["judge"]),)
