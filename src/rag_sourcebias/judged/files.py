@@ -618,8 +618,9 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
             [[_number(c, table, i) for i, c in enumerate(column)] for column in columns],
             dtype=np.float64,
         ).T.copy()
-    listed = form[0] in ("probs", "votes")
-    cells = [cell_items(c, table, i) if listed else [c] for i, c in enumerate(columns[0])]
+    cells = [
+        [c] if form[0] == "grade" else cell_items(c, table, i) for i, c in enumerate(columns[0])
+    ]
     return table, (
         stacked_rows(cells, table)
         if form[0] == "probs"

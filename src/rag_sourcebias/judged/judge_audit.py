@@ -164,7 +164,7 @@ def _compare(
     )
     estimate, error = means[0] - means[1], math.sqrt(variance)
     width = t_quantile(0.5 + level / 2, degrees) * error
-    return Interval(
+    interval = Interval(
         estimate=estimate,
         lower=estimate - width,
         upper=estimate + width,
@@ -172,7 +172,8 @@ def _compare(
         method="cluster-robust difference of means",
         n_labeled=n_either,
         assumptions=("clusters are a random sample",),
-    ), float(2 * stdtr(degrees, -abs(estimate) / error))
+    )
+    return interval, float(2 * stdtr(degrees, -abs(estimate) / error))
 
 
 # Binned predictions of grades beside what was observed.

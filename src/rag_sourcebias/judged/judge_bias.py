@@ -145,7 +145,7 @@ def slope_of(
     if error < 1e-12:
         return None
     width = t_quantile(0.5 + level / 2, degrees) * error
-    return Interval(
+    interval = Interval(
         estimate=slope,
         lower=slope - width,
         upper=slope + width,
@@ -153,7 +153,8 @@ def slope_of(
         method="slope at equal human value, jackknife over clusters",
         n_labeled=g,
         assumptions=("clusters are a random sample",),
-    ), float(2 * stdtr(degrees, -abs(slope) / error))
+    )
+    return interval, float(2 * stdtr(degrees, -abs(slope) / error))
 
 
 # Mean errors and changes, among which many may be 0.
@@ -254,8 +255,8 @@ def judge_biases(
         column = getattr(columns, name)
         if column is not None and len(column) != len(items):
             raise DataError(f"{len(column)} values of {name} for {len(items)} items")
-    units = range(len(items)) if items.clusters is None else items.clusters
-    codes = np.unique(np.asarray(units), return_inverse=True)[1]
+    units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
+    codes = np.unique(units, return_inverse=True)[1]
     found = [
         bias
         for measure in (_of_length, _of_family, _of_changes)

@@ -347,8 +347,10 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
     )
     rows = drawn.rows
     new = int((~items.labeled[rows]).sum())
-    named = {"id": columns.id, "judge": columns.judge, "group": (columns.group,)}
-    named["cluster"] = (columns.cluster,)
+    named = {
+        "id": columns.id, "judge": columns.judge,
+        "group": (columns.group,), "cluster": (columns.cluster,),
+    }  # fmt: skip
     again = "".join(f" --{k} {v}" for k, given in named.items() for v in given or () if v)
     of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
     err.print(

@@ -236,8 +236,8 @@ def _curve(
     found = mean_interval(
         human, judge, others, method=method, target=target, confidence_level=confidence_level
     )
-    own = replace(curve, pool=n + len(others), shared=curve.shared * pool / (n + len(others)))
-    formula = own.half(n)
+    m = n + len(others)
+    formula = replace(curve, pool=m, shared=curve.shared * pool / m).half(n)
     return replace(curve, scale=(found.half_width / formula) ** 2 - 1 if formula > 0 else 0.0)
 
 
